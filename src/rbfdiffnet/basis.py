@@ -1,0 +1,413 @@
+r"""Gaussian radial basis functions, their axis derivatives and products with them.
+
+.. math::
+
+    \varphi_j(x) = \exp(-\beta_j \lVert x - \mu_j \rVert^2), \qquad
+    \partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
+    - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j, \qquad
+    u = -2 \beta_j (x_i - \mu_{ji})
+
+where :math:`\mu_j` are the ``centers`` (c of them, in d dimensions) and
+:math:`\beta_j = 1 / (2 \sigma_j^2)` belongs to the width :math:`\sigma_j`.
+
+A differential network never needs the N x c x (order * d) tensor of all derivatives, only three
+products with it, one for each of its axes. `DifferentialBasis` computes them as matrix products
+over whole batches of rows, because every derivative is a polynomial in :math:`x_i` times
+:math:`\varphi_j`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+# Largest relative error that expanding powers of x may cause before the direct route is taken.
+_CANCELLATION_LIMIT = 1e-11
+
+
+def gaussian(X: Array, centers: Array, beta: Array) -> Array:
+    r"""Gaussian basis functions, :math:`\varphi_j(x) = \exp(-\beta_j \lVert x - \mu_j \rVert^2)`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Points.
+    centers : ndarray of shape (c, d)
+        Centers :math:`\mu_j`.
+    beta : ndarray of shape (c,)
+        Inverse widths, :math:`\beta_j = 1 / (2 \sigma_j^2)`.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import gaussian
+    >>> gaussian(np.array([[0.0], [1.0]]), np.array([[0.0]]), np.array([0.5])).round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+    shifted, mu, expandable = _common_origin(X, centers, beta, power=2)
+    return np.exp(-beta * squared_distances(shifted, mu, expand=expandable))
+
+
+def squared_distances(X: Array, centers: Array, *, expand: bool = True) -> Array:
+    r"""Squared distances :math:`\lVert x_n - \mu_j \rVert^2` between rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (c, d)
+    expand : bool, default=True
+        Use :math:`|x|^2 + |\mu|^2 - 2 x \cdot \mu`, clamped at 0, which is one matrix product;
+        otherwise add up squared differences one axis at a time, which never cancels.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import squared_distances
+    >>> squared_distances(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]]))
+    array([[ 0.],
+           [25.]])
+    """
+    if expand:
+        squares = np.einsum("nd,nd->n", X, X)[:, None] + np.einsum("cd,cd->c", centers, centers)
+        squares -= 2.0 * (X @ centers.T)
+        return np.asarray(np.maximum(squares, 0.0, out=squares))
+    squares = np.zeros((X.shape[0], centers.shape[0]))
+    for i in range(X.shape[1]):
+        squares += np.subtract.outer(X[:, i], centers[:, i]) ** 2
+    return squares
+
+
+def derivatives(X: Array, centers: Array, beta: Array, order: int) -> Array:
+    r"""All axis derivatives of all basis functions, by the recurrence: the dense tensor.
+
+    .. math::
+
+        \partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
+        - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j
+
+    This is the definition, for inspection and tests; training uses `DifferentialBasis`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (c, d)
+    beta : ndarray of shape (c,)
+    order : int
+        Highest order, at least 0.
+
+    Returns
+    -------
+    ndarray of shape (order + 1, n, c, d)
+        Entry ``[k, n, j, i]`` is :math:`\partial^k \varphi_j(x_n) / \partial x_i^k`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import derivatives
+    >>> derivatives(np.array([[1.0]]), np.array([[0.0]]), np.array([0.5]), order=2).ravel().round(4)
+    array([ 0.6065, -0.6065,  0.    ])
+    """
+    if order < 0:
+        raise ValueError(f"order must be at least 0, got {order}")
+    phi = np.exp(-beta * squared_distances(X, centers, expand=False))
+    u = -2.0 * beta[:, None] * (X[:, None, :] - centers)
+    result = np.empty((order + 1, *u.shape))
+    result[0] = phi[:, :, None]
+    for k in range(1, order + 1):  # paper, eq. (deriv)
+        result[k] = u * result[k - 1]
+        if k > 1:
+            result[k] -= 2.0 * beta[:, None] * (k - 1) * result[k - 2]
+    return result
+
+
+def contract(X: Array, centers: Array, beta: Array, a: Array, *, order_zero: float = 0.0) -> Array:
+    r"""Apply a differential operator to every basis function.
+
+    .. math::
+
+        G_{nj} = a_0 \varphi_j(x_n)
+        + \sum_{k=1}^{\nu} \sum_{i=1}^{d} a_{ki}\, \frac{\partial^k \varphi_j(x_n)}{\partial x_i^k}
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (c, d)
+    beta : ndarray of shape (c,)
+    a : ndarray of shape (nu, d)
+        Weights of the derivatives of order 1 to nu along each axis.
+    order_zero : float, default=0.0
+        Weight :math:`a_0` of the basis function itself.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import contract, derivatives
+    >>> rng = np.random.default_rng(0)
+    >>> X, centers, beta = rng.normal(size=(6, 3)), rng.normal(size=(4, 3)), np.full(4, 0.7)
+    >>> a = rng.normal(size=(2, 3))
+    >>> dense = np.einsum("ki,knji->nj", a, derivatives(X, centers, beta, order=2)[1:])
+    >>> np.allclose(contract(X, centers, beta, a), dense)
+    True
+    """
+    basis = DifferentialBasis.on(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
+    return basis.contract(np.concatenate([[order_zero], a.ravel()])).T
+
+
+@dataclass(frozen=True)
+class DifferentialBasis:
+    r"""The basis functions at given points, ready for products with their derivatives.
+
+    The tensor :math:`\theta_{pjn}` holds the terms p = (order k, axis i) of basis function j at
+    row n. Terms are ordered as a weight vector ``a``: first order zero (if included), then the d
+    axes of order 1, then those of order 2, and so on; order k is scaled by ``unit ** k``. The
+    three products with it are
+
+    ====================  =========================================  ===============
+    `contract` (a)        :math:`\sum_p a_p \theta_{pjn}`            (c, n)
+    `jacobian` (w)        :math:`\sum_j w_j \theta_{pjn}`            (terms, n)
+    `adjoint` (r)         :math:`\sum_n r_n \theta_{pjn}`            (c, terms)
+    ====================  =========================================  ===============
+
+    and none of them forms the tensor. Rows are contiguous (the last axis). With
+    :math:`\partial_i^k \varphi_j = \varphi_j \sum_q C_{kqji} x_i^q` each is a matrix product with
+    powers of x; where expanding the powers would cancel (narrow functions far from the origin,
+    high orders) the same products are added up axis by axis from the recurrence instead.
+
+    Attributes
+    ----------
+    phi : ndarray of shape (c, n)
+        Basis functions, times the row weights.
+    x, mu, beta : ndarray of shape (d, n), (c, d), (c,)
+        Points and centers, moved to a common origin, and inverse widths.
+    order : int
+    order_zero : bool
+    unit : float
+    powers : ndarray of shape (order * d, n) or None
+        :math:`x^1 .. x^\nu`; None means the axis-by-axis route.
+    coefficients : ndarray of shape (order, order + 1, c, d)
+        :math:`C_{kqji}`, times ``unit ** k``.
+    """
+
+    phi: Array
+    x: Array
+    mu: Array
+    beta: Array
+    order: int
+    order_zero: bool
+    unit: float
+    powers: Array | None
+    coefficients: Array
+
+    @classmethod
+    def on(
+        cls,
+        X: Array,
+        centers: Array,
+        beta: Array,
+        *,
+        order: int,
+        order_zero: bool,
+        unit: float | None = None,
+        row_weight: Array | None = None,
+        expand: bool | None = None,
+    ) -> DifferentialBasis:
+        r"""Evaluate the basis functions on the rows of X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        centers : ndarray of shape (c, d)
+        beta : ndarray of shape (c,)
+        order : int
+            Highest derivative; 0 leaves the basis functions alone (with ``order_zero``).
+        order_zero : bool
+            Whether the basis functions themselves are the first term.
+        unit : float, optional
+            Length that makes derivatives of all orders comparable; the mean width by default.
+        row_weight : ndarray of shape (n,), optional
+            Factor for each row (the square root of its sample weight).
+        expand : bool, optional
+            Force (True) or forbid (False) the expansion in powers; decided from the data if None.
+
+        Returns
+        -------
+        DifferentialBasis
+        """
+        shifted, mu, expandable = _common_origin(X, centers, beta, power=max(2, order))
+        expand = expandable if expand is None else expand
+        unit = mean_width(beta) if unit is None else unit
+        squares = squared_distances(mu, shifted, expand=expand)
+        phi = np.exp(-beta[:, None] * squares)
+        if row_weight is not None:
+            phi *= row_weight
+        x = np.ascontiguousarray(shifted.T)
+        powers = np.concatenate([x[:0], *(x**q for q in range(1, order + 1))]) if expand else None
+        coefficients = _power_coefficients(mu, beta, order, unit)
+        return cls(phi, x, mu, beta, order, order_zero, unit, powers, coefficients)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms p, the length of ``a``."""
+        return int(self.order_zero) + self.order * len(self.x)
+
+    def contract(self, a: Array) -> Array:
+        r"""Features :math:`G_{jn} = \sum_p a_p \theta_{pjn}`, shape (c, n)."""
+        zero, rest = self._split(a)
+        if self.powers is None:
+            result = np.full_like(self.phi, zero)
+            for i, polynomials in self._polynomials():
+                result += np.tensordot(rest[:, i], polynomials, axes=1)
+        else:
+            # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
+            by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
+            weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)
+            result = weights @ self.powers
+            result += (zero + by_power[0].sum(axis=1))[:, None]
+        result *= self.phi
+        return result
+
+    def jacobian(self, w: Array) -> Array:
+        r"""Slopes of the network by ``a``: :math:`\sum_j w_j \theta_{pjn}`, shape (terms, n)."""
+        first = int(self.order_zero)
+        n_axes, n_rows = self.x.shape
+        result = np.empty((self.n_terms, n_rows))
+        if first:
+            result[0] = w @ self.phi
+        blocks = result[first:].reshape(self.order, n_axes, n_rows)
+        if self.powers is None:
+            weighted = w[:, None] * self.phi
+            for i, polynomials in self._polynomials():
+                blocks[:, i] = np.einsum("kjn,jn->kn", polynomials, weighted)
+            return result
+        for k in range(1, self.order + 1):
+            weights = w[:, None] * self.coefficients[k - 1, : k + 1]  # (k + 1, c, d)
+            sums = weights.transpose(0, 2, 1) @ self.phi  # (k + 1, d, n)
+            block = sums[k]
+            for q in range(k - 1, -1, -1):  # Horner's rule
+                block *= self.x
+                block += sums[q]
+            blocks[k - 1] = block
+        return result
+
+    def adjoint(self, r: Array) -> Array:
+        r"""Correlations with a residual: :math:`\sum_n r_n \theta_{pjn}`, shape (c, terms)."""
+        first = int(self.order_zero)
+        weighted = self.phi * r
+        result = np.empty((self.phi.shape[0], self.n_terms))
+        total = weighted.sum(axis=1)
+        if first:
+            result[:, 0] = total
+        blocks = result[:, first:].reshape(self.phi.shape[0], self.order, -1)
+        if self.powers is None:
+            for i, polynomials in self._polynomials():
+                blocks[:, :, i] = np.einsum("kjn,jn->jk", polynomials, weighted)
+            return result
+        moments = (weighted @ self.powers.T).reshape(self.phi.shape[0], self.order, -1)
+        blocks[...] = np.einsum("kji->jki", self.coefficients[:, 0]) * total[:, None, None]
+        blocks += np.einsum("kqji,jqi->jki", self.coefficients[:, 1:], moments)
+        return result
+
+    def input_gradient(self, a: Array, w: Array) -> Array:
+        r"""Derivatives of the network by its inputs, shape (d, n).
+
+        .. math::
+
+            \frac{\partial}{\partial x_i} \sum_p a_p \theta_{pj} = -2 \beta_j \Big[
+            (x_i - \mu_{ji}) \sum_p a_p \theta_{pj}
+            + \sum_k k\, a_{ki}\, \partial_i^{k-1} \varphi_j \Big]
+
+        because :math:`H_k' = 2 k H_{k-1}`.
+        """
+        _, rest = self._split(a)
+        features, weights = self.contract(a), w * self.beta
+        if self.powers is None:
+            result = np.stack(
+                [
+                    np.einsum("j,jn,jn->n", weights, np.subtract.outer(-m, -x), features)
+                    for x, m in zip(self.x, self.mu.T, strict=True)
+                ]
+            )
+        else:
+            result = self.x * (weights @ features) - (weights[:, None] * self.mu).T @ features
+        lower = self.jacobian(weights)[int(self.order_zero) :]
+        lower = lower.reshape(self.order, *self.x.shape)
+        for k in range(1, self.order + 1):
+            below = weights @ self.phi if k == 1 else lower[k - 2]
+            result += k * self.unit * rest[k - 1][:, None] * below
+        return np.asarray(-2.0 * result)
+
+    def tensor(self) -> Array:
+        """Return the dense tensor, shape (terms, c, n): for inspection and tests only."""
+        return np.stack([self.contract(a) for a in np.eye(self.n_terms)])
+
+    def _split(self, a: Array) -> tuple[float, Array]:
+        first = int(self.order_zero)
+        return (float(a[0]) if first else 0.0), a[first:].reshape(self.order, self.x.shape[0])
+
+    def _polynomials(self) -> Iterator[tuple[int, Array]]:
+        r"""For each axis i, :math:`\partial_i^k \varphi_j / \varphi_j` of orders 1 to k, (k, c, n)."""
+        slope = -2.0 * self.beta[:, None]
+        for i in range(self.x.shape[0]):
+            u = slope * (self.x[i] - self.mu[:, i : i + 1])
+            polynomials = [np.ones_like(u), u]
+            for k in range(2, self.order + 1):  # paper, eq. (deriv)
+                polynomials.append(u * polynomials[-1] + slope * (k - 1) * polynomials[-2])
+            scale = self.unit ** np.arange(1, self.order + 1)
+            yield i, np.stack(polynomials[1:]) * scale[:, None, None]
+
+
+def mean_width(beta: Array) -> float:
+    r"""Mean width :math:`\sigma`, where :math:`\beta = 1 / (2 \sigma^2)`."""
+    return float(np.mean(1.0 / np.sqrt(2.0 * beta)))
+
+
+def _common_origin(
+    X: Array, centers: Array, beta: Array, *, power: int
+) -> tuple[Array, Array, bool]:
+    """Move points and centers to the centers' mean; say whether powers may be expanded there."""
+    origin = centers.mean(axis=0)
+    shifted, mu = X - origin, centers - origin
+    reach = max(np.abs(shifted).max(initial=0.0), np.abs(mu).max(initial=0.0))
+    in_widths = max(1.0, float(reach * np.sqrt(2.0 * beta.max(initial=0.0))))
+    error = in_widths**power * X.shape[1] * np.finfo(float).eps
+    return shifted, mu, bool(error < _CANCELLATION_LIMIT)
+
+
+def _power_coefficients(mu: Array, beta: Array, order: int, unit: float) -> Array:
+    r"""Coefficients :math:`C_{kqji}` of :math:`x_i^q` in :math:`\partial_i^k \varphi_j/\varphi_j`.
+
+    The recurrence gives them for powers of :math:`t = x_i - \mu_{ji}`, the binomial theorem for
+    powers of x. Shape (order, order + 1, c, d), times ``unit ** k``.
+    """
+    in_t = np.zeros((order + 1, order + 1, len(beta)))  # [k, power of t, j]
+    in_t[0, 0] = 1.0
+    for k in range(1, order + 1):
+        in_t[k, 1:] = -2.0 * beta * in_t[k - 1, :-1]
+        if k > 1:
+            in_t[k] -= 2.0 * beta * (k - 1) * in_t[k - 2]
+    result = np.zeros((order, order + 1, *mu.shape))
+    for k in range(1, order + 1):
+        for q in range(k + 1):
+            for m in range(q, k + 1):
+                result[k - 1, q] += comb(m, q) * in_t[k, m][:, None] * (-mu) ** (m - q)
+        result[k - 1] *= unit**k
+    return result

@@ -1,0 +1,64 @@
+"""Numbers, dates and tables as text for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["format_dates", "format_number", "format_table"]
+
+
+def format_number(number: float, digits: int = 4) -> str:
+    """Write a number with ``digits`` significant digits, but never cut digits before the point.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.text import format_number
+    >>> [format_number(number) for number in (1234567.8, 31.4159, 0.000123456, 0.0)]
+    ['1,234,568', '31.42', '0.0001235', '0']
+    """
+    size = abs(number)
+    if size == 0.0:
+        return "0"
+    if not 1e-5 <= size < 1e15:
+        return f"{number:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+    return f"{number:,.{decimals}f}"
+
+
+def format_dates(dates: pd.DatetimeIndex) -> list[str]:
+    """Write dates as ISO 8601, without the time of day where all of them are midnights.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.text import format_dates
+    >>> format_dates(pd.DatetimeIndex(["2024-01-31", "2024-02-29"]))
+    ['2024-01-31', '2024-02-29']
+    """
+    midnights = bool((dates == dates.normalize()).all())
+    return [str(date.date()) if midnights else date.isoformat(sep=" ") for date in dates]
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Align columns, the first to the left and the others to the right.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.text import format_table
+    >>> print(format_table([("date", "forecast"), ("2024-01-01", "3.5")]))
+    date        forecast
+    2024-01-01       3.5
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )

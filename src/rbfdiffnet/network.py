@@ -1,0 +1,153 @@
+r"""A trained network: a small frozen bundle of arrays that can predict.
+
+.. math::
+
+    f(x) = w_0 + \lambda \cdot s + \sum_{j=1}^{c} w_j \Big( a_0 \varphi_j(x)
+    + \sum_{k=1}^{\nu} \sum_{i=1}^{d} a_{ki}\, \frac{\partial^k \varphi_j(x)}{\partial x_i^k} \Big)
+
+where s are the lags among the inputs x. With ``order`` 0 and no lags it is the plain RBF network,
+with ``normalize`` the normalized one, whose basis functions add up to 1 everywhere.
+
+Inside, inputs and outputs are standardized; the attributes say how. In the basis functions, input
+i is also multiplied by ``metric[i]``, and left out where that is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rbfdiffnet.basis import Array, DifferentialBasis, squared_distances
+
+# Standardized inputs are cut off here inside the basis functions, which are zero long before.
+_FARTHEST = 1e6
+
+
+@dataclass(frozen=True)
+class Network:
+    r"""A trained network.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (c, d_active)
+        :math:`\mu_j`, in standardized units times the metric, for the inputs whose metric is not 0.
+    beta : ndarray of shape (c,)
+        :math:`1 / (2 \sigma_j^2)`, in the same units.
+    a : ndarray of shape (terms,)
+        The differential operator: order zero if included, then order 1 for every active input,
+        then order 2, ...; order k in units of ``unit ** k``.
+    w : ndarray of shape (c, m)
+        Weights of the basis functions, a column for each output.
+    linear : ndarray of shape (q, m)
+        :math:`\lambda`, then :math:`w_0` if there is an intercept.
+    x_shift, x_scale, metric : ndarray of shape (d,)
+        Inputs enter as ``(x - x_shift) / x_scale``, in the basis functions times ``metric``.
+    y_shift, y_scale : ndarray of shape (m,)
+    n_lags : int
+        The last ``n_lags`` inputs are the lags.
+    order : int
+    order_zero, intercept, normalize : bool
+    unit : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet import RBFDiffNetRegressor
+    >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+    >>> network.predict(X).shape, network.n_parameters
+    ((50, 1), 9)
+    """
+
+    centers: Array
+    beta: Array
+    a: Array
+    w: Array
+    linear: Array
+    x_shift: Array
+    x_scale: Array
+    metric: Array
+    y_shift: Array
+    y_scale: Array
+    n_lags: int
+    order: int
+    order_zero: bool
+    intercept: bool
+    normalize: bool
+    unit: float
+
+    @property
+    def n_parameters(self) -> int:
+        r"""Number of trained weights: w, a, :math:`\lambda` and the bias."""
+        trained_a = self.a.size if self.order else 0
+        return int(self.w.size + trained_a + self.linear.size)
+
+    @property
+    def n_effective(self) -> int:
+        """Number of basis functions with a weight that matters (over 1e-6 of the largest)."""
+        size = np.abs(self.w).max(axis=1)
+        return int(np.sum(size > 1e-6 * size.max(initial=0.0)))
+
+    def predict(self, X: Array) -> Array:
+        """Outputs for the rows of X, shape (n, m)."""
+        basis, linear = self._inputs(X)
+        outputs = self.w.T @ basis.contract(self.a) + self.linear.T @ linear
+        return outputs.T * self.y_scale + self.y_shift
+
+    def gradient(self, X: Array) -> Array:
+        r"""Derivatives of the outputs by the inputs, :math:`\partial f_o / \partial x_i`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, d, m)
+        """
+        if self.normalize:
+            raise ValueError("the gradient is available for networks that are not normalized")
+        basis, _ = self._inputs(X)
+        result = np.zeros((len(X), self.x_shift.size, self.y_shift.size))
+        active = self.metric > 0
+        for o, w in enumerate(self.w.T):
+            result[:, active, o] = basis.input_gradient(self.a, w).T * self.metric[active]
+        if self.n_lags:
+            result[:, -self.n_lags :] += self.linear[: self.n_lags]
+        return result / self.x_scale[:, None] * self.y_scale
+
+    def _inputs(self, X: Array) -> tuple[DifferentialBasis, Array]:
+        """Basis functions and linear inputs at the rows of X."""
+        Z = (X - self.x_shift) / self.x_scale
+        active = self.metric > 0
+        near = np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active]
+        basis = DifferentialBasis.on(
+            near,
+            self.centers,
+            self.beta,
+            order=self.order,
+            order_zero=self.order_zero,
+            unit=self.unit,
+        )
+        if self.normalize:
+            basis = normalized(basis)
+        return basis, linear_inputs(Z, self.n_lags, self.intercept)
+
+
+def linear_inputs(Z: Array, n_lags: int, intercept: bool) -> Array:
+    """Return the lags and, with an intercept, a row of ones: shape (q, n)."""
+    parts = [Z[:, Z.shape[1] - n_lags :].T]
+    if intercept:
+        parts.append(np.ones((1, len(Z))))
+    return np.concatenate(parts)
+
+
+def normalized(basis: DifferentialBasis) -> DifferentialBasis:
+    r"""Return basis functions that add up to 1, :math:`\varphi_j / \sum_j \varphi_j` (order 0).
+
+    Far from all centers, where every Gaussian underflows, the nearest one takes it all.
+    """
+    exponent = basis.beta[:, None] * squared_distances(basis.mu, basis.x.T, expand=False)
+    phi = np.exp(exponent.min(axis=0) - exponent)
+    return replace(basis, phi=phi / phi.sum(axis=0))

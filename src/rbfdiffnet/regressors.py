@@ -1,0 +1,505 @@
+"""The networks as scikit-learn regressors."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
+
+from rbfdiffnet.basis import Array
+from rbfdiffnet.losses import LOSSES, UserLoss
+from rbfdiffnet.network import Network
+from rbfdiffnet.solvers.objective import PENALTIES
+from rbfdiffnet.training import CENTERS, METRICS, SOLVERS, Settings, fit_network
+from rbfdiffnet.widths import WIDTH_RULES
+
+Alpha = float | tuple[float, float] | Literal["auto"]
+
+
+class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """What the two regressors share: checking, fitting and predicting."""
+
+    network_: Network
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs. Lags come last, oldest first.
+        y : array-like of shape (n,) or (n, m)
+            Targets. Several outputs share the centers and the differential operator.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, not negative. Integers count copies: a weight of 3 gives the same
+            network as the row three times. Other weights are relative: only their ratios matter.
+
+        Returns
+        -------
+        self
+        """
+        inputs: Array
+        inputs, targets = validate_data(
+            self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
+        )
+        targets = np.asarray(targets, dtype=np.float64)
+        weight: Array = _check_sample_weight(
+            sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
+        )
+        if not np.any(weight > 0):
+            raise ValueError("sample_weight is zero for every row: there is nothing to fit")
+        n_rows, n_inputs = inputs.shape
+        fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, self._settings(n_inputs))
+        self._single_output = targets.ndim == 1
+        self.network_ = fit.network
+        self.centers_ = _centers_in_data_units(fit.network)
+        self.alpha_ = (fit.alpha, fit.alpha_linear)
+        self.width_factor_ = fit.width_factor
+        self.loss_ = fit.loss
+        self.objective_ = fit.solution.value
+        self.n_iter_ = fit.solution.n_iter
+        self.converged_ = fit.solution.converged
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+        """
+        check_is_fitted(self)
+        inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        prediction = self.network_.predict(inputs)
+        return prediction[:, 0] if self._single_output else prediction
+
+    def _settings(self, n_inputs: int) -> Settings:
+        raise NotImplementedError
+
+
+class RBFDiffNetRegressor(_NetworkRegressor):
+    r"""Differential radial basis function network.
+
+    .. math::
+
+        f(x) = w_0 + \lambda \cdot s + \sum_{j=1}^{c} w_j \Big( a_0 \varphi_j(x)
+        + \sum_{k=1}^{\nu} \sum_{i=1}^{d} a_{ki}\,
+        \frac{\partial^k \varphi_j(x)}{\partial x_i^k} \Big), \qquad
+        \varphi_j(x) = e^{-\beta_j \lVert x - \mu_j \rVert^2}
+
+    where s are the lags among the inputs x, and :math:`w, a, \lambda, w_0` are trained together: a
+    linear model plus a differential operator, learned, applied to a radial basis function network.
+
+    Against a plain RBF network or kernel ridge regression it needs few centers, because
+    the linear part takes the bulk and the operator shapes the rest, and it shows what it learned:
+    one weight for each lag and each derivative. It is the wrong tool where the relation is a
+    step or a tree of rules. By default the width, the penalties, the metric and the robustness of
+    the loss are chosen from the training data; `paper` gives the settings of the paper instead.
+
+    Parameters
+    ----------
+    n_centers : int, default=28
+        Number c of basis functions; fewer if there are fewer distinct rows.
+    order : int, default=1
+        Highest derivative :math:`\nu`, at least 1.
+    n_lags : int, optional
+        The last ``n_lags`` columns of X are lags and enter the linear part; all of them by
+        default.
+    include_order_zero : bool, default=True
+        Whether the operator contains the basis functions themselves, :math:`a_0`.
+    fit_intercept : bool, default=True
+        Whether there is a bias :math:`w_0`. Without one X and y should have mean zero.
+    centers : {"kmeans", "som", "forward"} or array-like of shape (c, d), default="kmeans"
+        K-Means, self-organizing map, forward selection by leave-one-out error, or the centers.
+    width : {"cluster", "max_distance", "nearest", "nearest_shared"}, default="cluster"
+        Rule for the widths, see `rbfdiffnet.widths`.
+    width_factor : float or "auto", default="auto"
+        Factor for all widths.
+    n_nearest : int, default=10
+        Number of neighbors for the two "nearest" rules.
+    metric : {"learned", "standard", "common"}, default="learned"
+        How inputs are scaled inside the basis functions: each by its spread and by how nonlinear
+        its effect is (inputs without nonlinear effect are left out there), each by its spread, or
+        all by one number, which is the paper's plain distance.
+    solver : {"varpro", "als", "bfgs"}, default="varpro"
+        Variable projection, alternating least squares, or BFGS over all weights from the paper's
+        start.
+    loss : {"auto", "squared", "huber", "absolute", "quantile"} or callable, default="auto"
+        "auto" takes Huber's loss unless it would bias the mean prediction, then the squared one.
+        A callable gets ``(y_true, y_pred)`` and returns the loss of every row and its derivative
+        by ``y_pred``; it is minimized by BFGS from the least-squares solution.
+    quantile : float, default=0.5
+        Level for the quantile loss.
+    penalty : {"ridge", "lasso"}, default="ridge"
+        See `rbfdiffnet.solvers.objective`.
+    alpha : float, pair of floats or "auto", default="auto"
+        Strength of the penalty on the RBF part and on :math:`\lambda` (one number: both), for
+        standardized data and the mean loss. "auto" chooses by generalized cross-validation
+        (ridge) or by five-fold cross-validation of the plain network (lasso).
+    n_starts : int, default=1
+        Number of starts; the objective has several minima, and the lowest found is kept.
+    max_iter : int, optional
+        Most iterations of a start; by default 100 (varpro), 500 (als) or 2000 (bfgs).
+    tol : float, default=1e-6
+        Relative size of the gradient (als: of the last gain) at which training ends.
+    random_state : int, RandomState instance or None, default=None
+        Seed of K-Means and of the starts. None means 0: the same data gives the same network.
+
+    Attributes
+    ----------
+    network_ : Network
+        The trained network, a frozen dataclass of arrays.
+    centers_ : ndarray of shape (c, d)
+        Centers in the units of X (NaN for inputs that are left out of the basis functions).
+    alpha_ : tuple of two floats
+        Strength of the penalty on the RBF part and on the linear part.
+    width_factor_ : float
+    loss_ : str
+        The loss that was used.
+    objective_ : float
+        Objective at the end.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only where X has column names that are all strings.
+
+    See Also
+    --------
+    RBFNetworkRegressor : The plain and the normalized RBF network.
+
+    References
+    ----------
+    K. S. Gyamfi, J. Brusey, E. Gaura, "Differential radial basis function network for sequence
+    modelling", Expert Systems with Applications 189 (2022) 115982.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet import RBFDiffNetRegressor
+    >>> from rbfdiffnet.datasets import logistic_map
+    >>> from rbfdiffnet.windows import lag_windows
+    >>> X, y = lag_windows(logistic_map(500), n_lags=2)
+    >>> model = RBFDiffNetRegressor().fit(X[:400], y[:400])
+    >>> bool(np.abs(model.predict(X[400:]) - y[400:]).mean() < 0.001)
+    True
+    """
+
+    def __init__(
+        self,
+        n_centers: int = 28,
+        *,
+        order: int = 1,
+        n_lags: int | None = None,
+        include_order_zero: bool = True,
+        fit_intercept: bool = True,
+        centers: str | npt.ArrayLike = "kmeans",
+        width: str = "cluster",
+        width_factor: float | Literal["auto"] = "auto",
+        n_nearest: int = 10,
+        metric: str = "learned",
+        solver: str = "varpro",
+        loss: str | UserLoss = "auto",
+        quantile: float = 0.5,
+        penalty: str = "ridge",
+        alpha: Alpha = "auto",
+        n_starts: int = 1,
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.n_centers = n_centers
+        self.order = order
+        self.n_lags = n_lags
+        self.include_order_zero = include_order_zero
+        self.fit_intercept = fit_intercept
+        self.centers = centers
+        self.width = width
+        self.width_factor = width_factor
+        self.n_nearest = n_nearest
+        self.metric = metric
+        self.solver = solver
+        self.loss = loss
+        self.quantile = quantile
+        self.penalty = penalty
+        self.alpha = alpha
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, order: int = 2, **changes: Any) -> Self:
+        """Return the network of the paper, trained as in the paper.
+
+        No order-zero term and no bias (the data should have mean zero), K-Means centers, widths
+        from the clusters, plain distances, and BFGS on squared error plus the lasso penalty, its
+        strength by cross-validation.
+
+        Parameters
+        ----------
+        order : int, default=2
+            Highest derivative: 2 in the paper's first experiment, 1 in its second.
+        **changes
+            Other parameters, which override these.
+
+        Returns
+        -------
+        RBFDiffNetRegressor
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> model = RBFDiffNetRegressor.paper(order=2, n_centers=8)
+        >>> model.solver, model.penalty
+        ('bfgs', 'lasso')
+        """
+        settings: dict[str, Any] = {
+            "order": order,
+            "include_order_zero": False,
+            "fit_intercept": False,
+            "width_factor": 1.0,
+            "metric": "common",
+            "solver": "bfgs",
+            "loss": "squared",
+            "penalty": "lasso",
+        }
+        return cls(**{**settings, **changes})
+
+    def _settings(self, n_inputs: int) -> Settings:
+        if not callable(self.loss):
+            _check_choice("loss", self.loss, ("auto", *LOSSES))
+        _check_choice("solver", self.solver, SOLVERS)
+        _check_choice("metric", self.metric, METRICS)
+        _check_number("order", self.order, at_least=1, integer=True)
+        _check_number("n_starts", self.n_starts, at_least=1, integer=True)
+        _check_number("quantile", self.quantile, above=0.0, below=1.0)
+        _check_number("tol", self.tol, at_least=0.0)
+        if self.max_iter is not None:
+            _check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        if self.n_lags is not None:
+            _check_number("n_lags", self.n_lags, at_least=0, integer=True)
+            if self.n_lags > n_inputs:
+                raise ValueError(
+                    f"n_lags={self.n_lags}, but X has only {n_inputs} columns; n_lags says how "
+                    "many of the last columns are lags"
+                )
+        return Settings(
+            order=self.order,
+            n_lags=self.n_lags,
+            order_zero=bool(self.include_order_zero),
+            intercept=bool(self.fit_intercept),
+            metric=self.metric,
+            solver=self.solver,
+            loss=self.loss,
+            quantile=self.quantile,
+            n_starts=self.n_starts,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            **_common_settings(self, n_inputs),
+        )
+
+
+class RBFNetworkRegressor(_NetworkRegressor):
+    r"""Plain radial basis function network, unnormalized or normalized.
+
+    .. math::
+
+        f(x) = w_0 + \sum_{j=1}^{c} w_j \varphi_j(x) \qquad \text{or} \qquad
+        f(x) = w_0 + \sum_{j=1}^{c} w_j \frac{\varphi_j(x)}{\sum_i \varphi_i(x)}
+
+    where :math:`\varphi_j(x) = \exp(-\beta_j \lVert x - \mu_j \rVert^2)`. Given the centers the
+    weights follow in closed form (ridge) or by coordinate descent (lasso). Far from all centers
+    the first returns to :math:`w_0`, the second to the weight of the nearest center.
+
+    Parameters
+    ----------
+    n_centers : int, default=28
+        Number c of basis functions; fewer if there are fewer distinct rows.
+    normalize : bool, default=False
+        Whether basis functions are divided by their sum.
+    centers, width, n_nearest
+        As for `RBFDiffNetRegressor`.
+    width_factor : float or "auto", default=1.0
+        Factor for all widths; "auto" chooses by generalized cross-validation.
+    metric : {"standard", "common"}, default="standard"
+        Inputs are divided by their spread, or all by one number.
+    penalty : {"ridge", "lasso"}, default="ridge"
+    alpha : float or "auto", default="auto"
+        Strength of the penalty, for standardized data; "auto" chooses by generalized
+        cross-validation (ridge) or five-fold cross-validation (lasso).
+    random_state : int, RandomState instance or None, default=None
+        Seed of K-Means. None means 0.
+
+    Attributes
+    ----------
+    network_, centers_, alpha_, width_factor_, objective_, n_features_in_, feature_names_in_
+        As for `RBFDiffNetRegressor`.
+
+    See Also
+    --------
+    RBFDiffNetRegressor : The differential network, with a linear part.
+
+    References
+    ----------
+    D. Broomhead, D. Lowe, "Multivariable functional interpolation and adaptive networks",
+    Complex Systems 2 (1988) 321-355.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet import RBFNetworkRegressor
+    >>> X = np.linspace(-3.0, 3.0, 200)[:, None]
+    >>> y = np.sin(2.0 * X.ravel())
+    >>> round(RBFNetworkRegressor(12).fit(X, y).score(X, y), 2)
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_centers: int = 28,
+        *,
+        normalize: bool = False,
+        centers: str | npt.ArrayLike = "kmeans",
+        width: str = "cluster",
+        width_factor: float | Literal["auto"] = 1.0,
+        n_nearest: int = 10,
+        metric: str = "standard",
+        penalty: str = "ridge",
+        alpha: float | Literal["auto"] = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_centers = n_centers
+        self.normalize = normalize
+        self.centers = centers
+        self.width = width
+        self.width_factor = width_factor
+        self.n_nearest = n_nearest
+        self.metric = metric
+        self.penalty = penalty
+        self.alpha = alpha
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One constant for each cluster is little for a linear target in many dimensions.
+        tags.regressor_tags.poor_score = bool(self.normalize)
+        return tags
+
+    def _settings(self, n_inputs: int) -> Settings:
+        _check_choice("metric", self.metric, ("standard", "common"))
+        return Settings(
+            order=0,
+            n_lags=0,
+            normalize=bool(self.normalize),
+            metric=self.metric,
+            **_common_settings(self, n_inputs),
+        )
+
+
+def _common_settings(
+    estimator: RBFDiffNetRegressor | RBFNetworkRegressor, n_inputs: int
+) -> dict[str, Any]:
+    """Check and translate the parameters that both regressors have."""
+    _check_number("n_centers", estimator.n_centers, at_least=1, integer=True)
+    _check_number("n_nearest", estimator.n_nearest, at_least=1, integer=True)
+    _check_choice("width", estimator.width, WIDTH_RULES)
+    _check_choice("penalty", estimator.penalty, PENALTIES)
+    centers: str | Array
+    if isinstance(estimator.centers, str):
+        _check_choice("centers", estimator.centers, CENTERS)
+        centers = estimator.centers
+    else:
+        centers = np.asarray(estimator.centers, dtype=np.float64)
+        if centers.ndim != 2 or centers.shape[1] != n_inputs or not np.all(np.isfinite(centers)):
+            raise ValueError(
+                f"centers must be {', '.join(CENTERS)} or a finite array with {n_inputs} columns "
+                f"like X; got shape {centers.shape}"
+            )
+    factor = None
+    if not _is_auto(estimator.width_factor):
+        _check_number("width_factor", estimator.width_factor, above=0.0)
+        factor = float(estimator.width_factor)
+    alpha, alpha_linear = _alphas(estimator.alpha)
+    seed = 0
+    if estimator.random_state is not None:
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    return {
+        "n_centers": estimator.n_centers,
+        "centers": centers,
+        "width": estimator.width,
+        "width_factor": factor,
+        "n_nearest": estimator.n_nearest,
+        "penalty": estimator.penalty,
+        "alpha": alpha,
+        "alpha_linear": alpha_linear,
+        "seed": seed,
+    }
+
+
+def _alphas(alpha: Any) -> tuple[float | None, float | None]:
+    if _is_auto(alpha):
+        return None, None
+    pair = tuple(alpha) if isinstance(alpha, (tuple, list)) else (alpha, alpha)
+    if len(pair) != 2:
+        raise ValueError(f"alpha must be a number, a pair of numbers or 'auto'; got {alpha!r}")
+    for value in pair:
+        _check_number("alpha", value, at_least=0.0)
+    return float(pair[0]), float(pair[1])
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+
+
+def _check_number(
+    name: str,
+    value: Any,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    integer: bool = False,
+) -> None:
+    kind, noun = (numbers.Integral, "an integer") if integer else (numbers.Real, "a number")
+    wanted = noun
+    wanted += f" of at least {at_least:g}" if at_least is not None else ""
+    wanted += f" above {above:g}" if above is not None else ""
+    wanted += f" and below {below:g}" if below is not None else ""
+    good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
+    if good and at_least is not None:
+        good = value >= at_least
+    if good and above is not None:
+        good = value > above
+    if good and below is not None:
+        good = value < below
+    if not good:
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+
+
+def _centers_in_data_units(network: Network) -> Array:
+    active = network.metric > 0
+    result = np.full((len(network.centers), active.size), np.nan)
+    scale, shift = network.x_scale[active], network.x_shift[active]
+    result[:, active] = network.centers / network.metric[active] * scale + shift
+    return result

@@ -1,0 +1,291 @@
+r"""Choosing the width factor, the penalties and the metric from the training data alone.
+
+Settings are compared by the leave-one-out error, which for a linear fit follows from the leverages
+:math:`h_n` of the rows without refitting:
+
+.. math::
+
+    \mathrm{LOO} = \frac{1}{N} \sum_n v_n \Big(\frac{r_n}{1 - h_n}\Big)^2
+
+The leverages count the linear weights given a, and a itself through the slope of the network by a.
+
+The metric says how much each input counts inside the basis functions. A network that responds to
+an input linearly, or not at all, gains nothing from seeing it there, and in many dimensions
+loses a lot, because distances fill up with noise. So the metric is learned: fit, measure how
+much the slope along each input varies over the data,
+
+.. math::
+
+    m_i = \sqrt{s_i / \max s}, \qquad s_i = \operatorname{sd}_n \frac{\partial f(x_n)}{\partial x_i}
+
+drop inputs with :math:`s_i` below a quarter of the largest, fit again with centers in the new
+metric, and keep whichever had the lower error. All inputs stay in the linear part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from rbfdiffnet.basis import Array, DifferentialBasis
+from rbfdiffnet.solvers.objective import TRACE, Objective, Weights
+from rbfdiffnet.solvers.varpro import Projection, minimize, project
+
+_DROP_BELOW = 0.25
+_METRIC_ROUNDS = 6
+_GROWN = 1  # inputs to try to take back in a round
+_NEWCOMER = 0.7  # their metric
+_WORTHWHILE = 1e-3  # relative gain in the score
+_HOPELESS = 1.1  # relative score at which a new metric is given up at once
+_QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
+
+# Exponents: the width factor is 2 ** i, alpha is 10 ** j.
+_FACTORS = range(-1, 5)
+_ALPHAS = range(-9, 1)
+_COARSE = [(i, j) for i in (0, 2, 4) for j in (-1, -4, -8)]
+_LINEAR_ALPHAS = (1e-6, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fitted choice of settings, and its score."""
+
+    score: float
+    factor: float
+    alpha: float
+    alpha_linear: float
+    metric: Array
+    objective: Objective
+    weights: Weights
+
+
+#: Builds the objective for a width factor; one for every metric.
+Builder = Callable[[float], Objective]
+
+
+def leave_one_out(objective: Objective, point: Projection) -> float:
+    """Approximate leave-one-out error of a fitted point (squared loss, ridge).
+
+    Parameters
+    ----------
+    objective : Objective
+    point : Projection
+
+    Returns
+    -------
+    float
+        Infinite where the fit uses up its data.
+    """
+    weight, total = objective.weight, objective.total
+    n_outputs = len(objective.target)
+    lower = point.factors[0][0]
+    whitened = solve_triangular(lower, point.features, lower=True, check_finite=False)
+    leverage = np.einsum("in,in->n", whitened, whitened)
+    leverages = np.broadcast_to(leverage, point.residual.shape)
+    n_terms = objective.basis.n_terms
+    if n_terms > 1:
+        # Given the linear weights' answer to a change of a, what is left of its effect?
+        effects = []
+        gram = np.zeros((n_terms, n_terms))
+        for w in point.weights.w.T:
+            jacobian = objective.basis.jacobian(w)
+            jacobian -= ((jacobian * weight) @ whitened.T) @ whitened
+            gram += (jacobian * weight) @ jacobian.T
+            effects.append(jacobian)
+        ridge = total * ((objective.alpha + TRACE) * float(np.sum(point.weights.w**2)) + 1e-9)
+        gram[np.diag_indices_from(gram)] += ridge
+        root = np.linalg.cholesky(gram)
+        leverages = np.stack(
+            [
+                leverage + np.sum(solve_triangular(root, e, lower=True, check_finite=False) ** 2, 0)
+                for e in effects
+            ]
+        )
+    if float(np.sum(leverages * weight)) >= n_outputs * total:
+        return float("inf")
+    left_out = point.residual / np.maximum(1.0 - leverages, 1e-6)
+    return float(np.sum(weight * left_out**2)) / (n_outputs * total)
+
+
+@dataclass
+class Search:
+    """Search over width factor and alpha for one metric, with a memory of what was tried."""
+
+    build: Builder
+    metric: Array
+    factors: list[float]
+    alphas: list[float]
+    alpha_linear: float
+    start: Array
+    tried: dict[tuple[int, int], Candidate] = field(default_factory=dict)
+    objectives: dict[int, Objective] = field(default_factory=dict)
+
+    def best(self) -> Candidate:
+        """Return the best candidate so far."""
+        return min(self.tried.values(), key=lambda candidate: candidate.score)
+
+    def grid(self, cells: list[tuple[int, int]]) -> None:
+        """Try cells (positions in ``factors`` and ``alphas``)."""
+        for cell in cells:
+            self._try(cell)
+
+    def walk(self) -> Candidate:
+        """Move to better neighbors until there is none."""
+        while True:
+            best = self.best()
+            i, j = next(cell for cell, candidate in self.tried.items() if candidate is best)
+            self.grid([(i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)])
+            if self.best() is best:
+                return best
+
+    def _try(self, cell: tuple[int, int]) -> None:
+        i, j = cell
+        if cell in self.tried or not (0 <= i < len(self.factors) and 0 <= j < len(self.alphas)):
+            return
+        if i not in self.objectives:
+            self.objectives[i] = self.build(self.factors[i])
+        objective = self.objectives[i].with_alpha(self.alphas[j], self.alpha_linear)
+        start = min(
+            self.tried.items(),
+            key=lambda item: abs(item[0][0] - i) + abs(item[0][1] - j),
+            default=(None, None),
+        )[1]
+        a = self.start if start is None else start.weights.a
+        self.tried[cell] = fit_candidate(objective, a, self.factors[i], self.metric)
+
+
+def fit_candidate(objective: Objective, a: Array, factor: float, metric: Array) -> Candidate:
+    """Fit roughly and score."""
+    if objective.basis.order:
+        a = minimize(objective, a, max_iter=_QUICK_STEPS, tol=_QUICK_TOL).weights.a
+    point = project(objective, objective.quadratic(None), a)
+    return Candidate(
+        leave_one_out(objective, point),
+        factor,
+        objective.alpha,
+        objective.alpha_linear,
+        metric,
+        objective,
+        point.weights,
+    )
+
+
+def choose(
+    builder: Callable[[Array], Builder],
+    inputs: Array,
+    *,
+    factor: float | None,
+    alpha: float | None,
+    alpha_linear: float | None,
+    learn_metric: bool,
+) -> Candidate:
+    """Choose what is None: the width factor, alpha and alpha_linear, and perhaps the metric.
+
+    Parameters
+    ----------
+    builder : callable
+        ``builder(metric)(factor)`` is the objective for a metric and a width factor.
+    inputs : ndarray of shape (d, n)
+        Standardized inputs.
+    factor, alpha, alpha_linear : float or None
+    learn_metric : bool
+
+    Returns
+    -------
+    Candidate
+    """
+    factors = [2.0**i for i in _FACTORS] if factor is None else [factor]
+    alphas = [10.0**j for j in _ALPHAS] if alpha is None else [alpha]
+    first_linear = _LINEAR_ALPHAS[0] if alpha_linear is None else alpha_linear
+    coarse = [
+        (i - _FACTORS[0] if factor is None else 0, j - _ALPHAS[0] if alpha is None else 0)
+        for i, j in _COARSE
+    ]
+    metric = np.ones(len(inputs))
+    search = Search(builder(metric), metric, factors, alphas, first_linear, np.empty(0))
+    search.start = default_start(search.build(factors[len(factors) // 2]).basis)
+    search.grid(coarse)
+    best = search.walk()
+    for _ in range(_METRIC_ROUNDS if learn_metric else 0):
+        for learned in [*pruned_metrics(best), *grown_metrics(best, inputs)]:
+            search = Search(builder(learned), learned, factors, alphas, first_linear, np.empty(0))
+            search.start = default_start(search.build(best.factor).basis)
+            search.grid([(factors.index(best.factor), alphas.index(best.alpha))])
+            if search.best().score > _HOPELESS * best.score:
+                continue
+            candidate = search.walk()
+            if candidate.score < (1.0 - _WORTHWHILE) * best.score:
+                best = candidate
+                break
+        else:
+            break
+    if alpha_linear is None:
+        trials = [
+            fit_candidate(
+                best.objective.with_alpha(best.alpha, strength),
+                best.weights.a,
+                best.factor,
+                best.metric,
+            )
+            for strength in _LINEAR_ALPHAS[1:]
+        ]
+        best = min([best, *trials], key=lambda candidate: candidate.score)
+    return best
+
+
+def pruned_metrics(candidate: Candidate) -> list[Array]:
+    """Metrics to try next, from how much the slope along each input varies over the data.
+
+    The first drops inputs with little variation, the second all but the stronger half.
+    """
+    active = np.flatnonzero(candidate.metric > 0)
+    weight = candidate.objective.weight
+    variance = np.zeros(len(active))
+    for w in candidate.weights.w.T:
+        slope = candidate.objective.basis.input_gradient(candidate.weights.a, w)
+        slope -= np.average(slope, axis=1, weights=weight)[:, None]
+        variance += np.average(slope**2, axis=1, weights=weight)
+    spread = np.sqrt(variance) * candidate.metric[active]
+    if len(active) < 2 or not spread.max() > 0.0:
+        return []
+    spread /= spread.max()
+    half = np.argsort(-spread, kind="stable")[: (len(spread) + 1) // 2]
+    metrics = []
+    for keep in (np.flatnonzero(spread >= _DROP_BELOW), half):
+        metric = np.zeros_like(candidate.metric)
+        metric[active[keep]] = np.sqrt(spread[keep])
+        metrics.append(metric)
+    return metrics
+
+
+def grown_metrics(candidate: Candidate, inputs: Array) -> list[Array]:
+    r"""Metrics to try next that take one more input in, the most promising first.
+
+    An input is promising if products of it, or its square, with the basis functions explain the
+    residual.
+    """
+    phi, weight = candidate.objective.basis.phi, candidate.objective.weight
+    residual = candidate.objective.target - candidate.objective.predict(candidate.weights)
+    dropped = np.flatnonzero(candidate.metric == 0)
+    explained = []
+    for i in dropped:
+        products = np.concatenate([phi * inputs[i], phi * inputs[i] ** 2])
+        products -= np.average(products, axis=1, weights=weight)[:, None]
+        moment = (products * weight) @ residual.T
+        gram = (products * weight) @ products.T
+        gram[np.diag_indices_from(gram)] += 1e-3 * np.trace(gram) / len(gram) + 1e-300
+        explained.append(float(np.sum(moment * np.linalg.solve(gram, moment))))
+    metrics = []
+    for k in np.argsort(explained)[::-1][:_GROWN]:
+        metric = candidate.metric.copy()
+        metric[dropped[k]] = _NEWCOMER
+        metrics.append(metric)
+    return metrics
+
+
+def default_start(basis: DifferentialBasis) -> Array:
+    """Weights a to start from: all terms alike."""
+    return np.full(basis.n_terms, basis.n_terms**-0.5)

@@ -1,0 +1,1 @@
+"""Trainers: they minimize one and the same `Objective` over the weights of a network."""
