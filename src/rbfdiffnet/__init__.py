@@ -5,9 +5,30 @@ arrays. Read `basis`, `centers`, `widths`, `solvers`, `selection`, `training`, `
 `regressors`, in that order, to see how a network comes about.
 """
 
-from rbfdiffnet.network import Network
-from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rbfdiffnet.network import Network
+    from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
 
 __version__ = "0.1.0.dev0"
 
 __all__ = ["Network", "RBFDiffNetRegressor", "RBFNetworkRegressor", "__version__"]
+
+# Imported on first use, so that the command line answers at once.
+_HOMES = {
+    "Network": "rbfdiffnet.network",
+    "RBFDiffNetRegressor": "rbfdiffnet.regressors",
+    "RBFNetworkRegressor": "rbfdiffnet.regressors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -364,7 +364,7 @@ class DifferentialBasis:
         return (float(a[0]) if first else 0.0), a[first:].reshape(self.order, self.x.shape[0])
 
     def _polynomials(self) -> Iterator[tuple[int, Array]]:
-        r"""For each axis i, :math:`\partial_i^k \varphi_j / \varphi_j` of orders 1 to k, (k, c, n)."""
+        r"""Each axis i with :math:`\partial_i^k \varphi_j / \varphi_j` of all orders, (k, c, n)."""
         slope = -2.0 * self.beta[:, None]
         for i in range(self.x.shape[0]):
             u = slope * (self.x[i] - self.mu[:, i : i + 1])

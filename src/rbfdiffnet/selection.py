@@ -38,7 +38,8 @@ _DROP_BELOW = 0.25
 _METRIC_ROUNDS = 6
 _GROWN = 1  # inputs to try to take back in a round
 _NEWCOMER = 0.7  # their metric
-_WORTHWHILE = 1e-3  # relative gain in the score
+_WORTHWHILE = 0.5  # standard errors by which a new metric must improve on the old one
+_CONVINCING = 2.0  # and the RBF part on the linear part alone
 _HOPELESS = 1.1  # relative score at which a new metric is given up at once
 _QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
 
@@ -47,13 +48,15 @@ _FACTORS = range(-1, 5)
 _ALPHAS = range(-9, 1)
 _COARSE = [(i, j) for i in (0, 2, 4) for j in (-1, -4, -8)]
 _LINEAR_ALPHAS = (1e-6, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+_MOST_FREEDOM = 0.5  # of the number of rows; beyond, leaving rows out says little
+_OFF = 1e9  # alpha at which the RBF part vanishes
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A fitted choice of settings, and its score."""
 
-    score: float
+    errors: Array
     factor: float
     alpha: float
     alpha_linear: float
@@ -61,13 +64,30 @@ class Candidate:
     objective: Objective
     weights: Weights
 
+    @property
+    def score(self) -> float:
+        """Mean squared leave-one-out error."""
+        return float(np.average(self.errors, weights=self.objective.weight))
+
+    def beats(self, other: Candidate, standard_errors: float) -> bool:
+        """Whether the error is lower than another's by so many standard errors of the gain."""
+        if not np.isfinite(other.score):
+            return np.isfinite(self.score)
+        if not np.isfinite(self.score):
+            return False
+        weight = self.objective.weight
+        gain = other.errors - self.errors
+        mean = float(np.average(gain, weights=weight))
+        spread = float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum()))
+        return mean > standard_errors * spread
+
 
 #: Builds the objective for a width factor; one for every metric.
 Builder = Callable[[float], Objective]
 
 
-def leave_one_out(objective: Objective, point: Projection) -> float:
-    """Approximate leave-one-out error of a fitted point (squared loss, ridge).
+def leave_one_out(objective: Objective, point: Projection) -> Array:
+    """Approximate squared leave-one-out errors of a fitted point (squared loss, ridge).
 
     Parameters
     ----------
@@ -76,8 +96,8 @@ def leave_one_out(objective: Objective, point: Projection) -> float:
 
     Returns
     -------
-    float
-        Infinite where the fit uses up its data.
+    ndarray of shape (n,)
+        Mean over the outputs; infinite where the fit uses up its data.
     """
     weight, total = objective.weight, objective.total
     n_outputs = len(objective.target)
@@ -104,10 +124,10 @@ def leave_one_out(objective: Objective, point: Projection) -> float:
                 for e in effects
             ]
         )
-    if float(np.sum(leverages * weight)) >= n_outputs * total:
-        return float("inf")
-    left_out = point.residual / np.maximum(1.0 - leverages, 1e-6)
-    return float(np.sum(weight * left_out**2)) / (n_outputs * total)
+    if float(np.sum(leverages * weight)) >= _MOST_FREEDOM * n_outputs * total:
+        return np.full(len(weight), np.inf)
+    left_out = point.residual / np.maximum(1.0 - leverages, 1e-9)
+    return np.asarray(np.mean(left_out**2, axis=0))
 
 
 @dataclass
@@ -125,7 +145,7 @@ class Search:
 
     def best(self) -> Candidate:
         """Return the best candidate so far."""
-        return min(self.tried.values(), key=lambda candidate: candidate.score)
+        return min(self.tried.values(), key=_score)
 
     def grid(self, cells: list[tuple[int, int]]) -> None:
         """Try cells (positions in ``factors`` and ``alphas``)."""
@@ -157,10 +177,12 @@ class Search:
         self.tried[cell] = fit_candidate(objective, a, self.factors[i], self.metric)
 
 
-def fit_candidate(objective: Objective, a: Array, factor: float, metric: Array) -> Candidate:
-    """Fit roughly and score."""
-    if objective.basis.order:
-        a = minimize(objective, a, max_iter=_QUICK_STEPS, tol=_QUICK_TOL).weights.a
+def fit_candidate(
+    objective: Objective, a: Array, factor: float, metric: Array, *, steps: int = _QUICK_STEPS
+) -> Candidate:
+    """Fit roughly, in a few steps, and score."""
+    if objective.basis.order and steps:
+        a = minimize(objective, a, max_iter=steps, tol=_QUICK_TOL).weights.a
     point = project(objective, objective.quadratic(None), a)
     return Candidate(
         leave_one_out(objective, point),
@@ -199,41 +221,58 @@ def choose(
     """
     factors = [2.0**i for i in _FACTORS] if factor is None else [factor]
     alphas = [10.0**j for j in _ALPHAS] if alpha is None else [alpha]
-    first_linear = _LINEAR_ALPHAS[0] if alpha_linear is None else alpha_linear
     coarse = [
         (i - _FACTORS[0] if factor is None else 0, j - _ALPHAS[0] if alpha is None else 0)
         for i, j in _COARSE
     ]
     metric = np.ones(len(inputs))
-    search = Search(builder(metric), metric, factors, alphas, first_linear, np.empty(0))
-    search.start = default_start(search.build(factors[len(factors) // 2]).basis)
+    build = builder(metric)
+    first = build(factors[len(factors) // 2])
+    start = default_start(first.basis)
+    linear_alphas = _LINEAR_ALPHAS if alpha_linear is None else (alpha_linear,)
+    linear_only = min(
+        (
+            fit_candidate(first.with_alpha(_OFF, strength), start, 1.0, metric, steps=0)
+            for strength in linear_alphas
+        ),
+        key=_score,
+    )
+    first_linear = linear_only.alpha_linear
+    search = Search(build, metric, factors, alphas, first_linear, start)
     search.grid(coarse)
     best = search.walk()
     for _ in range(_METRIC_ROUNDS if learn_metric else 0):
         for learned in [*pruned_metrics(best), *grown_metrics(best, inputs)]:
-            search = Search(builder(learned), learned, factors, alphas, first_linear, np.empty(0))
-            search.start = default_start(search.build(best.factor).basis)
+            build = builder(learned)
+            start = default_start(build(best.factor).basis)
+            search = Search(build, learned, factors, alphas, first_linear, start)
             search.grid([(factors.index(best.factor), alphas.index(best.alpha))])
             if search.best().score > _HOPELESS * best.score:
                 continue
             candidate = search.walk()
-            if candidate.score < (1.0 - _WORTHWHILE) * best.score:
+            if candidate.beats(best, _WORTHWHILE):
                 best = candidate
                 break
         else:
             break
-    if alpha_linear is None:
-        trials = [
-            fit_candidate(
-                best.objective.with_alpha(best.alpha, strength),
-                best.weights.a,
-                best.factor,
-                best.metric,
-            )
-            for strength in _LINEAR_ALPHAS[1:]
-        ]
-        best = min([best, *trials], key=lambda candidate: candidate.score)
+    trials = [
+        fit_candidate(
+            best.objective.with_alpha(best.alpha, strength),
+            best.weights.a,
+            best.factor,
+            best.metric,
+        )
+        for strength in linear_alphas
+        if strength != best.alpha_linear
+    ]
+    best = min([best, *trials], key=_score)
+    if alpha is None and best.objective.basis.order and not best.beats(linear_only, _CONVINCING):
+        return linear_only
     return best
+
+
+def _score(candidate: Candidate) -> float:
+    return candidate.score
 
 
 def pruned_metrics(candidate: Candidate) -> list[Array]:

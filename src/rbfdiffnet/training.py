@@ -23,7 +23,7 @@ METRICS = ("learned", "standard", "common")
 SOLVERS = ("varpro", "als", "bfgs")
 
 _MAX_ITER = {"varpro": 100, "als": 500, "bfgs": 2000}
-_SCREENED = 8  # random starts looked at for each one that is followed
+_SCREENED, _SCREENING_STEPS = 8, 4  # random starts tried for each one followed to the end
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
 
 
@@ -334,10 +334,10 @@ def _starts(
     rng = np.random.default_rng([settings.seed, 1])
     n_random = settings.n_starts - 1
     draws = rng.normal(size=(_SCREENED * n_random, objective.basis.n_terms))
-    draws /= np.linalg.norm(draws, axis=1)[:, None]
-    points = [varpro.project(objective, quadratic, a) for a in draws]
-    points.sort(key=lambda point: point.value)
-    return [first, *(point.weights for point in points[:n_random])]
+    quick = replace(objective, penalty="ridge")
+    trials = [varpro.minimize(quick, a, max_iter=_SCREENING_STEPS) for a in draws]
+    trials.sort(key=_value)
+    return [first, *(trial.weights for trial in trials[:n_random])]
 
 
 def _is_calibrated(objective: Objective, weights: Weights) -> bool:

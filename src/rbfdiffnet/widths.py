@@ -8,9 +8,10 @@ r"""How wide the basis functions are: the paper's four rules, and a floor.
 ``nearest_shared``   the mean of the rule above over all j
 ===================  ==============================================================================
 
-A rule can give zero: a cluster of one row, coinciding rows, a single center. Such a width, or one
-below a thousandth of the typical one, is replaced by the median of the others, or by the distance
-to the nearest other center, or by 1, whichever exists first. So every :math:`\beta_j` is finite.
+A rule can give (nearly) zero: a cluster of one row or of coinciding rows, a single center. A width
+below a hundredth of the spread of the rows is replaced by the distance to the nearest other
+center, or by the spread where that is no larger. So every :math:`\beta_j` is finite, and no basis
+function is a needle that no new row ever meets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rbfdiffnet.basis import Array, squared_distances
 
 WIDTH_RULES = ("max_distance", "cluster", "nearest", "nearest_shared")
 
-_SMALLEST = 1e-3  # of the typical width
+_SMALLEST = 1e-2  # of the root mean square distance of the rows from their mean
 
 
 def widths(
@@ -66,7 +67,7 @@ def widths(
         sigma = _nearest_mean_distance(X, centers, weight, n_nearest)
         if rule == "nearest_shared":
             sigma = np.full(len(centers), sigma.mean())
-    return _floored(sigma, centers)
+    return _floored(sigma, X, centers, weight)
 
 
 def _cluster_mean_distance(X: Array, centers: Array, weight: Array) -> Array:
@@ -87,13 +88,15 @@ def _nearest_mean_distance(X: Array, centers: Array, weight: Array, n_nearest: i
     return np.asarray((share * closest).sum(axis=1) / share.sum(axis=1))
 
 
-def _floored(sigma: Array, centers: Array) -> Array:
-    positive = sigma[sigma > 0]
-    typical = float(np.median(positive)) if positive.size else 0.0
-    bad = ~(sigma > _SMALLEST * typical)
-    if typical > 0.0:
-        return np.where(bad, typical, sigma)
+def _floored(sigma: Array, X: Array, centers: Array, weight: Array) -> Array:
+    deviation = X - np.average(X, axis=0, weights=weight)
+    spread = float(np.sqrt(np.average((deviation**2).sum(axis=1), weights=weight)))
+    smallest = _SMALLEST * spread
+    if np.all(sigma > smallest):
+        return sigma
     squares = squared_distances(centers, centers, expand=False)
     np.fill_diagonal(squares, np.inf)
     gap = np.sqrt(squares.min(axis=1))
-    return np.where(np.isfinite(gap) & (gap > 0.0), gap, 1.0)
+    usable = np.isfinite(gap) & (gap > smallest)
+    substitute = np.where(usable, gap, spread if spread > 0.0 else 1.0)
+    return np.where(sigma > smallest, sigma, substitute)

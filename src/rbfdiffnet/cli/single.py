@@ -209,6 +209,6 @@ def _describe(members: list[Compose], n: int, settings: Settings) -> str:
     lags_used = str(lags[0]) if len(lags) == 1 else f"{lags[0]} to {lags[-1]}"
     steps = {step for member in members for step in member.steps}
     scales = "values and logarithms" if Log() in steps else "values"
-    differences = sorted(step.lag for step in steps if isinstance(step, Difference))
-    forms = " and ".join(["as they are", *(f"differenced at lag {lag}" for lag in differences)])
-    return f"median of {len(members)} networks, {lags_used} lags, {scales} {forms}"
+    at = " and ".join(str(lag) for lag in sorted(s.lag for s in steps if isinstance(s, Difference)))
+    forms = f"plain and differenced at lag {at}" if at else "plain"
+    return f"median of {len(members)} networks, {lags_used} lags, {scales}, {forms}"
