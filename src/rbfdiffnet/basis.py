@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -55,8 +56,7 @@ def gaussian(X: Array, centers: Array, beta: Array) -> Array:
     array([[1.    ],
            [0.6065]])
     """
-    shifted, mu, expandable = _common_origin(X, centers, beta, power=2)
-    return np.exp(-beta * squared_distances(shifted, mu, expand=expandable))
+    return DifferentialBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
 
 
 def squared_distances(X: Array, centers: Array, *, expand: bool = True) -> Array:
@@ -83,8 +83,9 @@ def squared_distances(X: Array, centers: Array, *, expand: bool = True) -> Array
            [25.]])
     """
     if expand:
-        squares = np.einsum("nd,nd->n", X, X)[:, None] + np.einsum("cd,cd->c", centers, centers)
-        squares -= 2.0 * (X @ centers.T)
+        squares = (-2.0 * X) @ centers.T
+        squares += np.einsum("nd,nd->n", X, X)[:, None]
+        squares += np.einsum("cd,cd->c", centers, centers)
         return np.asarray(np.maximum(squares, 0.0, out=squares))
     squares = np.zeros((X.shape[0], centers.shape[0]))
     for i in range(X.shape[1]):
@@ -252,44 +253,64 @@ class DifferentialBasis:
         -------
         DifferentialBasis
         """
-        shifted, mu, expandable = _common_origin(X, centers, beta, power=max(2, order))
-        expand = expandable if expand is None else expand
+        n, d = X.shape
+        origin = centers.mean(axis=0)
+        mu = centers - origin
+        inputs = np.empty((d + 2, n))  # x, |x|^2 and 1: the exponent is one product with them
+        x = np.subtract(X.T, origin[:, None], out=inputs[:d])
+        if expand is None:
+            expand = _can_expand(x, mu, beta, power=max(2, order))
         unit = mean_width(beta) if unit is None else unit
-        squares = squared_distances(mu, shifted, expand=expand)
-        phi = np.exp(-beta[:, None] * squares)
+        if expand:
+            np.einsum("in,in->n", x, x, out=inputs[d])
+            inputs[d + 1] = 1.0
+            column = beta[:, None]
+            square = np.einsum("ji,ji->j", mu, mu)[:, None]
+            phi = np.concatenate([2.0 * column * mu, -column, -column * square], axis=1) @ inputs
+            np.minimum(phi, 0.0, out=phi)
+        else:
+            phi = -beta[:, None] * squared_distances(mu, x.T, expand=False)
+        np.exp(phi, out=phi)
         if row_weight is not None:
             phi *= row_weight
-        x = np.ascontiguousarray(shifted.T)
-        powers = np.concatenate([x[:0], *(x**q for q in range(1, order + 1))]) if expand else None
+        powers = x[: order * d] if expand else None
+        if expand and order > 1:
+            powers = np.concatenate([x**q for q in range(1, order + 1)])
         coefficients = _power_coefficients(mu, beta, order, unit)
         return cls(phi, x, mu, beta, order, order_zero, unit, powers, coefficients)
+
+    @cached_property
+    def scratch(self) -> Array:
+        """Room for one array like phi: fresh pages would cost more than the arithmetic."""
+        return np.empty_like(self.phi)
 
     @property
     def n_terms(self) -> int:
         """Number of terms p, the length of ``a``."""
         return int(self.order_zero) + self.order * len(self.x)
 
-    def contract(self, a: Array) -> Array:
-        r"""Features :math:`G_{jn} = \sum_p a_p \theta_{pjn}`, shape (c, n)."""
+    def contract(self, a: Array, out: Array | None = None) -> Array:
+        r"""Features :math:`G_{jn} = \sum_p a_p \theta_{pjn}`, shape (c, n), written to ``out``."""
         zero, rest = self._split(a)
+        result = np.empty_like(self.phi) if out is None else out
         if self.powers is None:
-            result = np.full_like(self.phi, zero)
+            result[...] = zero
             for i, polynomials in self._polynomials():
                 result += np.tensordot(rest[:, i], polynomials, axes=1)
         else:
             # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
             by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
             weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)
-            result = weights @ self.powers
+            np.matmul(weights, self.powers, out=result)
             result += (zero + by_power[0].sum(axis=1))[:, None]
         result *= self.phi
         return result
 
-    def jacobian(self, w: Array) -> Array:
+    def jacobian(self, w: Array, out: Array | None = None) -> Array:
         r"""Slopes of the network by ``a``: :math:`\sum_j w_j \theta_{pjn}`, shape (terms, n)."""
         first = int(self.order_zero)
         n_axes, n_rows = self.x.shape
-        result = np.empty((self.n_terms, n_rows))
+        result = np.empty((self.n_terms, n_rows)) if out is None else out
         if first:
             result[0] = w @ self.phi
         blocks = result[first:].reshape(self.order, n_axes, n_rows)
@@ -300,18 +321,18 @@ class DifferentialBasis:
             return result
         for k in range(1, self.order + 1):
             weights = w[:, None] * self.coefficients[k - 1, : k + 1]  # (k + 1, c, d)
-            sums = weights.transpose(0, 2, 1) @ self.phi  # (k + 1, d, n)
-            block = sums[k]
+            # The highest power has the same coefficient along every axis.
+            block = np.multiply(self.x, weights[k, :, 0] @ self.phi, out=blocks[k - 1])
             for q in range(k - 1, -1, -1):  # Horner's rule
-                block *= self.x
-                block += sums[q]
-            blocks[k - 1] = block
+                block += weights[q].T @ self.phi
+                if q:
+                    block *= self.x
         return result
 
     def adjoint(self, r: Array) -> Array:
         r"""Correlations with a residual: :math:`\sum_n r_n \theta_{pjn}`, shape (c, terms)."""
         first = int(self.order_zero)
-        weighted = self.phi * r
+        weighted = np.multiply(self.phi, r, out=self.scratch)
         result = np.empty((self.phi.shape[0], self.n_terms))
         total = weighted.sum(axis=1)
         if first:
@@ -380,16 +401,11 @@ def mean_width(beta: Array) -> float:
     return float(np.mean(1.0 / np.sqrt(2.0 * beta)))
 
 
-def _common_origin(
-    X: Array, centers: Array, beta: Array, *, power: int
-) -> tuple[Array, Array, bool]:
-    """Move points and centers to the centers' mean; say whether powers may be expanded there."""
-    origin = centers.mean(axis=0)
-    shifted, mu = X - origin, centers - origin
-    reach = max(np.abs(shifted).max(initial=0.0), np.abs(mu).max(initial=0.0))
-    in_widths = max(1.0, float(reach * np.sqrt(2.0 * beta.max(initial=0.0))))
-    error = in_widths**power * X.shape[1] * np.finfo(float).eps
-    return shifted, mu, bool(error < _CANCELLATION_LIMIT)
+def _can_expand(x: Array, mu: Array, beta: Array, *, power: int) -> bool:
+    """Whether powers of x may be expanded without losing digits to cancellation."""
+    reach = max(float(np.abs(x).max(initial=0.0)), float(np.abs(mu).max(initial=0.0)))
+    in_widths = max(1.0, reach * float(np.sqrt(2.0 * beta.max(initial=0.0))))
+    return bool(in_widths**power * len(x) * np.finfo(float).eps < _CANCELLATION_LIMIT)
 
 
 def _power_coefficients(mu: Array, beta: Array, order: int, unit: float) -> Array:

@@ -19,7 +19,7 @@ def kmeans(
     *,
     weight: Array | None = None,
     rng: np.random.Generator | None = None,
-    n_init: int = 4,
+    n_init: int | None = None,
     max_iter: int = 100,
 ) -> Array:
     r"""Centers by K-Means: Lloyd's algorithm from greedy k-means++ seeds.
@@ -38,10 +38,12 @@ def kmeans(
         Weights of the rows, all positive; equal by default.
     rng : numpy.random.Generator, optional
         Source of the seeds; ``default_rng(0)`` if omitted.
-    n_init : int, default=4
-        Number of starts, of which the best is kept.
+    n_init : int, optional
+        Number of starts, of which the best is kept. By default up to 10 where rows times centers
+        are few, because there one unlucky center matters, and 1 from 40,000 on.
     max_iter : int, default=100
-        Most rounds of each start. It ends when a round lowers the sum by less than 1e-4 of it.
+        Most rounds of each start. A single start ends when a round lowers the sum by less than
+        1e-4 of it; the best of several is followed until nothing changes.
 
     Returns
     -------
@@ -61,12 +63,17 @@ def kmeans(
     """
     X, weight = _sorted_rows(X, weight)
     rng = np.random.default_rng(0) if rng is None else rng
+    n_init = max(1, min(10, 40_000 // (len(X) * n_centers))) if n_init is None else n_init
     mean = np.average(X, axis=0, weights=weight)  # distances are expanded around it
-    best, lowest = mean[None], np.inf
+    best, lowest = np.zeros((1, X.shape[1])), np.inf
     for _ in range(n_init):
-        centers, inertia = _lloyd(X - mean, weight, n_centers, rng, max_iter)
+        seeds = _plus_plus(X - mean, weight, n_centers, rng)
+        centers, inertia = _lloyd(X - mean, weight, seeds, max_iter, tol=1e-4)
         if inertia < lowest:
-            best, lowest = mean + centers, inertia
+            best, lowest = centers, inertia
+    if n_init > 1:
+        best, _ = _lloyd(X - mean, weight, best, max_iter, tol=0.0)
+    best = best + mean
     return best[np.lexsort(best.T[::-1])]
 
 
@@ -255,24 +262,26 @@ def _cluster_means(
 
 
 def _lloyd(
-    X: Array, weight: Array, n_centers: int, rng: np.random.Generator, max_iter: int
+    X: Array, weight: Array, centers: Array, max_iter: int, tol: float
 ) -> tuple[Array, float]:
-    """One start of K-Means: the centers and the weighted sum of squared distances."""
-    centers = _plus_plus(X, weight, n_centers, rng)
-    rows = np.arange(len(X))
+    """Lloyd's algorithm: the centers and the weighted sum of squared distances."""
+    X = np.ascontiguousarray(X.T)  # rows of data are contiguous
+    norms = np.einsum("in,in->n", X, X)
+    rows = np.arange(X.shape[1])
     previous = np.inf
     for _ in range(max_iter):
-        squares = squared_distances(X, centers)
-        labels = squares.argmin(axis=1)
-        distance = squares[rows, labels]
+        half = centers @ X
+        np.subtract(0.5 * np.einsum("ji,ji->j", centers, centers)[:, None], half, out=half)
+        labels = half.argmin(axis=0)
+        distance = np.maximum(norms + 2.0 * half[labels, rows], 0.0)
         inertia = float(weight @ distance)
-        if previous - inertia <= 1e-4 * inertia:
+        if previous - inertia <= tol * inertia:
             break
         previous = inertia
-        centers, mass = _cluster_means(X, weight, labels, len(centers))
+        centers, mass = _cluster_means(X.T, weight, labels, len(centers))
         for j in np.flatnonzero(mass == 0):  # restart an empty cluster where rows are served worst
             worst = int(distance.argmax())
-            centers[j], distance[worst] = X[worst], 0.0
+            centers[j], distance[worst] = X[:, worst], 0.0
     return centers, previous
 
 
@@ -289,9 +298,11 @@ def _plus_plus(X: Array, weight: Array, n_centers: int, rng: np.random.Generator
         draws = rng.random(n_trials) * mass[-1]
         if not mass[-1] > 0:  # every distinct row is a seed already
             break
-        picks = np.minimum(np.searchsorted(mass, draws, side="right"), len(X) - 1)
+        picks = np.minimum(np.searchsorted(mass, np.sort(draws), side="right"), len(X) - 1)
         trial = np.minimum(squared_distances(X[picks], X), closest)
-        winner = int((trial @ weight).argmin())
+        left = trial @ weight
+        # Two rows nearest to each other tie: rounding must not decide.
+        winner = int(np.flatnonzero(left <= left.min() * (1.0 + 1e-9))[0])
         seeds.append(X[picks[winner]])
         closest = trial[winner]
     return np.array(seeds)

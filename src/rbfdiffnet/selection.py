@@ -35,12 +35,11 @@ from rbfdiffnet.solvers.objective import TRACE, Objective, Weights
 from rbfdiffnet.solvers.varpro import Projection, minimize, project
 
 _DROP_BELOW = 0.25
-_METRIC_ROUNDS = 6
-_GROWN = 1  # inputs to try to take back in a round
+_METRIC_ROUNDS = 4
+_MOST_GROWTH = 3  # inputs taken back in a round
 _NEWCOMER = 0.7  # their metric
 _WORTHWHILE = 0.5  # standard errors by which a new metric must improve on the old one
 _CONVINCING = 2.0  # and the RBF part on the linear part alone
-_HOPELESS = 1.1  # relative score at which a new metric is given up at once
 _QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
 
 # Exponents: the width factor is 2 ** i, alpha is 10 ** j.
@@ -72,7 +71,7 @@ class Candidate:
     def beats(self, other: Candidate, standard_errors: float) -> bool:
         """Whether the error is lower than another's by so many standard errors of the gain."""
         if not np.isfinite(other.score):
-            return np.isfinite(self.score)
+            return bool(np.isfinite(self.score))
         if not np.isfinite(self.score):
             return False
         weight = self.objective.weight
@@ -101,8 +100,9 @@ def leave_one_out(objective: Objective, point: Projection) -> Array:
     """
     weight, total = objective.weight, objective.total
     n_outputs = len(objective.target)
-    lower = point.factors[0][0]
-    whitened = solve_triangular(lower, point.features, lower=True, check_finite=False)
+    lower = point.factors[0]
+    features = point.rows[: len(lower)]
+    whitened = solve_triangular(lower, features, lower=True, check_finite=False)
     leverage = np.einsum("in,in->n", whitened, whitened)
     leverages = np.broadcast_to(leverage, point.residual.shape)
     n_terms = objective.basis.n_terms
@@ -241,20 +241,16 @@ def choose(
     search = Search(build, metric, factors, alphas, first_linear, start)
     search.grid(coarse)
     best = search.walk()
-    for _ in range(_METRIC_ROUNDS if learn_metric else 0):
-        for learned in [*pruned_metrics(best), *grown_metrics(best, inputs)]:
-            build = builder(learned)
-            start = default_start(build(best.factor).basis)
-            search = Search(build, learned, factors, alphas, first_linear, start)
-            search.grid([(factors.index(best.factor), alphas.index(best.alpha))])
-            if search.best().score > _HOPELESS * best.score:
-                continue
-            candidate = search.walk()
-            if candidate.beats(best, _WORTHWHILE):
-                best = candidate
-                break
-        else:
-            break
+    if learn_metric:
+
+        def search_near(known: Candidate, metric: Array) -> Candidate:
+            build = builder(metric)
+            start = default_start(build(known.factor).basis)
+            search = Search(build, metric, factors, alphas, first_linear, start)
+            search.grid([(factors.index(known.factor), alphas.index(known.alpha))])
+            return search.walk()
+
+        best = _learn_metric(best, inputs, search_near)
     trials = [
         fit_candidate(
             best.objective.with_alpha(best.alpha, strength),
@@ -268,6 +264,31 @@ def choose(
     best = min([best, *trials], key=_score)
     if alpha is None and best.objective.basis.order and not best.beats(linear_only, _CONVINCING):
         return linear_only
+    return best
+
+
+def _learn_metric(
+    best: Candidate, inputs: Array, search_near: Callable[[Candidate, Array], Candidate]
+) -> Candidate:
+    """Drop inputs from the basis functions, take some back, as long as it helps."""
+
+    def grown(candidate: Candidate) -> Candidate:
+        for _ in range(_MOST_GROWTH):
+            metric = grown_metric(candidate, inputs)
+            larger = candidate if metric is None else search_near(candidate, metric)
+            if not larger.score < candidate.score:
+                break
+            candidate = larger
+        return candidate
+
+    for _ in range(_METRIC_ROUNDS):
+        for metric in pruned_metrics(best):
+            candidate = grown(search_near(best, metric))
+            if candidate.beats(best, _WORTHWHILE):
+                best = candidate
+                break
+        else:
+            break
     return best
 
 
@@ -300,8 +321,8 @@ def pruned_metrics(candidate: Candidate) -> list[Array]:
     return metrics
 
 
-def grown_metrics(candidate: Candidate, inputs: Array) -> list[Array]:
-    r"""Metrics to try next that take one more input in, the most promising first.
+def grown_metric(candidate: Candidate, inputs: Array) -> Array | None:
+    """Metric that takes the most promising dropped input back in, if there is one.
 
     An input is promising if products of it, or its square, with the basis functions explain the
     residual.
@@ -309,6 +330,8 @@ def grown_metrics(candidate: Candidate, inputs: Array) -> list[Array]:
     phi, weight = candidate.objective.basis.phi, candidate.objective.weight
     residual = candidate.objective.target - candidate.objective.predict(candidate.weights)
     dropped = np.flatnonzero(candidate.metric == 0)
+    if not dropped.size:
+        return None
     explained = []
     for i in dropped:
         products = np.concatenate([phi * inputs[i], phi * inputs[i] ** 2])
@@ -317,12 +340,9 @@ def grown_metrics(candidate: Candidate, inputs: Array) -> list[Array]:
         gram = (products * weight) @ products.T
         gram[np.diag_indices_from(gram)] += 1e-3 * np.trace(gram) / len(gram) + 1e-300
         explained.append(float(np.sum(moment * np.linalg.solve(gram, moment))))
-    metrics = []
-    for k in np.argsort(explained)[::-1][:_GROWN]:
-        metric = candidate.metric.copy()
-        metric[dropped[k]] = _NEWCOMER
-        metrics.append(metric)
-    return metrics
+    metric = candidate.metric.copy()
+    metric[dropped[int(np.argmax(explained))]] = _NEWCOMER
+    return metric
 
 
 def default_start(basis: DifferentialBasis) -> Array:

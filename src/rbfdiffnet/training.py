@@ -22,6 +22,7 @@ CENTERS = ("kmeans", "som", "forward")
 METRICS = ("learned", "standard", "common")
 SOLVERS = ("varpro", "als", "bfgs")
 
+_DECIMALS = 10  # of standardized data
 _MAX_ITER = {"varpro": 100, "als": 500, "bfgs": 2000}
 _SCREENED, _SCREENING_STEPS = 8, 4  # random starts tried for each one followed to the end
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
@@ -156,8 +157,10 @@ def _standardize(X: Array, Y: Array, weight: Array, settings: Settings) -> Rows:
         varying = np.ptp(X, axis=0) > 0
         if np.any(varying):
             x_scale = np.full_like(x_scale, np.sqrt(np.mean(x_scale[varying] ** 2)))
-    Z = (X - x_shift) / x_scale
-    return Rows(Z, ((Y - y_shift) / y_scale).T, weight, x_shift, x_scale, y_shift, y_scale)
+    # Rounded, so that the units of the data do not decide between equally good networks.
+    Z = np.round((X - x_shift) / x_scale, _DECIMALS)
+    target = np.round((Y - y_shift) / y_scale, _DECIMALS).T
+    return Rows(Z, target, weight, x_shift, x_scale, y_shift, y_scale)
 
 
 def _shift_and_scale(values: Array, weight: Array, center: bool) -> tuple[Array, Array]:
@@ -203,7 +206,7 @@ def _choose(rows: Rows, linear: Array, settings: Settings) -> Candidate:
         weights = Weights(a, np.empty((0, 0)), np.empty((0, 0)))
         alpha, alpha_linear = settings.alpha or 0.0, settings.alpha_linear or 0.0
         objective = objective.with_alpha(alpha, alpha_linear)
-        return Candidate(np.nan, factor, alpha, alpha_linear, metric, objective, weights)
+        return Candidate(np.empty(0), factor, alpha, alpha_linear, metric, objective, weights)
     return choose(
         builder,
         rows.Z.T,

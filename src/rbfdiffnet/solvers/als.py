@@ -13,11 +13,10 @@ half answers the other.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.solvers.objective import Objective, Quadratic, Solution, Weights
-from rbfdiffnet.solvers.varpro import _factor, project
+from rbfdiffnet.solvers.varpro import factorize, project, solve
 
 
 def minimize(
@@ -60,6 +59,6 @@ def _best_a(objective: Objective, quadratic: Quadratic, weights: Weights) -> Wei
                 penalty += ridge[:n_centers] @ weights.w[:, o] ** 2
     if not np.any(moment):
         return weights
-    a = cho_solve(_factor(gram, penalty + 1e-300), moment, check_finite=False)
+    a = solve(factorize(gram, penalty + 1e-300), moment)
     moved = Weights(a, weights.w, weights.linear)
     return moved.balanced() if quadratic.homogeneous else moved

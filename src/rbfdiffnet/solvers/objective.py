@@ -22,7 +22,8 @@ differential operator, a vector of networks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -107,6 +108,22 @@ class Quadratic:
     penalty: Array  # (m or 1, c + q)
     penalty_a: Array  # (terms,)
     homogeneous: bool
+    _linear_grams: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every row counts once."""
+        return bool(np.all(self.row_weight == 1.0))
+
+    def weighted(self, rows: Array, group: int) -> Array:
+        """Return rows (an array over rows, the last axis) times the weights of a group."""
+        return rows if self.uniform else rows * self.row_weight[group]
+
+    def linear_gram(self, linear: Array, group: int) -> Array:
+        """Weighted inner products of the linear inputs, computed once for each group."""
+        if group not in self._linear_grams:
+            self._linear_grams[group] = self.weighted(linear, group) @ linear.T
+        return self._linear_grams[group]
 
     def groups(self) -> list[list[int]]:
         """Outputs that share row weights and penalty."""

@@ -1,4 +1,4 @@
-r"""Variable projection: eliminate w and :math:`\lambda`, run a damped Newton method on a.
+r"""Variable projection: eliminate w and :math:`\lambda`, run a trust-region Newton method on a.
 
 Given a, the network is linear in :math:`u = (w, \lambda)` with features
 :math:`A = [\sum_p a_p \theta_p;\ s]`, so :math:`u(a) = (A V A' + P)^{-1} A V z` by a Cholesky
@@ -22,13 +22,18 @@ applications", Inverse Problems 19 (2003) R1-R26.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.solvers.objective import Objective, Quadratic, Solution, Weights
+
+_LARGEST_STEP = 1.0  # in units of the length of a
+_LARGEST_WORKSPACE = 2**20  # numbers
+_kept = threading.local()
 
 
 @dataclass(frozen=True)
@@ -36,59 +41,70 @@ class Projection:
     """A point of the search: a, and the linear weights that are best for it."""
 
     weights: Weights
-    features: Array  # (c + q, n), A
-    factors: list[tuple[Array, bool]]  # Cholesky factors, one for each group of outputs
+    rows: Array  # (c + q + terms, n): the features A, then room for J
+    factors: list[Array]  # Cholesky factors, one for each group of outputs
     residual: Array  # (m, n)
     value: float  # F, times the total weight
 
 
-def project(objective: Objective, quadratic: Quadratic, a: Array) -> Projection:
-    """Eliminate the linear weights at a."""
-    n_centers = objective.basis.phi.shape[0]
-    features = np.concatenate([objective.basis.contract(a), objective.linear])
+def project(
+    objective: Objective, quadratic: Quadratic, a: Array, room: Array | None = None
+) -> Projection:
+    """Eliminate the linear weights at a; arrays over rows are written to ``room`` if given."""
+    n_centers, n_rows = objective.basis.phi.shape
+    n_features = n_centers + len(objective.linear)
+    rows = np.empty((n_features + len(a), n_rows)) if room is None else room
+    features = rows[:n_features]
+    objective.basis.contract(a, out=features[:n_centers])
+    features[n_centers:] = objective.linear
     penalty = quadratic.penalty.copy()
     if quadratic.homogeneous:
         penalty[:, :n_centers] *= a @ a
     factors, coefficients = [], np.empty((len(features), len(quadratic.target)))
-    for row_weight, ridge, outputs in zip(
-        quadratic.row_weight, penalty, quadratic.groups(), strict=True
-    ):
-        weighted = features * row_weight
-        factor = _factor(weighted @ features.T, ridge)
-        coefficients[:, outputs] = cho_solve(
-            factor, weighted @ quadratic.target[outputs].T, check_finite=False
-        )
+    for group, outputs in enumerate(quadratic.groups()):
+        weighted = quadratic.weighted(features, group)
+        gram = np.empty((n_features, n_features))
+        gram[:n_centers, :n_centers] = weighted[:n_centers] @ features[:n_centers].T
+        gram[n_centers:, :n_centers] = weighted[n_centers:] @ features[:n_centers].T
+        gram[n_centers:, n_centers:] = quadratic.linear_gram(objective.linear, group)
+        factor = factorize(gram, penalty[group])
+        coefficients[:, outputs] = solve(factor, weighted @ quadratic.target[outputs].T)
         factors.append(factor)
     weights = Weights(a, coefficients[:n_centers], coefficients[n_centers:])
     residual = quadratic.target - coefficients.T @ features
-    return Projection(weights, features, factors, residual, quadratic.value(weights, residual))
+    return Projection(weights, rows, factors, residual, quadratic.value(weights, residual))
 
 
 def newton_system(
-    objective: Objective, quadratic: Quadratic, point: Projection
-) -> tuple[Array, Array]:
-    """Gradient and exact Hessian of the projected objective at a point."""
-    basis, a = objective.basis, point.weights.a
-    n_centers = basis.phi.shape[0]
+    objective: Objective, quadratic: Quadratic, point: Projection, small: float = 0.0
+) -> tuple[Array, Array | None]:
+    """Gradient and exact Hessian of the projected objective at a point.
+
+    The Hessian is None where the gradient is no longer than ``small``.
+    """
+    basis, a, w = objective.basis, point.weights.a, point.weights.w
+    n_features = len(point.rows) - len(a)
+    room = point.rows[n_features:]
     gradient, hessian = quadratic.penalty_a * a, np.diag(quadratic.penalty_a)
-    for factor, row_weight, ridge, outputs in zip(
-        point.factors, quadratic.row_weight, quadratic.penalty, quadratic.groups(), strict=True
-    ):
+    for group, outputs in enumerate(quadratic.groups()):
+        ridge = quadratic.penalty[group, : len(w)]
         for o in outputs:
-            w = point.weights.w[:, o]
-            jacobian = basis.jacobian(w)
-            weighted = jacobian * row_weight
-            residual = row_weight * point.residual[o]
+            jacobian = basis.jacobian(w[:, o], out=room)
+            residual = quadratic.weighted(point.residual[o], group)
             gradient -= jacobian @ residual
-            hessian += weighted @ jacobian.T
-            cross = point.features @ weighted.T
-            cross[:n_centers] -= basis.adjoint(residual)
             if quadratic.homogeneous:
-                pull = ridge[:n_centers] * w
-                gradient += (pull @ w) * a
-                hessian += (pull @ w) * np.eye(len(a))
-                cross[:n_centers] += 2.0 * np.outer(pull, a)
-            hessian -= cross.T @ cho_solve(factor, cross, check_finite=False)
+                gradient += (ridge @ w[:, o] ** 2) * a
+            if len(w.T) == 1 and np.linalg.norm(gradient) <= small:
+                return gradient, None
+            products = quadratic.weighted(jacobian, group) @ point.rows.T
+            cross, own = products[:, :n_features].T, products[:, n_features:]
+            hessian += own
+            cross[: len(w)] -= basis.adjoint(residual)
+            if quadratic.homogeneous:
+                pull = ridge * w[:, o]
+                hessian += (pull @ w[:, o]) * np.eye(len(a))
+                cross[: len(w)] += 2.0 * np.outer(pull, a)
+            hessian -= cross.T @ solve(point.factors[group], cross)
     return gradient, 0.5 * (hessian + hessian.T)
 
 
@@ -112,69 +128,132 @@ def minimize(
     -------
     Solution
     """
-    if not isinstance(start, Weights):
-        start = project(objective, objective.quadratic(None), start / np.linalg.norm(start)).weights
+    a = start.a if isinstance(start, Weights) else start / np.linalg.norm(start)
     floor = 1e-12 * float(np.sum(objective.weight * objective.target**2)) + 1e-300
-    quadratic = objective.quadratic(start)
-    point = project(objective, quadratic, start.a)
-    damping, converged, n_iter = 1e-3, False, 0
+    quadratic = objective.quadratic(start if isinstance(start, Weights) else None)
+    room, spare = _workspace(objective)
+    point = project(objective, quadratic, a, room)
+    if not objective.is_quadratic and not isinstance(start, Weights):
+        quadratic = objective.quadratic(point.weights)
+        point = project(objective, quadratic, a, room)
+    radius, converged, n_iter = _LARGEST_STEP, False, 0
     while not converged and n_iter < max_iter:
         n_iter += 1
-        gradient, hessian = newton_system(objective, quadratic, point)
-        small = bool(np.linalg.norm(gradient) <= tol * point.value + floor)
-        if small and objective.is_quadratic:
+        small = tol * point.value + floor if objective.is_quadratic else 0.0
+        gradient, hessian = newton_system(objective, quadratic, point, small)
+        if hessian is None or np.linalg.norm(gradient) <= small:
             converged = True
             break
-        before = point.value
-        point, damping = _damped_step(objective, quadratic, point, gradient, hessian, damping)
+        before, last = point.value, point.rows
+        point, radius = _trusted_step(objective, quadratic, point, gradient, hessian, radius, spare)
+        spare = last if point.rows is not last else spare
         if not objective.is_quadratic:  # touch the objective anew
             quadratic = objective.quadratic(point.weights)
             residual = quadratic.target - objective.predict(point.weights)
             before_linear = quadratic.value(point.weights, residual)
             gain = before - point.value
-            point = project(objective, quadratic, point.weights.a)
+            point = project(objective, quadratic, point.weights.a, point.rows)
             gain += before_linear - point.value
             converged = gain <= 0.1 * tol * abs(before) + floor
         else:
             converged = before - point.value <= 1e-14 * before + 1e-3 * floor
-    return Solution(point.weights, objective.value(point.weights), n_iter, converged)
+    if objective.is_quadratic:
+        value = point.value / objective.total
+    else:
+        value = objective.value(point.weights)
+    return Solution(point.weights, value, n_iter, converged)
 
 
-def _damped_step(
+def _workspace(objective: Objective) -> tuple[Array, Array]:
+    """Room for two points of the search, kept from fit to fit (each thread has its own).
+
+    Fresh memory would cost a tenth of a fit of a few thousand rows.
+    """
+    basis = objective.basis
+    shape = (len(basis.phi) + len(objective.linear) + basis.n_terms, basis.phi.shape[1])
+    size = shape[0] * shape[1]
+    if size > _LARGEST_WORKSPACE:
+        return np.empty(shape), np.empty(shape)
+    kept: Array | None = getattr(_kept, "room", None)
+    if kept is None or kept.size < 2 * size:
+        _kept.room = kept = np.empty(2 * size)
+    return kept[:size].reshape(shape), kept[size : 2 * size].reshape(shape)
+
+
+def _trusted_step(
     objective: Objective,
     quadratic: Quadratic,
     point: Projection,
     gradient: Array,
     hessian: Array,
-    damping: float,
+    radius: float,
+    spare: Array,
 ) -> tuple[Projection, float]:
-    """One Newton step, damped until it helps; negative curvature counts by its size."""
+    """One Newton step within a trust region: where it leads (rows in spare), and the radius."""
     a = point.weights.a
-    if quadratic.homogeneous:  # no curvature along a itself: supply some
+    if quadratic.homogeneous:  # a step along a changes nothing: make it costly
         hessian = hessian + np.outer(a, a) * (np.abs(np.trace(hessian)) / len(a))
-    curvature, axes = np.linalg.eigh(hessian)
-    size = np.abs(curvature)
-    size = np.maximum(size, 1e-12 * size.max(initial=0.0) + 1e-300)
+    bends, axes = np.linalg.eigh(hessian)
     along = axes.T @ gradient
     for _ in range(25):
-        candidate = a - axes @ (along / (size * (1.0 + damping)))
+        step = _step_within(bends, along, radius)
+        length = float(np.linalg.norm(step))
+        candidate = a + axes @ step
         if quadratic.homogeneous:
             candidate /= np.linalg.norm(candidate)
-        trial = project(objective, quadratic, candidate)
-        if trial.value <= point.value:
-            return trial, max(damping / 10.0, 1e-9)
-        damping = max(4.0 * damping, 0.1)
-    return point, damping
+        trial = project(objective, quadratic, candidate, spare)
+        expected = -float(along @ step + 0.5 * bends @ step**2)
+        gain = point.value - trial.value
+        if gain < 0.25 * expected:
+            radius = 0.25 * length
+        elif gain > 0.75 * expected and length > 0.9 * radius:
+            radius = min(2.0 * radius, _LARGEST_STEP)
+        if gain >= 0.0:
+            return trial, max(radius, 1e-8)
+    return point, radius
 
 
-def _factor(gram: Array, ridge: Array) -> tuple[Array, bool]:
-    """Cholesky factor of gram + diag(ridge), plus a trace where rounding makes it indefinite."""
+def _step_within(bends: Array, along: Array, radius: float) -> Array:
+    """Minimize a quadratic within a ball, in the axes of its curvature.
+
+    The step is -g / (bends + shift), with the smallest shift that makes it convex and short,
+    found by Newton's method on 1 / length (More and Sorensen, 1983).
+    """
+    shift = max(0.0, -float(bends.min())) + 1e-12 * float(np.abs(bends).max()) + 1e-300
+    for _ in range(20):
+        step = -along / (bends + shift)
+        length = float(np.sqrt(step @ step))
+        if length <= 1.01 * radius:
+            break
+        slope = float(step @ (step / (bends + shift)))
+        shift += (length / radius - 1.0) * length**2 / slope
+    return step
+
+
+def factorize(gram: Array, ridge: Array) -> Array:
+    """Lower Cholesky factor of gram + diag(ridge), plus a trace where rounding makes it indefinite.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (k, k)
+        Only its lower triangle is read.
+    ridge : ndarray of shape (k,)
+
+    Returns
+    -------
+    ndarray of shape (k, k)
+    """
     diagonal = np.einsum("ii->i", gram)
     diagonal += ridge
-    extra = 0.0
-    while True:
-        try:
-            return cho_factor(gram, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            extra = max(10.0 * extra, 1e-14 * float(diagonal.max()))
-            diagonal += extra
+    factor, failed = dpotrf(gram, lower=1)
+    extra = 1e-14 * float(diagonal.max())
+    while failed:
+        diagonal += extra
+        extra *= 10.0
+        factor, failed = dpotrf(gram, lower=1)
+    return np.asarray(factor)
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """Solve with a Cholesky factor from `factorize`."""
+    return np.asarray(dpotrs(factor, right, lower=1)[0])
