@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from functools import cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import (
     check_random_state,
     validate_data,
 )
+from threadpoolctl import ThreadpoolController
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
@@ -21,6 +23,14 @@ from rbfdiffnet.network import Network
 from rbfdiffnet.solvers.objective import PENALTIES
 from rbfdiffnet.training import CENTERS, METRICS, SOLVERS, Settings, fit_network
 from rbfdiffnet.widths import WIDTH_RULES
+
+_MANY_ROWS = 50_000
+
+
+@cache
+def _threadpool() -> Any:
+    return ThreadpoolController()
+
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
@@ -60,7 +70,11 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not np.any(weight > 0):
             raise ValueError("sample_weight is zero for every row: there is nothing to fit")
         n_rows, n_inputs = inputs.shape
-        fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, self._settings(n_inputs))
+        settings = self._settings(n_inputs)
+        # Threads of the linear algebra library only get in each other's way on small matrices.
+        n_threads = 1 if n_rows < _MANY_ROWS else None
+        with _threadpool().limit(limits=n_threads, user_api="blas"):
+            fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, settings)
         self._single_output = targets.ndim == 1
         self.network_ = fit.network
         self.centers_ = _centers_in_data_units(fit.network)
