@@ -199,6 +199,7 @@ class DifferentialBasis:
         Basis functions, times the row weights.
     x, mu, beta : ndarray of shape (d, n), (c, d), (c,)
         Points and centers, moved to a common origin, and inverse widths.
+    origin : ndarray of shape (d,)
     order : int
     order_zero : bool
     unit : float
@@ -212,6 +213,7 @@ class DifferentialBasis:
     x: Array
     mu: Array
     beta: Array
+    origin: Array
     order: int
     order_zero: bool
     unit: float
@@ -277,7 +279,7 @@ class DifferentialBasis:
         if expand and order > 1:
             powers = np.concatenate([x**q for q in range(1, order + 1)])
         coefficients = _power_coefficients(mu, beta, order, unit)
-        return cls(phi, x, mu, beta, order, order_zero, unit, powers, coefficients)
+        return cls(phi, x, mu, beta, origin, order, order_zero, unit, powers, coefficients)
 
     @cached_property
     def scratch(self) -> Array:

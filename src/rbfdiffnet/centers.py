@@ -39,8 +39,8 @@ def kmeans(
     rng : numpy.random.Generator, optional
         Source of the seeds; ``default_rng(0)`` if omitted.
     n_init : int, optional
-        Number of starts, of which the best is kept. By default ``50 // n_centers``, from 1 to 10:
-        among few centers a badly placed one matters.
+        Number of starts, of which the best is kept. By default 20 for up to 8 centers, 5 for up to
+        16 and 1 for more: among few centers a badly placed one matters.
     max_iter : int, default=100
         Most rounds of each start. A single start ends when a round lowers the sum by less than
         1e-4 of it; the best of several is followed until nothing changes.
@@ -63,7 +63,8 @@ def kmeans(
     """
     X, weight = _sorted_rows(X, weight)
     rng = np.random.default_rng(0) if rng is None else rng
-    n_init = max(1, min(10, 50 // n_centers)) if n_init is None else n_init
+    if n_init is None:
+        n_init = 20 if n_centers <= 8 else 5 if n_centers <= 16 else 1
     mean = np.average(X, axis=0, weights=weight)  # distances are expanded around it
     best, lowest = np.zeros((1, X.shape[1])), np.inf
     for _ in range(n_init):

@@ -380,7 +380,7 @@ class RBFNetworkRegressor(_NetworkRegressor):
     >>> from rbfdiffnet import RBFNetworkRegressor
     >>> X = np.linspace(-3.0, 3.0, 200)[:, None]
     >>> y = np.sin(2.0 * X.ravel())
-    >>> round(RBFNetworkRegressor(12).fit(X, y).score(X, y), 2)
+    >>> round(RBFNetworkRegressor(12, width_factor="auto").fit(X, y).score(X, y), 3)
     1.0
     """
 

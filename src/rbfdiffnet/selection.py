@@ -63,6 +63,30 @@ class Candidate:
     objective: Objective
     weights: Weights
 
+    @classmethod
+    def unscored(cls, objective: Objective, factor: float, metric: Array) -> Candidate:
+        """Return settings that need no comparison, at the default start."""
+        n_outputs = len(objective.target)
+        weights = Weights(
+            default_start(objective.basis),
+            np.zeros((len(objective.basis.phi), n_outputs)),
+            np.zeros((len(objective.linear), n_outputs)),
+        )
+        errors = np.full(len(objective.weight), np.nan)
+        return cls(
+            errors, factor, objective.alpha, objective.alpha_linear, metric, objective, weights
+        )
+
+    @property
+    def centers(self) -> Array:
+        """Centers of the basis functions."""
+        return self.objective.basis.mu + self.objective.basis.origin
+
+    @property
+    def beta(self) -> Array:
+        """Inverse widths of the basis functions."""
+        return self.objective.basis.beta
+
     @property
     def score(self) -> float:
         """Mean squared leave-one-out error."""

@@ -12,7 +12,8 @@ from rbfdiffnet.basis import Array, DifferentialBasis
 from rbfdiffnet.centers import forward_selection, kmeans, self_organizing_map
 from rbfdiffnet.losses import Loss, OwnLoss, UserLoss, huber_delta
 from rbfdiffnet.network import Network, linear_inputs, normalized
-from rbfdiffnet.selection import Candidate, choose, default_start
+from rbfdiffnet.rows import Rows, standardize
+from rbfdiffnet.selection import Candidate, choose
 from rbfdiffnet.solvers import als, bfgs, varpro
 from rbfdiffnet.solvers.linear import lasso, repeatable_folds
 from rbfdiffnet.solvers.objective import Objective, Solution, Weights
@@ -22,9 +23,8 @@ CENTERS = ("kmeans", "som", "forward")
 METRICS = ("learned", "standard", "common")
 SOLVERS = ("varpro", "als", "bfgs")
 
-_DECIMALS = 10  # of standardized data
+_ROWS_TO_CHOOSE = 4000  # on which settings are compared
 _MAX_ITER = {"varpro": 100, "als": 500, "bfgs": 2000}
-_SCREENED, _SCREENING_STEPS = 8, 4  # random starts tried for each one followed to the end
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
 
 
@@ -67,19 +67,6 @@ class Fit:
     solution: Solution
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Standardized training rows."""
-
-    Z: Array  # (n, d)
-    target: Array  # (m, n)
-    weight: Array  # (n,)
-    x_shift: Array
-    x_scale: Array
-    y_shift: Array
-    y_scale: Array
-
-
 def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
     """Train a network.
 
@@ -96,18 +83,14 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
     -------
     Fit
     """
-    rows = _standardize(X, Y, weight, settings)
-    n_inputs = rows.Z.shape[1]
-    n_lags = n_inputs if settings.n_lags is None else settings.n_lags
-    linear = linear_inputs(rows.Z, n_lags, settings.intercept)
-    candidate = _choose(rows, linear, settings)
-    objective = _final_objective(rows, candidate, settings)
+    rows = standardize(X, Y, weight, center=settings.intercept, common=settings.metric == "common")
+    candidate = _choose(rows.at_most(_ROWS_TO_CHOOSE), settings)
+    basis = _basis(rows, candidate.metric, candidate.centers, candidate.beta, settings)
+    objective = _penalized(rows, _objective(rows, basis, settings), candidate, settings)
     solution, loss = _train(objective, candidate, rows, settings)
     weights = solution.weights.balanced() if settings.order else solution.weights
-    basis = objective.basis
-    active = candidate.metric > 0
     network = Network(
-        centers=basis.mu + _origin(basis, rows.Z[:, active] * candidate.metric[active]),
+        centers=candidate.centers,
         beta=basis.beta,
         a=weights.a,
         w=weights.w,
@@ -117,7 +100,7 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
         metric=candidate.metric,
         y_shift=rows.y_shift,
         y_scale=rows.y_scale,
-        n_lags=n_lags,
+        n_lags=_n_lags(rows, settings),
         order=settings.order,
         order_zero=settings.order_zero,
         intercept=settings.intercept,
@@ -127,102 +110,70 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
     return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
 
 
-def _origin(basis: DifferentialBasis, near: Array) -> Array:
-    """Return the point that the basis moved to zero."""
-    return np.asarray(near[0] - basis.x[:, 0])
+def _n_lags(rows: Rows, settings: Settings) -> int:
+    return rows.Z.shape[1] if settings.n_lags is None else settings.n_lags
 
 
-def _canonical(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Sort the rows, drop those without weight and merge copies.
-
-    So the network depends, to the last bit, neither on the order of the rows nor on whether a row
-    is repeated or weighted.
-    """
-    used = np.flatnonzero(weight > 0)
-    keys = np.column_stack([X, Y])[used]
-    order = np.lexsort(keys.T[::-1])
-    keys, weight = keys[order], weight[used][order]
-    first = np.flatnonzero(np.append(True, np.any(keys[1:] != keys[:-1], axis=1)))
-    return keys[first, : X.shape[1]], keys[first, X.shape[1] :], np.add.reduceat(weight, first)
-
-
-def _standardize(X: Array, Y: Array, weight: Array, settings: Settings) -> Rows:
-    n_rows = np.count_nonzero(weight > 0)
-    X, Y, weight = _canonical(X, Y, weight)
-    if np.any(weight != np.round(weight)):
-        weight = weight * (n_rows / weight.sum())
-    x_shift, x_scale = _shift_and_scale(X, weight, settings.intercept)
-    y_shift, y_scale = _shift_and_scale(Y, weight, settings.intercept)
-    if settings.metric == "common":
-        varying = np.ptp(X, axis=0) > 0
-        if np.any(varying):
-            x_scale = np.full_like(x_scale, np.sqrt(np.mean(x_scale[varying] ** 2)))
-    # Rounded, so that the units of the data do not decide between equally good networks.
-    Z = np.round((X - x_shift) / x_scale, _DECIMALS)
-    target = np.round((Y - y_shift) / y_scale, _DECIMALS).T
-    return Rows(Z, target, weight, x_shift, x_scale, y_shift, y_scale)
+def _basis(
+    rows: Rows, metric: Array, centers: Array, beta: Array, settings: Settings
+) -> DifferentialBasis:
+    """Return the basis functions at the rows."""
+    active = metric > 0
+    basis = DifferentialBasis.on(
+        rows.Z[:, active] * metric[active],
+        centers,
+        beta,
+        order=settings.order,
+        order_zero=settings.order_zero,
+    )
+    return normalized(basis) if settings.normalize else basis
 
 
-def _shift_and_scale(values: Array, weight: Array, center: bool) -> tuple[Array, Array]:
-    """Mean (0 unless ``center``) and root mean square around it (1 where there is no spread)."""
-    largest = np.abs(values).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # so that squares neither overflow nor vanish
-    scaled = values / unit
-    mean = np.average(scaled, axis=0, weights=weight) if center else np.zeros(values.shape[1])
-    spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
-    return mean * unit, np.where(spread > 1e-13, spread, 1.0) * unit
+def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
+    """Return the training problem, without penalty."""
+    linear = linear_inputs(rows.Z, _n_lags(rows, settings), settings.intercept)
+    return Objective(basis, linear, rows.target, rows.weight, settings.intercept)
 
 
-def _choose(rows: Rows, linear: Array, settings: Settings) -> Candidate:
+def _choose(rows: Rows, settings: Settings) -> Candidate:
     """Fix the width factor, the penalties and the metric."""
 
     def builder(metric: Array) -> Callable[[float], Objective]:
         active = metric > 0
         near = rows.Z[:, active] * metric[active]
-        centers = _place_centers(near, rows, active, metric, settings)
+        centers = _place_centers(near, rows, metric, settings)
         sigma = widths(
             settings.width, near, centers, weight=rows.weight, n_nearest=settings.n_nearest
         )
 
         def build(factor: float) -> Objective:
             beta = 0.5 / (factor * sigma) ** 2
-            basis = DifferentialBasis.on(
-                near, centers, beta, order=settings.order, order_zero=settings.order_zero
-            )
-            if settings.normalize:
-                basis = normalized(basis)
-            return Objective(basis, linear, rows.target, rows.weight, settings.intercept)
+            return _objective(rows, _basis(rows, metric, centers, beta, settings), settings)
 
         return build
 
     metric = np.ones(rows.Z.shape[1])
-    learn = settings.metric == "learned"
-    lasso_by_folds = settings.penalty == "lasso" and settings.alpha is None
-    settled = settings.width_factor is not None and not learn
-    if settled and (settings.alpha is not None or lasso_by_folds):
-        factor = float(settings.width_factor or 1.0)
+    ridge, learn = settings.penalty == "ridge", settings.metric == "learned"
+    # The strength of a lasso is chosen later, by cross-validation.
+    factor, alpha = settings.width_factor, settings.alpha
+    if factor is not None and not learn and not (ridge and alpha is None):
         objective = builder(metric)(factor)
-        a = default_start(objective.basis)
-        weights = Weights(a, np.empty((0, 0)), np.empty((0, 0)))
-        alpha, alpha_linear = settings.alpha or 0.0, settings.alpha_linear or 0.0
-        objective = objective.with_alpha(alpha, alpha_linear)
-        return Candidate(np.empty(0), factor, alpha, alpha_linear, metric, objective, weights)
+        objective = objective.with_alpha(alpha or 0.0, settings.alpha_linear or 0.0)
+        return Candidate.unscored(objective, factor, metric)
     return choose(
         builder,
         rows.Z.T,
-        factor=settings.width_factor,
-        alpha=settings.alpha if settings.penalty == "ridge" else None,
-        alpha_linear=settings.alpha_linear if settings.penalty == "ridge" else None,
+        factor=factor,
+        alpha=alpha if ridge else None,
+        alpha_linear=settings.alpha_linear if ridge else None,
         learn_metric=learn,
     )
 
 
-def _place_centers(
-    near: Array, rows: Rows, active: Any, metric: Array, settings: Settings
-) -> Array:
+def _place_centers(near: Array, rows: Rows, metric: Array, settings: Settings) -> Array:
     how = settings.centers
     if not isinstance(how, str):
-        return (((how - rows.x_shift) / rows.x_scale) * metric)[:, active]
+        return (((how - rows.x_shift) / rows.x_scale) * metric)[:, metric > 0]
     if how == "kmeans":
         rng = np.random.default_rng(settings.seed)
         return kmeans(near, settings.n_centers, weight=rows.weight, rng=rng)
@@ -231,17 +182,17 @@ def _place_centers(
     return forward_selection(near, rows.target.T, settings.n_centers, weight=rows.weight)
 
 
-def _final_objective(rows: Rows, candidate: Candidate, settings: Settings) -> Objective:
-    """Return the objective with the penalty asked for."""
-    objective = candidate.objective
+def _penalized(
+    rows: Rows, objective: Objective, candidate: Candidate, settings: Settings
+) -> Objective:
+    """Return the problem with the penalty asked for."""
     if settings.penalty == "ridge":
-        return objective
+        return objective.with_alpha(candidate.alpha, candidate.alpha_linear)
     alpha, alpha_linear = settings.alpha, settings.alpha_linear
     if alpha is None or alpha_linear is None:
         # The paper's way: the strength that cross-validation gives the plain network.
         _, _, by_output = lasso(objective.basis.phi, rows.target, rows.weight, folds=_folds(rows))
-        alpha = float(by_output.mean()) if alpha is None else alpha
-        alpha_linear = alpha if alpha_linear is None else alpha_linear
+        alpha = alpha_linear = float(by_output.mean())
     return replace(objective, penalty="lasso", alpha=alpha, alpha_linear=alpha_linear)
 
 
@@ -320,7 +271,7 @@ def _train_plain(objective: Objective, rows: Rows, settings: Settings) -> Soluti
 def _starts(
     objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
 ) -> list[Weights]:
-    """Return the first start (the paper's for BFGS) and the most promising random ones."""
+    """Return the first start (the paper's for BFGS), then spectral, then random ones."""
     quadratic = objective.quadratic(None)
     if settings.solver == "bfgs":
         if settings.penalty == "lasso":
@@ -335,12 +286,12 @@ def _starts(
     if settings.n_starts == 1:
         return [first]
     rng = np.random.default_rng([settings.seed, 1])
-    n_random = settings.n_starts - 1
-    draws = rng.normal(size=(_SCREENED * n_random, objective.basis.n_terms))
-    quick = replace(objective, penalty="ridge")
-    trials = [varpro.minimize(quick, a, max_iter=_SCREENING_STEPS) for a in draws]
-    trials.sort(key=_value)
-    return [first, *(trial.weights for trial in trials[:n_random])]
+    draws = [
+        *varpro.spectral_starts(replace(objective, penalty="ridge")),
+        *rng.normal(size=(settings.n_starts, objective.basis.n_terms)),
+    ]
+    others = draws[: settings.n_starts - 1]
+    return [first, *(varpro.project(objective, quadratic, a).weights for a in others)]
 
 
 def _is_calibrated(objective: Objective, weights: Weights) -> bool:

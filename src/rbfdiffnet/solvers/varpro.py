@@ -29,10 +29,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rbfdiffnet.basis import Array
-from rbfdiffnet.solvers.objective import Objective, Quadratic, Solution, Weights
+from rbfdiffnet.solvers.objective import TRACE, Objective, Quadratic, Solution, Weights
 
 _LARGEST_STEP = 1.0  # in units of the length of a
 _LARGEST_WORKSPACE = 2**20  # numbers
+_LARGEST_REGRESSION, _ROWS_FOR_STARTS = 1500, 2000  # features and rows for spectral starts
 _kept = threading.local()
 
 
@@ -162,6 +163,38 @@ def minimize(
     else:
         value = objective.value(point.weights)
     return Solution(point.weights, value, n_iter, converged)
+
+
+def spectral_starts(objective: Objective) -> Array:
+    r"""Starts from the best network without the rank-one constraint.
+
+    The terms of the network weigh :math:`\theta_{pjn}` with the matrix :math:`a_p w_j`. Ridge
+    regression on all of them gives a full matrix instead; its left singular vectors, strongest
+    first, are good guesses for a.
+
+    Parameters
+    ----------
+    objective : Objective
+        With squared loss and ridge penalty.
+
+    Returns
+    -------
+    ndarray of shape (k, terms)
+        Empty where the regression would be too large.
+    """
+    n_terms, n_centers = objective.basis.n_terms, len(objective.basis.phi)
+    if n_terms * n_centers > _LARGEST_REGRESSION:
+        return np.empty((0, n_terms))
+    step = -(-len(objective.weight) // _ROWS_FOR_STARTS)
+    theta = np.stack([objective.basis.contract(a)[:, ::step] for a in np.eye(n_terms)])
+    features = np.concatenate([theta.reshape(n_terms * n_centers, -1), objective.linear[:, ::step]])
+    weighted = features * objective.weight[::step]
+    ridge = np.full(len(features), objective.alpha_linear + TRACE)
+    ridge[: n_terms * n_centers] = objective.alpha + TRACE
+    factor = factorize(weighted @ features.T, ridge * objective.weight[::step].sum())
+    weights = solve(factor, weighted @ objective.target[:, ::step].T)[: n_terms * n_centers]
+    vectors, _, _ = np.linalg.svd(weights.reshape(n_terms, -1), full_matrices=False)
+    return np.asarray(vectors.T)
 
 
 def _workspace(objective: Objective) -> tuple[Array, Array]:
