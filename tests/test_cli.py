@@ -394,3 +394,21 @@ def test_closed_pipe_ends_quietly(write):
     )
     done = python("-c", script)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_seed_must_not_be_negative(capsys):
+    assert "whole number from 0" in fails(capsys, "--horizon", "3", "--seed", "-1")
+
+
+def test_rows_with_too_many_cells_are_not_cut_off(capsys, write):
+    path = write("date,value", "2024-01-01,1,000.6", "2024-01-02,2")
+    message = fails(capsys, path, "--horizon", "2")
+    assert "line 2 has 3 cells" in message
+
+
+def test_hours_over_a_change_of_clocks(capsys, write):
+    local = pd.date_range("2024-03-30", periods=72, freq="h", tz="Europe/Berlin")
+    lines = [f"{date.isoformat()},{10 + i % 24}" for i, date in enumerate(local)]
+    code, out, _ = run(capsys, write("time,load", *lines), "--horizon", "3")
+    assert code == 0
+    assert "hourly" in out

@@ -141,7 +141,7 @@ def forward_selection(
     weight: Array | None = None,
     width: float | None = None,
     ridge: float = 1e-6,
-    max_candidates: int = 1000,
+    max_candidates: int = 400,
 ) -> Array:
     r"""Centers picked one by one among the rows by leave-one-out error.
 
@@ -169,7 +169,7 @@ def forward_selection(
         ``sqrt(n_centers / 2)`` by default, the max-distance rule for the data as a whole.
     ridge : float, default=1e-6
         :math:`\gamma`, relative to the number of rows.
-    max_candidates : int, default=1000
+    max_candidates : int, default=400
         Larger data sets offer this many K-Means centers as candidates instead of their rows.
 
     Returns

@@ -94,8 +94,7 @@ class Loss:
 def huber_delta(r: Array, weight: Array) -> float:
     """Return Huber's threshold for residuals r: one robust standard deviation.
 
-    Not less than half their root mean square, so that it does not collapse where most residuals
-    are zero.
+    Where most residuals are (nearly) zero it is half their 95 % quantile instead.
 
     Parameters
     ----------
@@ -106,16 +105,17 @@ def huber_delta(r: Array, weight: Array) -> float:
     --------
     >>> import numpy as np
     >>> from rbfdiffnet.losses import huber_delta
-    >>> round(huber_delta(np.array([[-1.0, 1.0, 1.0, 3.0]]), np.ones(4)), 4)
+    >>> round(huber_delta(np.array([[-1.0, 1.0, 1.0, 2.0]]), np.ones(4)), 4)
     1.4826
     """
     size = np.abs(r).ravel()
     order = size.argsort()
     mass = np.cumsum(np.broadcast_to(weight, r.shape).ravel()[order])
     median = size[order][np.searchsorted(mass, 0.5 * mass[-1])]
-    robust = _HUBER_TUNING * float(median) / 0.6745
-    floor = 0.5 * float(np.sqrt(np.average(size[order] ** 2, weights=np.diff(mass, prepend=0.0))))
-    return max(robust, floor, CORNER)
+    upper = size[order][np.searchsorted(mass, 0.95 * mass[-1])]
+    if median < 1e-3 * upper:  # most residuals are zero
+        return max(0.5 * float(upper), CORNER)
+    return max(_HUBER_TUNING * float(median) / 0.6745, CORNER)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,10 @@ class Network:
     linear : ndarray of shape (q, m)
         :math:`\lambda`, then :math:`w_0` if there is an intercept.
     x_shift, x_scale, metric : ndarray of shape (d,)
-        Inputs enter as ``(x - x_shift) / x_scale``, in the basis functions times ``metric``.
+        Inputs enter as ``(x - x_shift) / x_scale``, in the basis functions times ``metric``, in the
+        linear part without the shift if there is no intercept.
     y_shift, y_scale : ndarray of shape (m,)
+        The shift is 0 without an intercept.
     n_lags : int
         The last ``n_lags`` inputs are the lags.
     order : int
@@ -85,9 +87,9 @@ class Network:
 
     @property
     def n_effective(self) -> int:
-        """Number of basis functions with a weight that matters (over 1e-6 of the largest)."""
+        """Number of basis functions with a weight that matters (over 1e-6 of the largest, or 1)."""
         size = np.abs(self.w).max(axis=1)
-        return int(np.sum(size > 1e-6 * size.max(initial=0.0)))
+        return int(np.sum(size > 1e-6 * max(size.max(initial=0.0), 1.0)))
 
     def predict(self, X: Array) -> Array:
         """Outputs for the rows of X, shape (n, m)."""
@@ -132,15 +134,19 @@ class Network:
         )
         if self.normalize:
             basis = normalized(basis)
-        return basis, linear_inputs(Z, self.n_lags, self.intercept)
+        offset = self.x_shift / self.x_scale
+        return basis, linear_inputs(Z, self.n_lags, self.intercept, offset)
 
 
-def linear_inputs(Z: Array, n_lags: int, intercept: bool) -> Array:
-    """Return the lags and, with an intercept, a row of ones: shape (q, n)."""
-    parts = [Z[:, Z.shape[1] - n_lags :].T]
+def linear_inputs(Z: Array, n_lags: int, intercept: bool, offset: Array) -> Array:
+    """Return the lags and, with an intercept, a row of ones: shape (q, n).
+
+    Without an intercept the lags are not centered: the offset taken out of Z is put back.
+    """
+    lags = Z[:, Z.shape[1] - n_lags :].T
     if intercept:
-        parts.append(np.ones((1, len(Z))))
-    return np.concatenate(parts)
+        return np.concatenate([lags, np.ones((1, len(Z)))])
+    return np.asarray(lags + offset[Z.shape[1] - n_lags :, None])
 
 
 def normalized(basis: DifferentialBasis) -> DifferentialBasis:

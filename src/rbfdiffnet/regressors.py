@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import numbers
-from functools import cache
+import warnings
+from contextlib import nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     check_random_state,
     validate_data,
 )
-from threadpoolctl import ThreadpoolController
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
 from rbfdiffnet.solvers.objective import PENALTIES
+from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.training import CENTERS, METRICS, SOLVERS, Settings, fit_network
 from rbfdiffnet.widths import WIDTH_RULES
 
 _MANY_ROWS = 50_000
-
-
-@cache
-def _threadpool() -> Any:
-    return ThreadpoolController()
 
 
 Alpha = float | tuple[float, float] | Literal["auto"]
@@ -52,8 +49,8 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : array-like of shape (n,) or (n, m)
             Targets. Several outputs share the centers and the differential operator.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, not negative. Integers count copies: a weight of 3 gives the same
-            network as the row three times. Other weights are relative: only their ratios matter.
+            Weights of the rows, not negative. Only their ratios matter, and a weight of 3 gives the
+            same network as the row three times.
 
         Returns
         -------
@@ -71,10 +68,15 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError("sample_weight is zero for every row: there is nothing to fit")
         n_rows, n_inputs = inputs.shape
         settings = self._settings(n_inputs)
-        # Threads of the linear algebra library only get in each other's way on small matrices.
-        n_threads = 1 if n_rows < _MANY_ROWS else None
-        with _threadpool().limit(limits=n_threads, user_api="blas"):
+        with one_blas_thread() if n_rows < _MANY_ROWS else nullcontext():
             fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, settings)
+        if not fit.solution.converged:
+            warnings.warn(
+                f"training stopped after {fit.solution.n_iter} iterations before it had converged; "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self._single_output = targets.ndim == 1
         self.network_ = fit.network
         self.centers_ = _centers_in_data_units(fit.network)
@@ -163,12 +165,12 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         See `rbfdiffnet.solvers.objective`.
     alpha : float, pair of floats or "auto", default="auto"
         Strength of the penalty on the RBF part and on :math:`\lambda` (one number: both), for
-        standardized data and the mean loss. "auto" chooses by generalized cross-validation
-        (ridge) or by five-fold cross-validation of the plain network (lasso).
+        standardized data and the mean loss. "auto" chooses by leave-one-out error (ridge) or by
+        five-fold cross-validation of the plain network (lasso).
     n_starts : int, default=1
         Number of starts; the objective has several minima, and the lowest found is kept.
     max_iter : int, optional
-        Most iterations of a start; by default 100 (varpro), 500 (als) or 2000 (bfgs).
+        Most iterations of a start; by default 300 (varpro), 2000 (als) or 3000 (bfgs).
     tol : float, default=1e-6
         Relative size of the gradient (als: of the last gain) at which training ends.
     random_state : int, RandomState instance or None, default=None
@@ -350,13 +352,13 @@ class RBFNetworkRegressor(_NetworkRegressor):
     centers, width, n_nearest
         As for `RBFDiffNetRegressor`.
     width_factor : float or "auto", default=1.0
-        Factor for all widths; "auto" chooses by generalized cross-validation.
+        Factor for all widths; "auto" chooses by leave-one-out error, and mostly predicts better.
     metric : {"standard", "common"}, default="standard"
         Inputs are divided by their spread, or all by one number.
     penalty : {"ridge", "lasso"}, default="ridge"
     alpha : float or "auto", default="auto"
-        Strength of the penalty, for standardized data; "auto" chooses by generalized
-        cross-validation (ridge) or five-fold cross-validation (lasso).
+        Strength of the penalty, for standardized data; "auto" chooses by leave-one-out error
+        (ridge) or five-fold cross-validation (lasso, for each output).
     random_state : int, RandomState instance or None, default=None
         Seed of K-Means. None means 0.
 
@@ -440,7 +442,8 @@ def _common_settings(
         centers = estimator.centers
     else:
         centers = np.asarray(estimator.centers, dtype=np.float64)
-        if centers.ndim != 2 or centers.shape[1] != n_inputs or not np.all(np.isfinite(centers)):
+        good = centers.ndim == 2 and centers.shape[1] == n_inputs and len(centers) > 0
+        if not good or not np.all(np.isfinite(centers)):
             raise ValueError(
                 f"centers must be {', '.join(CENTERS)} or a finite array with {n_inputs} columns "
                 f"like X; got shape {centers.shape}"

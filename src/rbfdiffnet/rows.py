@@ -9,6 +9,7 @@ import numpy as np
 from rbfdiffnet.basis import Array
 
 _DECIMALS = 10  # of standardized data
+_FENCE = 6.0  # interquartile ranges
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,15 @@ class Rows:
         target = np.ascontiguousarray(self.target[:, ::step])
         return replace(self, Z=self.Z[::step], target=target, weight=self.weight[::step])
 
+    def without_outliers(self) -> Rows:
+        """Return the rows with targets cut off six interquartile ranges beyond the quartiles."""
+        low, high = np.quantile(self.target, [0.25, 0.75], axis=1)[:, :, None]
+        reach = np.where(high > low, _FENCE * (high - low), np.inf)
+        return replace(self, target=np.clip(self.target, low - reach, high + reach))
+
 
 def standardize(
-    X: Array, Y: Array, weight: Array, *, center: bool = True, common: bool = False
+    X: Array, Y: Array, weight: Array, *, center_target: bool = True, common: bool = False
 ) -> Rows:
     """Sort, merge and standardize rows.
 
@@ -53,9 +60,9 @@ def standardize(
     X : ndarray of shape (n, d)
     Y : ndarray of shape (n, m)
     weight : ndarray of shape (n,)
-        Not negative. Integers count copies; other weights are relative, scaled to a mean of 1.
-    center : bool, default=True
-        Whether means are taken out.
+        Not negative; only ratios matter. They are scaled to a mean of 1 over the distinct rows.
+    center_target : bool, default=True
+        Whether the mean is taken out of the targets.
     common : bool, default=False
         Whether all inputs are divided by the same number.
 
@@ -68,15 +75,18 @@ def standardize(
     >>> import numpy as np
     >>> from rbfdiffnet.rows import standardize
     >>> rows = standardize(np.array([[2.0], [0.0], [0.0]]), np.ones((3, 1)), np.ones(3))
-    >>> rows.Z.ravel().round(3), rows.weight
-    (array([-0.707,  1.414]), array([2., 1.]))
+    >>> rows.Z.ravel().round(3), rows.weight.round(3)
+    (array([-0.707,  1.414]), array([1.333, 0.667]))
     """
-    n_rows = np.count_nonzero(weight > 0)
     X, Y, weight = _canonical(X, Y, weight)
-    if np.any(weight != np.round(weight)):
-        weight = weight * (n_rows / weight.sum())
-    x_shift, x_scale = _shift_and_scale(X, weight, center)
-    y_shift, y_scale = _shift_and_scale(Y, weight, center)
+    weight = weight * (len(weight) / weight.sum())
+    x_shift, x_scale = _mean_and_spread(X, weight)
+    y_shift, y_scale = _mean_and_spread(Y, weight)
+    if not center_target:
+        y_scale = np.sqrt(y_scale**2 + y_shift**2)
+        y_shift = np.zeros_like(y_shift)
+    else:
+        y_scale = np.minimum(y_scale, _outlier_limit(Y))
     varying = np.ptp(X, axis=0) > 0
     if common and np.any(varying):
         x_scale = np.full_like(x_scale, np.sqrt(np.mean(x_scale[varying] ** 2)))
@@ -100,11 +110,18 @@ def _canonical(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
     return keys[first, : X.shape[1]], keys[first, X.shape[1] :], np.add.reduceat(weight, first)
 
 
-def _shift_and_scale(values: Array, weight: Array, center: bool) -> tuple[Array, Array]:
-    """Mean (0 unless ``center``) and root mean square around it (1 where there is no spread)."""
+def _mean_and_spread(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the columns (1 where there is none)."""
     largest = np.abs(values).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)  # so that squares neither overflow nor vanish
     scaled = values / unit
-    mean = np.average(scaled, axis=0, weights=weight) if center else np.zeros(values.shape[1])
+    mean = np.average(scaled, axis=0, weights=weight)
     spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
     return mean * unit, np.where(spread > 1e-13, spread, 1.0) * unit
+
+
+def _outlier_limit(Y: Array) -> Array:
+    """Three robust standard deviations: no outlier may set the scale of the rest."""
+    low, high = np.quantile(Y, [0.25, 0.75], axis=0)
+    robust = 3.0 * (high - low) / 1.349
+    return np.where(robust > 0.0, robust, np.inf)

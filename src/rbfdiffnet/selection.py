@@ -25,7 +25,7 @@ metric, and keep whichever had the lower error. All inputs stay in the linear pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -92,6 +92,12 @@ class Candidate:
         """Mean squared leave-one-out error."""
         return float(np.average(self.errors, weights=self.objective.weight))
 
+    def limited(self, limit: float) -> Candidate:
+        """Return the same with errors cut off at a limit (infinite ones stay)."""
+        if limit == np.inf or not np.isfinite(self.score):
+            return self
+        return replace(self, errors=np.minimum(self.errors, limit))
+
     def beats(self, other: Candidate, standard_errors: float) -> bool:
         """Whether the error is lower than another's by so many standard errors of the gain."""
         if not np.isfinite(other.score):
@@ -101,7 +107,7 @@ class Candidate:
         weight = self.objective.weight
         gain = other.errors - self.errors
         mean = float(np.average(gain, weights=weight))
-        spread = float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum()))
+        spread = float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / len(weight)))
         return mean > standard_errors * spread
 
 
@@ -122,7 +128,7 @@ def leave_one_out(objective: Objective, point: Projection) -> Array:
     ndarray of shape (n,)
         Mean over the outputs; infinite where the fit uses up its data.
     """
-    weight, total = objective.weight, objective.total
+    weight, n_rows = objective.weight, len(objective.weight)
     n_outputs = len(objective.target)
     lower = point.factors[0]
     features = point.rows[: len(lower)]
@@ -139,8 +145,8 @@ def leave_one_out(objective: Objective, point: Projection) -> Array:
             jacobian -= ((jacobian * weight) @ whitened.T) @ whitened
             gram += (jacobian * weight) @ jacobian.T
             effects.append(jacobian)
-        ridge = total * ((objective.alpha + TRACE) * float(np.sum(point.weights.w**2)) + 1e-9)
-        gram[np.diag_indices_from(gram)] += ridge
+        ridge = (objective.alpha + TRACE) * float(np.sum(point.weights.w**2)) + 1e-9
+        gram[np.diag_indices_from(gram)] += objective.total * ridge
         root = np.linalg.cholesky(gram)
         leverages = np.stack(
             [
@@ -148,8 +154,9 @@ def leave_one_out(objective: Objective, point: Projection) -> Array:
                 for e in effects
             ]
         )
-    if float(np.sum(leverages * weight)) >= _MOST_FREEDOM * n_outputs * total:
-        return np.full(len(weight), np.inf)
+    leverages = leverages * weight  # a row is left out with all its copies
+    if float(np.sum(leverages)) >= _MOST_FREEDOM * n_outputs * n_rows:
+        return np.full(n_rows, np.inf)
     left_out = point.residual / np.maximum(1.0 - leverages, 1e-9)
     return np.asarray(np.mean(left_out**2, axis=0))
 
@@ -164,6 +171,7 @@ class Search:
     alphas: list[float]
     alpha_linear: float
     start: Array
+    limit: float
     tried: dict[tuple[int, int], Candidate] = field(default_factory=dict)
     objectives: dict[int, Objective] = field(default_factory=dict)
 
@@ -198,7 +206,8 @@ class Search:
             default=(None, None),
         )[1]
         a = self.start if start is None else start.weights.a
-        self.tried[cell] = fit_candidate(objective, a, self.factors[i], self.metric)
+        candidate = fit_candidate(objective, a, self.factors[i], self.metric)
+        self.tried[cell] = candidate.limited(self.limit)
 
 
 def fit_candidate(
@@ -227,6 +236,8 @@ def choose(
     alpha: float | None,
     alpha_linear: float | None,
     learn_metric: bool,
+    may_switch_off: bool,
+    robust: bool = False,
 ) -> Candidate:
     """Choose what is None: the width factor, alpha and alpha_linear, and perhaps the metric.
 
@@ -238,6 +249,11 @@ def choose(
         Standardized inputs.
     factor, alpha, alpha_linear : float or None
     learn_metric : bool
+    may_switch_off : bool
+        Whether the RBF part may be dropped where it does not convince.
+    robust : bool, default=False
+        Whether errors beyond six robust standard deviations of the linear model's errors count
+        no more than that.
 
     Returns
     -------
@@ -251,18 +267,21 @@ def choose(
     ]
     metric = np.ones(len(inputs))
     build = builder(metric)
-    first = build(factors[len(factors) // 2])
+    middle = factors[len(factors) // 2]
+    first = build(middle)
     start = default_start(first.basis)
     linear_alphas = _LINEAR_ALPHAS if alpha_linear is None else (alpha_linear,)
     linear_only = min(
         (
-            fit_candidate(first.with_alpha(_OFF, strength), start, 1.0, metric, steps=0)
+            fit_candidate(first.with_alpha(_OFF, strength), start, middle, metric, steps=0)
             for strength in linear_alphas
         ),
         key=_score,
     )
+    limit = _outlier_limit(linear_only) if robust else np.inf
+    linear_only = linear_only.limited(limit)
     first_linear = linear_only.alpha_linear
-    search = Search(build, metric, factors, alphas, first_linear, start)
+    search = Search(build, metric, factors, alphas, first_linear, start, limit)
     search.grid(coarse)
     best = search.walk()
     if learn_metric:
@@ -270,7 +289,7 @@ def choose(
         def search_near(known: Candidate, metric: Array) -> Candidate:
             build = builder(metric)
             start = default_start(build(known.factor).basis)
-            search = Search(build, metric, factors, alphas, first_linear, start)
+            search = Search(build, metric, factors, alphas, first_linear, start, limit)
             search.grid([(factors.index(known.factor), alphas.index(known.alpha))])
             return search.walk()
 
@@ -281,14 +300,20 @@ def choose(
             best.weights.a,
             best.factor,
             best.metric,
-        )
+        ).limited(limit)
         for strength in linear_alphas
         if strength != best.alpha_linear
     ]
     best = min([best, *trials], key=_score)
-    if alpha is None and best.objective.basis.order and not best.beats(linear_only, _CONVINCING):
+    if may_switch_off and not best.beats(linear_only, _CONVINCING):
         return linear_only
     return best
+
+
+def _outlier_limit(candidate: Candidate) -> float:
+    """Largest squared error that counts in full: six robust standard deviations."""
+    middle = float(np.median(np.sqrt(candidate.errors)))
+    return (6.0 * middle / 0.6745) ** 2 if 0.0 < middle < np.inf else np.inf
 
 
 def _learn_metric(

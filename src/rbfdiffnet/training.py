@@ -24,7 +24,7 @@ METRICS = ("learned", "standard", "common")
 SOLVERS = ("varpro", "als", "bfgs")
 
 _ROWS_TO_CHOOSE = 4000  # on which settings are compared
-_MAX_ITER = {"varpro": 100, "als": 500, "bfgs": 2000}
+_MAX_ITER = {"varpro": 300, "als": 2000, "bfgs": 3000}
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
 
 
@@ -75,19 +75,22 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
     X : ndarray of shape (n, d)
     Y : ndarray of shape (n, m)
     weight : ndarray of shape (n,)
-        Sample weights, not negative, not all zero. Integers count copies; other weights are
-        relative and are scaled to a mean of 1.
+        Sample weights, not negative, not all zero; only their ratios matter.
     settings : Settings
 
     Returns
     -------
     Fit
     """
-    rows = standardize(X, Y, weight, center=settings.intercept, common=settings.metric == "common")
-    candidate = _choose(rows.at_most(_ROWS_TO_CHOOSE), settings)
+    rows = standardize(
+        X, Y, weight, center_target=settings.intercept, common=settings.metric == "common"
+    )
+    robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
+    calm = rows.without_outliers() if robust else rows
+    candidate = _choose(calm.at_most(_ROWS_TO_CHOOSE), settings)
     basis = _basis(rows, candidate.metric, candidate.centers, candidate.beta, settings)
     objective = _penalized(rows, _objective(rows, basis, settings), candidate, settings)
-    solution, loss = _train(objective, candidate, rows, settings)
+    objective, solution, loss = _train(objective, candidate, calm, settings)
     weights = solution.weights.balanced() if settings.order else solution.weights
     network = Network(
         centers=candidate.centers,
@@ -131,7 +134,8 @@ def _basis(
 
 def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
     """Return the training problem, without penalty."""
-    linear = linear_inputs(rows.Z, _n_lags(rows, settings), settings.intercept)
+    offset = rows.x_shift / rows.x_scale
+    linear = linear_inputs(rows.Z, _n_lags(rows, settings), settings.intercept, offset)
     return Objective(basis, linear, rows.target, rows.weight, settings.intercept)
 
 
@@ -167,6 +171,8 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
         alpha=alpha if ridge else None,
         alpha_linear=settings.alpha_linear if ridge else None,
         learn_metric=learn,
+        may_switch_off=ridge and alpha is None and settings.order > 0,
+        robust=settings.loss != "squared" and not callable(settings.loss),
     )
 
 
@@ -189,6 +195,8 @@ def _penalized(
     if settings.penalty == "ridge":
         return objective.with_alpha(candidate.alpha, candidate.alpha_linear)
     alpha, alpha_linear = settings.alpha, settings.alpha_linear
+    if settings.order == 0:  # chosen together with the weights, for each output
+        return replace(objective, penalty="lasso", alpha=alpha or 0.0)
     if alpha is None or alpha_linear is None:
         # The paper's way: the strength that cross-validation gives the plain network.
         _, _, by_output = lasso(objective.basis.phi, rows.target, rows.weight, folds=_folds(rows))
@@ -202,30 +210,37 @@ def _folds(rows: Rows) -> Any:
 
 def _train(
     objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
-) -> tuple[Solution, str]:
-    """Train all weights; return the best solution and the name of the loss it minimizes."""
+) -> tuple[Objective, Solution, str]:
+    """Train all weights; return the objective, the best solution and the name of the loss.
+
+    Rows are those without outliers where the loss is robust; the objective has all targets.
+    """
     if settings.order == 0:
-        return _train_plain(objective, rows, settings), "squared"
+        return _train_plain(objective, rows, settings)
     options: dict[str, Any] = {
         "max_iter": settings.max_iter or _MAX_ITER[settings.solver],
         "tol": settings.tol,
     }
-    starts = _starts(objective, candidate, rows, settings)
-    squared = min((_solve(objective, s, settings.solver, options) for s in starts), key=_value)
+    # Least squares would be thrown off by outliers: robust losses start from targets without.
+    calm = replace(objective, target=rows.target)
+    starts = _starts(calm, candidate, rows, settings)
+    squared = min((_solve(calm, start, settings.solver, options) for start in starts), key=_value)
     if settings.loss == "squared":
-        return squared, "squared"
+        return objective, squared, "squared"
     if callable(settings.loss):
         own = _own_objective(settings.loss, objective, squared.weights, rows)
         options["max_iter"] = settings.max_iter or _MAX_ITER["bfgs"]
-        return bfgs.minimize(own, squared.weights, **options), "user"
-    residual = objective.target - objective.predict(squared.weights)
+        return own, bfgs.minimize(own, squared.weights, **options), "user"
+    residual = calm.target - calm.predict(squared.weights)
     kind = "huber" if settings.loss == "auto" else settings.loss
     loss = Loss(kind, delta=huber_delta(residual, rows.weight), quantile=settings.quantile)
     robust = replace(objective, loss=loss)
     solution = _solve(robust, squared.weights, settings.solver, options)
     if settings.loss == "auto" and not _is_calibrated(robust, solution.weights):
-        return squared, "squared"
-    return solution, kind
+        if not np.array_equal(calm.target, objective.target):
+            squared = _solve(objective, squared.weights, settings.solver, options)
+        return objective, squared, "squared"
+    return robust, solution, kind
 
 
 def _own_objective(
@@ -242,6 +257,8 @@ def _own_objective(
     squared, user = (
         [float(np.sum(loss.value(r) @ rows.weight)) for r in residuals] for loss in (Loss(), own)
     )
+    if not np.all(np.isfinite(user)):
+        raise ValueError("loss returned values that are not finite for ordinary predictions")
     if user[0] > user[1]:
         own = replace(own, factor=(squared[0] - squared[1]) / (user[0] - user[1]))
     return replace(objective, loss=own)
@@ -256,16 +273,19 @@ def _solve(objective: Objective, start: Weights, solver: str, options: dict[str,
     return minimize(objective, start, **options)
 
 
-def _train_plain(objective: Objective, rows: Rows, settings: Settings) -> Solution:
+def _train_plain(
+    objective: Objective, rows: Rows, settings: Settings
+) -> tuple[Objective, Solution, str]:
     """Weights of a plain network: closed-form ridge, or lasso."""
     if settings.penalty == "ridge":
         point = varpro.project(objective, objective.quadratic(None), np.ones(1))
-        return Solution(point.weights, objective.value(point.weights), 1, True)
-    w, bias, _ = lasso(
-        objective.basis.phi, rows.target, rows.weight, alpha=settings.alpha, folds=_folds(rows)
-    )
-    weights = Weights(np.ones(1), w, bias[None])
-    return Solution(weights, objective.value(weights), 1, True)
+        weights = point.weights
+    else:
+        phi, folds = objective.basis.phi, _folds(rows)
+        w, bias, used = lasso(phi, rows.target, rows.weight, alpha=settings.alpha, folds=folds)
+        weights = Weights(np.ones(1), w, bias[None])
+        objective = replace(objective, alpha=float(used.mean()))
+    return objective, Solution(weights, objective.value(weights), 1, True), "squared"
 
 
 def _starts(
@@ -277,9 +297,9 @@ def _starts(
         if settings.penalty == "lasso":
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
-            plain = np.zeros(objective.basis.n_terms)
-            plain[0] = 1.0
-            w = varpro.project(objective, quadratic, plain).weights.w
+            plain = replace(objective.basis, order=0, order_zero=True)
+            network = replace(objective, basis=plain, linear=objective.linear[-1:])
+            w = varpro.project(network, network.quadratic(None), np.ones(1)).weights.w
         first = bfgs.taylor_start(objective, w)
     else:
         first = varpro.project(objective, quadratic, candidate.weights.a).weights

@@ -105,6 +105,12 @@ def read_table(path: str) -> Table:
         raise CommandError(f"{name}, line {line}: two columns are called '{twice}'; rename one")
     if not body:
         raise CommandError(f"{name} has a header but no values; add one line a date")
+    for line, row in body:
+        if len(row) > len(header) and any(row[len(header) :]):
+            raise CommandError(
+                f"{name}, line {line} has {len(row)} cells but the header {len(header)}; "
+                f"put numbers that contain '{delimiter}' in quotes"
+            )
     columns = {
         column: [row[i] if i < len(row) else "" for _, row in body]
         for i, column in enumerate(header)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rbfdiffnet.cli.arguments import positive, seed
 from rbfdiffnet.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -45,16 +46,16 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", nargs="?", help="CSV file, or - for standard input")
     parser.add_argument(
-        "--horizon", metavar="H", type=_positive, required=True, help="steps to forecast"
+        "--horizon", metavar="H", type=positive, required=True, help="steps to forecast"
     )
     parser.add_argument(
         "--season-length",
         metavar="M",
-        type=_positive,
+        type=positive,
         help="steps in a season (default: from the dates; 12 for months, 7 for days, ...)",
     )
     parser.add_argument(
-        "--lags", metavar="L", type=_positive, help="past values to forecast from (default: chosen)"
+        "--lags", metavar="L", type=positive, help="past values to forecast from (default: chosen)"
     )
     parser.add_argument("--time-col", metavar="C", help="column of dates (default: guessed)")
     parser.add_argument("--target-col", metavar="C", help="column of values (default: guessed)")
@@ -65,7 +66,9 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="print the forecast only, as CSV, without the backtest; nothing if --out is given",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument(
+        "--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -128,16 +131,6 @@ def run(arguments: argparse.Namespace) -> None:
         _write_csv(arguments.out, _as_csv(forecast, dates), loud)
     if arguments.plot:
         _write_plot(arguments.plot, series, forecast, dates, loud)
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return number
 
 
 def _make_model(seed: int) -> OneStepModel:

@@ -197,10 +197,14 @@ def _parse_dates(cells: list[str]) -> pd.DatetimeIndex:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                dates = pd.to_datetime(pd.Index(cells), errors="coerce", dayfirst=day_first)
-            except (ValueError, OverflowError):  # mixed time zones
-                dates = pd.to_datetime(pd.Index(cells), errors="coerce", utc=True)
-        readings.append(pd.DatetimeIndex(dates))
+                dates = pd.DatetimeIndex(
+                    pd.to_datetime(pd.Index(cells), errors="coerce", dayfirst=day_first)
+                )
+            except (ValueError, OverflowError):  # mixed time zones, as over a change of clocks
+                dates = pd.DatetimeIndex(
+                    pd.to_datetime(pd.Index(cells), errors="coerce", dayfirst=day_first, utc=True)
+                )
+        readings.append(dates)
 
     def irregularity(dates: pd.DatetimeIndex) -> tuple[int, bool]:
         missing = int(np.sum(dates.isna()))

@@ -11,6 +11,7 @@ from scipy import optimize
 from rbfdiffnet.basis import Array
 from rbfdiffnet.solvers.objective import Objective, Solution, Weights
 
+_HOPELESS = 100.0
 _MOST_WEIGHTS = 600  # beyond, the dense inverse Hessian costs more than it gives
 
 
@@ -21,7 +22,8 @@ def taylor_start(objective: Objective, w: Array) -> Weights:
 
         \lambda_i = 1 / l, \qquad a_{ki} = 0.001^k / k!
 
-    with the given weights w of a plain network, and no bias.
+    with the given weights w of a plain network, and no bias. Data that are not centered can make
+    the mean of the lags far worse than nothing; then :math:`\lambda = 0`.
 
     Parameters
     ----------
@@ -42,7 +44,10 @@ def taylor_start(objective: Objective, w: Array) -> Weights:
         np.full(basis.x.shape[0] if k else 1, 0.001**k / factorial(k) / basis.unit**k)
         for k in orders
     ]
-    return Weights(np.concatenate(parts), w, linear)
+    start = Weights(np.concatenate(parts), w, linear)
+    without = Weights(start.a, w, np.zeros_like(linear))
+    hopeless = objective.value(start) > _HOPELESS * objective.value(without)
+    return without if hopeless else start
 
 
 def minimize(
@@ -74,6 +79,7 @@ def minimize(
     options: Any = {"maxiter": max_iter, "gtol": tol * max(abs(first), 1e-12)}
     with np.errstate(over="ignore", invalid="ignore"):  # far trial steps, which are refused
         result: Any = optimize.minimize(flat_gradient, x, jac=True, method=method, options=options)
+    ended = int(result.nit) < max_iter  # also where rounding allows no further step
     if not result.fun < first:
-        return Solution(start, first, int(result.nit), bool(result.success))
-    return Solution(start.like(result.x), float(result.fun), int(result.nit), bool(result.success))
+        return Solution(start, first, int(result.nit), ended)
+    return Solution(start.like(result.x), float(result.fun), int(result.nit), ended)

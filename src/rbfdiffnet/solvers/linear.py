@@ -66,7 +66,7 @@ def lasso(
     w, bias, used = np.zeros((len(features), len(target))), np.zeros(len(target)), []
     for o, y in enumerate(target):
         if alpha is not None:
-            model = Lasso(alpha, max_iter=10_000)
+            model = Lasso(max(alpha, 1e-10), max_iter=10_000)  # it refuses 0
         elif folds is not None and folds.max() > 0 and np.ptp(y) > 0:
             splits = [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in set(folds)]
             model = LassoCV(cv=splits)

@@ -155,7 +155,7 @@ def minimize(
             gain = before - point.value
             point = project(objective, quadratic, point.weights.a, point.rows)
             gain += before_linear - point.value
-            converged = gain <= 0.1 * tol * abs(before) + floor
+            converged = gain <= tol * abs(before) + floor
         else:
             converged = before - point.value <= 1e-14 * before + 1e-3 * floor
     if objective.is_quadratic:
