@@ -1,8 +1,11 @@
 """Differential radial basis function networks for time series.
 
 The regressors follow scikit-learn's conventions; everything below them is plain functions over
-arrays. Read `basis`, `centers`, `widths`, `solvers`, `selection`, `training`, `network` and
-`regressors`, in that order, to see how a network comes about.
+arrays. Read `basis`, `centers`, `widths`, `losses`, `solvers`, `selection`, `rows`, `training`,
+`network` and `regressors`, in that order, to see how a network comes about.
+
+Public are the names exported here and the modules `basis`, `centers`, `widths`, `windows`,
+`transforms`, `recursion`, `plots` and `datasets`. The others are machinery and may change.
 """
 
 from importlib import import_module

@@ -207,6 +207,15 @@ class DifferentialBasis:
         :math:`x^1 .. x^\nu`; None means the axis-by-axis route.
     coefficients : ndarray of shape (order, order + 1, c, d)
         :math:`C_{kqji}`, times ``unit ** k``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import DifferentialBasis
+    >>> X, centers, beta = np.zeros((5, 2)), np.ones((3, 2)), np.ones(3)
+    >>> basis = DifferentialBasis.on(X, centers, beta, order=2, order_zero=True)
+    >>> basis.n_terms, basis.contract(np.ones(5)).shape, basis.jacobian(np.ones(3)).shape
+    (5, (3, 5), (5, 5))
     """
 
     phi: Array
@@ -399,7 +408,15 @@ class DifferentialBasis:
 
 
 def mean_width(beta: Array) -> float:
-    r"""Mean width :math:`\sigma`, where :math:`\beta = 1 / (2 \sigma^2)`."""
+    r"""Mean width :math:`\sigma`, where :math:`\beta = 1 / (2 \sigma^2)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import mean_width
+    >>> mean_width(np.array([0.5, 0.125]))
+    1.5
+    """
     return float(np.mean(1.0 / np.sqrt(2.0 * beta)))
 
 
