@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +45,31 @@ def test_inverse_with_a_mean_continues_the_series(series, forecast, lag):
     h = forecast.shape[-1]
     np.testing.assert_allclose(
         growth.apply(continued)[..., -h:] - mean, np.repeat(forecast, len(series), 0), atol=1e-9
+    )
+
+
+@given(st.integers(0, 10), arrays(np.int64, st.just(60), elements=st.integers(0, 10_000)))
+def test_up_to_ten_differences_of_counts_are_undone_exactly(count, series):
+    # Differences of whole numbers are whole numbers, so not even rounding is allowed.
+    transform = Compose((Difference(),) * count)
+    future = transform.apply(series)[-28:]
+    np.testing.assert_array_equal(transform.invert(future, series[:32]), series[32:])
+
+
+@given(
+    st.integers(0, 10),
+    st.integers(1, 28),
+    arrays(np.float64, st.just(60), elements=st.floats(-1e3, 1e3)),
+)
+def test_up_to_ten_differences_and_a_mean_are_undone_up_to_rounding(count, h, series):
+    past = series[:-h]
+    differences = Compose((Difference(),) * count)
+    transform = Compose((*differences.steps, RemoveMean()))
+    future = differences.apply(series)[-h:] - differences.apply(past).mean()
+    # An error in a difference is summed up ``count`` times over ``h`` steps.
+    rounding = np.finfo(float).eps * 1e3 * 2.0**count * math.comb(h + count, count)
+    np.testing.assert_allclose(
+        transform.invert(future, past), series[-h:], rtol=0.0, atol=60 * rounding
     )
 
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rbfdiffnet import __version__
-from rbfdiffnet.cli import forecast
+from rbfdiffnet.cli import forecast, reproduce
 from rbfdiffnet.cli.errors import CommandError
 
 __all__ = ["main"]
 
-COMMANDS = (forecast,)
+COMMANDS = (forecast, reproduce)
 
 
 class _Parser(argparse.ArgumentParser):

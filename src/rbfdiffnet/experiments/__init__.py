@@ -1,0 +1,1 @@
+"""The paper's two experiments: protocols, rivals, runner and report."""

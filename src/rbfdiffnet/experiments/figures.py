@@ -1,0 +1,136 @@
+"""The paper's figures, drawn with matplotlib and returned as images that a page can hold."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.datasets import logistic_map
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["COLORS", "draw_forecasts", "draw_map", "draw_predictions"]
+
+COLORS = {
+    "RBF-DiffNet": "#d1495b",
+    "RBF-DiffNet+": "#7b2d8b",
+    "u-RBFN": "#2e86ab",
+    "n-RBFN": "#3a9d5d",
+    "ARIMA": "#e3a008",
+    "ARIMA-nonseasonal": "#b9770e",
+    "MLP": "#6b7280",
+    "LSTM": "#0f766e",
+}
+_ACTUAL = "#111827"
+
+
+def draw_map() -> str:
+    """Draw the first 200 values of the logistic map.
+
+    Returns
+    -------
+    str
+        A data URI of an SVG image.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.figures import draw_map
+    >>> draw_map()[:26]
+    'data:image/svg+xml;base64,'
+    """
+    axes = _axes(9.0, 2.4)
+    axes.plot(np.arange(1, 201), logistic_map(200), color=_ACTUAL, linewidth=0.8)
+    axes.set_xlabel("t")
+    axes.set_ylabel("s")
+    return _image(axes)
+
+
+def draw_predictions(actual: npt.ArrayLike, predictions: Mapping[str, npt.ArrayLike]) -> str:
+    """Draw the test values of the logistic map and the predictions, a panel for each model.
+
+    Parameters
+    ----------
+    actual : array-like of shape (n,)
+    predictions : mapping of str to array-like of shape (n,)
+        By name of the model.
+
+    Returns
+    -------
+    str
+        A data URI of an SVG image.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.figures import draw_predictions
+    >>> draw_predictions([0.1, 0.4], {"u-RBFN": [0.2, 0.3]})[:26]
+    'data:image/svg+xml;base64,'
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 1.1 * len(predictions) + 0.3), layout="constrained")
+    panels = figure.subplots(len(predictions), sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (model, values) in zip(panels, predictions.items(), strict=True):
+        axes.plot(np.asarray(actual), color=_ACTUAL, linewidth=0.7)
+        axes.plot(np.asarray(values), color=COLORS.get(model), linewidth=0.9)
+        axes.set_ylabel(model, fontsize=7, color=COLORS.get(model))
+        _plain(axes)
+    return _image(panels[0])
+
+
+def draw_forecasts(actual: npt.ArrayLike, forecasts: Mapping[str, npt.ArrayLike]) -> str:
+    """Draw the test days of a series and every model's forecast.
+
+    Parameters
+    ----------
+    actual : array-like of shape (h,)
+    forecasts : mapping of str to array-like of shape (h,)
+        By name of the model.
+
+    Returns
+    -------
+    str
+        A data URI of an SVG image.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.figures import draw_forecasts
+    >>> draw_forecasts([3.0, 4.0], {"ARIMA": [3.5, 3.5]})[:26]
+    'data:image/svg+xml;base64,'
+    """
+    axes = _axes(9.0, 2.6)
+    days = np.arange(1, np.size(np.asarray(actual)) + 1)
+    axes.plot(days, np.asarray(actual), color=_ACTUAL, linewidth=1.8, label="sales")
+    for model, values in forecasts.items():
+        axes.plot(days, np.asarray(values), color=COLORS.get(model), linewidth=1.0, label=model)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)
+    return _image(axes)
+
+
+def _axes(width: float, height: float) -> Axes:
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(width, height), layout="constrained").subplots()
+    _plain(axes)
+    return axes
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25)
+    axes.tick_params(labelsize=7)
+
+
+def _image(axes: Axes) -> str:
+    from matplotlib import rc_context
+
+    stream, figure = io.BytesIO(), axes.get_figure(root=True)
+    assert figure is not None  # the axes were made with one
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "rbfdiffnet"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -1,0 +1,204 @@
+r"""The paper's first experiment: one-step prediction of the logistic map from noisy training data.
+
+.. math:: s_{t+1} = 4 s_t (1 - s_t), \qquad s_1 = 0.1
+
+1,000 values, the last 100 for the test; noise of several levels, several numbers of lags l,
+max(5, 2 l) centers, derivatives up to order 2, the training mean subtracted, and the mean absolute
+error of one-step predictions. The paper calls the noise level a variance and does not say where
+the noise goes; its tables come out with a standard deviation, and noise on the training part only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.datasets import logistic_map
+from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS
+from rbfdiffnet.experiments.runner import Task
+from rbfdiffnet.windows import lag_windows
+
+__all__ = ["LOGISTIC_MODELS", "Cell", "logistic_tasks", "make_cell", "run_cell"]
+
+Array = npt.NDArray[np.float64]
+
+N_VALUES, N_TEST = 1000, 100
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Training and test rows for one noise level and one number of lags.
+
+    Attributes
+    ----------
+    X, y : ndarray of shape (n, l) and (n,)
+        Training rows, noisy, minus the training mean.
+    X_test, y_test : ndarray of shape (100, l) and (100,)
+        Test rows, clean, minus the training mean.
+    mean : float
+        The training mean.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.logistic import make_cell
+    >>> cell = make_cell(omega=0.02, lag=4, seed=0)
+    >>> cell.X.shape, cell.X_test.shape
+    ((896, 4), (100, 4))
+    """
+
+    X: Array
+    y: Array
+    X_test: Array
+    y_test: Array
+    mean: float
+
+
+def make_cell(omega: float, lag: int, seed: int, *, noise_on_test: bool = False) -> Cell:
+    r"""Make the data of one cell of the paper's table.
+
+    .. math:: x_t = s_t + \omega e_t, \quad e_t \sim N(0, 1), \qquad t \le 900
+
+    Parameters
+    ----------
+    omega : float
+        Standard deviation of the noise.
+    lag : int
+        Number of lags.
+    seed : int
+        Seed of the noise.
+    noise_on_test : bool, default=False
+        Whether the test part is noisy too, which is not how the paper's tables came about.
+
+    Returns
+    -------
+    Cell
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.logistic import make_cell
+    >>> clean, noisy = (make_cell(omega, 1, seed=0) for omega in (0.0, 0.12))
+    >>> bool(abs((noisy.y_test + noisy.mean) - (clean.y_test + clean.mean)).max() < 1e-12)
+    True
+    """
+    clean = logistic_map(N_VALUES)
+    noise = omega * np.random.default_rng(seed).normal(size=N_VALUES)
+    split = N_VALUES - N_TEST
+    train = clean[:split] + noise[:split]
+    test = clean + noise if noise_on_test else clean
+    mean = float(train.mean())
+    X, y = lag_windows(train - mean, lag)
+    X_test, y_test = lag_windows(test[split - lag :] - mean, lag)
+    return Cell(X, y, X_test, y_test, mean)
+
+
+def _paper(lag: int, seed: int) -> Any:
+    from rbfdiffnet import RBFDiffNetRegressor
+
+    return RBFDiffNetRegressor.paper(order=2, n_centers=max(5, 2 * lag), random_state=seed)
+
+
+def _plain(lag: int, seed: int, normalize: bool) -> Any:
+    from rbfdiffnet import RBFNetworkRegressor
+
+    return RBFNetworkRegressor(
+        max(5, 2 * lag), normalize=normalize, penalty="lasso", random_state=seed
+    )
+
+
+def _default(_lag: int, seed: int) -> Any:
+    from rbfdiffnet import RBFDiffNetRegressor
+
+    return RBFDiffNetRegressor(random_state=seed)
+
+
+#: Name of the model -> function of the number of lags and the seed that makes the regressor.
+LOGISTIC_MODELS: dict[str, Callable[[int, int], Any]] = {
+    "RBF-DiffNet": _paper,
+    "u-RBFN": lambda lag, seed: _plain(lag, seed, normalize=False),
+    "n-RBFN": lambda lag, seed: _plain(lag, seed, normalize=True),
+    "RBF-DiffNet+": _default,
+}
+
+
+def run_cell(omega: float, lag: int, model: str, seed: int) -> dict[str, Any]:
+    """Train one model on one cell.
+
+    Parameters
+    ----------
+    omega : float
+        Noise level.
+    lag : int
+        Number of lags.
+    model : str
+        Name of the model.
+    seed : int
+        Seed of the noise and of the model.
+
+    Returns
+    -------
+    dict
+        ``omega, lag, model, seed, mae, fit_seconds`` and ``prediction``, the 100 predicted values.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.logistic import run_cell
+    >>> round(run_cell(0.0, 2, "u-RBFN", seed=0)["mae"], 2)
+    0.16
+    """
+    cell = make_cell(omega, lag, seed)
+    regressor = LOGISTIC_MODELS[model](lag, seed)
+    start = time.perf_counter()
+    regressor.fit(cell.X, cell.y)
+    seconds = time.perf_counter() - start
+    prediction = regressor.predict(cell.X_test)
+    return {
+        "omega": omega,
+        "lag": lag,
+        "model": model,
+        "seed": seed,
+        "mae": float(np.abs(prediction - cell.y_test).mean()),
+        "fit_seconds": seconds,
+        "prediction": np.round(prediction + cell.mean, 6).tolist(),
+    }
+
+
+def logistic_tasks(
+    n_seeds: int, *, noise_levels: tuple[float, ...] = NOISE_LEVELS, lags: tuple[int, ...] = LAGS
+) -> list[Task]:
+    """List the runs of the experiment, seed by seed.
+
+    Parameters
+    ----------
+    n_seeds : int
+        Number of seeds.
+    noise_levels : tuple of float, optional
+        By default the paper's.
+    lags : tuple of int, optional
+        By default the paper's.
+
+    Returns
+    -------
+    list of Task
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.logistic import logistic_tasks
+    >>> tasks = logistic_tasks(5)
+    >>> len(tasks), tasks[0].key
+    (500, 'omega=0.0 lag=1 RBF-DiffNet seed=0')
+    """
+    return [
+        Task(
+            key=f"omega={omega} lag={lag} {model} seed={seed}",
+            kind=f"{model} lag={lag}",
+            function=run_cell,
+            arguments=(omega, lag, model, seed),
+        )
+        for seed, omega, lag, model in product(range(n_seeds), noise_levels, lags, LOGISTIC_MODELS)
+    ]

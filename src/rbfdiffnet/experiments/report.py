@@ -1,0 +1,262 @@
+"""One self-contained page with the paper's tables and figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rbfdiffnet import __version__
+from rbfdiffnet.datasets import logistic_map
+from rbfdiffnet.experiments import figures
+from rbfdiffnet.experiments.paper_tables import (
+    LAGS,
+    NOISE_LEVELS,
+    PAPER_FIT_SECONDS,
+    paper_mae,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["logistic_section", "m5_section", "write_report"]
+
+Record = dict[str, Any]
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
+  color: #111827; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
+.wide { overflow-x: auto; }
+th, td { padding: 2px 8px; text-align: right; border-bottom: 1px solid #e5e7eb; }
+th:first-child, td:first-child { text-align: left; }
+th.group { text-align: center; border-left: 1px solid #9ca3af; }
+td.group { border-left: 1px solid #9ca3af; }
+pre { background: #f3f4f6; padding: 1rem; overflow-x: auto; }
+img { max-width: 100%; }
+details { margin: .3rem 0; }
+"""
+
+
+def write_report(path: Path, sections: Iterable[str]) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path : Path
+    sections : iterable of str
+        HTML, from `logistic_section` and `m5_section`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rbfdiffnet.experiments.report import write_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "report.html")
+    ...     write_report(path, ["<h2>One</h2>"])
+    ...     "<h2>One</h2>" in path.read_text(encoding="utf-8")
+    True
+    """
+    page = (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<title>RBF-DiffNet: the paper's experiments</title><style>{_STYLE}</style></head><body>"
+        "<h1>RBF-DiffNet: the paper's experiments</h1>"
+        "<p>K. S. Gyamfi, J. Brusey, E. Gaura, <i>Differential radial basis function network for "
+        "sequence modelling</i>, Expert Systems with Applications 189 (2022) 115982. "
+        f"Made with rbfdiffnet {escape(__version__)}; ratio is ours divided by the paper's.</p>"
+        + "\n".join(sections)
+        + "</body></html>\n"
+    )
+    temporary = path.with_suffix(".html.new")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(path)
+
+
+def logistic_section(
+    table: pd.DataFrame, records: Sequence[Record], evidence: Sequence[str]
+) -> str:
+    """Write the part about the logistic map.
+
+    Parameters
+    ----------
+    table : DataFrame
+        What `rbfdiffnet.experiments.tables.logistic_table` returned.
+    records : sequence of dict
+        The results it was made of, with their predictions.
+    evidence : sequence of str
+        Texts on where the paper disagrees with itself.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.logistic import run_cell
+    >>> from rbfdiffnet.experiments.report import logistic_section
+    >>> from rbfdiffnet.experiments.tables import logistic_table
+    >>> runs = [run_cell(0.0, 2, "u-RBFN", seed=0)]
+    >>> html = logistic_section(logistic_table(runs), runs, [])
+    >>> "<td class='group'>0.160</td>" in html
+    True
+    """
+    models = list(dict.fromkeys(table["model"]))
+    mean = table.groupby(["omega", "lag", "model"])["mae"].mean()
+    present = set(zip(table["omega"], table["lag"], strict=True))
+    cells = [(omega, lag) for lag in LAGS for omega in NOISE_LEVELS if (omega, lag) in present]
+    rows = [
+        [f"l = {lag}, omega = {omega:g}"]
+        + [
+            cell
+            for model in models
+            for cell in _compare(paper_mae(omega, lag, model), mean.get((omega, lag, model)))
+        ]
+        for omega, lag in cells
+    ]
+    n_seeds = table["seed"].nunique()
+    parts = [
+        "<h2>Experiment 1: logistic map</h2>",
+        f"<p>Mean absolute error of one-step predictions, mean of {n_seeds} seed(s).</p>",
+        _table("cell", models, ("paper", "ours", "ratio"), rows),
+        *_evidence(evidence),
+        "<h3>The first 200 values of the map</h3>",
+        _figure(figures.draw_map, "logistic map"),
+        "<h3>Predictions of the 100 test values (black: the test values)</h3>",
+    ]
+    first = {(r["omega"], r["lag"], r["model"]): r["prediction"] for r in reversed(list(records))}
+    for omega, lag in cells:
+        chosen = {m: first[omega, lag, m] for m in models if (omega, lag, m) in first}
+        title = f"l = {lag}, omega = {omega:g}"
+        actual = logistic_map()[-len(next(iter(chosen.values()))) :]
+        image = _figure(lambda a=actual, c=chosen: figures.draw_predictions(a, c), title)  # type: ignore[misc]
+        parts.append(f"<details open><summary>{title}</summary>{image}</details>")
+    return "\n".join(parts)
+
+
+def m5_section(
+    table: pd.DataFrame, summary: pd.DataFrame, records: Sequence[Record], evidence: Sequence[str]
+) -> str:
+    """Write the part about M5.
+
+    Parameters
+    ----------
+    table, summary : DataFrame
+        What `m5_table` and `m5_summary` of `rbfdiffnet.experiments.tables` returned.
+    records : sequence of dict
+        The results they were made of, with their forecasts.
+    evidence : sequence of str
+        Texts on where the paper disagrees with itself.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.report import m5_section
+    >>> from rbfdiffnet.experiments.tables import m5_summary, m5_table
+    >>> runs = [{"series": "CA_1_FOODS", "model": "LSTM", "rmsse": 0.45, "fit_seconds": 9.0,
+    ...          "forecast": [1.0, 2.0], "actual": [1.0, 3.0]}]
+    >>> table = m5_table(runs)
+    >>> "CA_1_FOODS" in m5_section(table, m5_summary(table), runs, [])
+    True
+    """
+    models = list(summary["model"])
+    ours = table.pivot(index="series", columns="model", values="rmsse")
+    paper = table.pivot(index="series", columns="model", values="paper_rmsse")
+    names = list(dict.fromkeys(table["series"]))
+    rows = [
+        [name, *(c for m in models for c in _compare(paper.loc[name, m], ours.loc[name, m]))]
+        for name in names
+    ]
+    for statistic in ("mean", "median"):
+        line = summary.set_index("model")
+        pairs = [(line.loc[m, f"paper_{statistic}"], line.loc[m, statistic]) for m in models]
+        rows.append([statistic, *(cell for pair in pairs for cell in _compare(*pair))])
+    counts = {m: int(ours[m].notna().sum()) for m in models}
+    partial = [f"{m} has {n} of {len(names)} series" for m, n in counts.items() if n < len(names)]
+    note = f" Incomplete: {', '.join(partial)}; run the command again to go on." if partial else ""
+    parts = [
+        "<h2>Experiment 2: M5, sales by store and category</h2>",
+        f"<p>RMSSE of 28-day forecasts.{note}</p>",
+        _table("series", models, ("paper", "ours", "ratio"), rows),
+        "<h3>Wilcoxon signed-rank test against RBF-DiffNet, and training times</h3>",
+        "<p>Times are seconds for a series, preprocessing included, on one thread; the ratio is "
+        "the LSTM ensemble's time divided by the model's, on the series that both have.</p>",
+        _summary_table(summary),
+        *_evidence(evidence),
+        "<h3>The 28 test days</h3>",
+    ]
+    for name in names:
+        runs = {r["model"]: r for r in records if r["series"] == name}
+        chosen = {m: runs[m]["forecast"] for m in models if m in runs}
+        actual = next(iter(runs.values()))["actual"]
+        image = _figure(lambda a=actual, c=chosen: figures.draw_forecasts(a, c), name)  # type: ignore[misc]
+        parts.append(f"<details open><summary>{escape(name)}</summary>{image}</details>")
+    return "\n".join(parts)
+
+
+def _summary_table(summary: pd.DataFrame) -> str:
+    rows = []
+    for row in summary.to_dict("records"):
+        paper_time = PAPER_FIT_SECONDS.get(row["model"], np.nan)
+        paper_ratio = PAPER_FIT_SECONDS["LSTM"] / paper_time
+        rows.append(
+            [row["model"]]
+            + [_number(row[key], ".3g") for key in ("paper_p_value", "p_value")]
+            + [_number(paper_time, ".2f"), _number(row["fit_seconds"], ".3f")]
+            + [_number(paper_ratio, ".3g"), _number(row["ratio_to_lstm"], ".4g")]
+        )
+    groups = ("p-value", "seconds", "LSTM's time / model's")
+    return _table("model", groups, ("paper", "ours"), rows)
+
+
+def _compare(paper: Any, ours: Any) -> list[str]:
+    """Return the cells paper, ours and ratio; empty where there is no number."""
+    paper, ours = (np.nan if value is None else float(value) for value in (paper, ours))
+    return [_number(paper, ".3f"), _number(ours, ".3f"), _number(ours / paper, ".2f")]
+
+
+def _number(value: float, style: str) -> str:
+    return format(value, style) if np.isfinite(value) else ""
+
+
+def _table(
+    first: str, groups: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
+    """Lay out a table whose columns come in groups."""
+    top = "".join(f"<th class='group' colspan='{len(columns)}'>{escape(g)}</th>" for g in groups)
+    below = "".join(_cells("th", columns) for _ in groups)
+    body = ""
+    for label, *cells in rows:
+        chunks = [cells[i : i + len(columns)] for i in range(0, len(cells), len(columns))]
+        body += f"<tr><td>{escape(label)}</td>{''.join(_cells('td', c) for c in chunks)}</tr>\n"
+    return (
+        f"<div class='wide'><table><thead><tr><th rowspan='2'>{first}</th>{top}</tr>"
+        f"<tr>{below}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(tag: str, cells: Sequence[str]) -> str:
+    kinds = (" class='group'", *[""] * (len(cells) - 1))
+    return "".join(
+        f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
+    )
+
+
+def _evidence(texts: Sequence[str]) -> list[str]:
+    if not texts:
+        return []
+    body = escape("\n\n".join(texts), quote=False)
+    return ["<h3>Evidence</h3>", f"<pre>{body}</pre>"]
+
+
+def _figure(draw: Callable[[], str], title: str) -> str:
+    if find_spec("matplotlib") is None:
+        return "<p>Figures need matplotlib: <code>pip install 'rbfdiffnet[plot]'</code></p>"
+    return f"<img alt='{escape(title)}' src='{draw()}'>"

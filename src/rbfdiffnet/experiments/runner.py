@@ -1,0 +1,220 @@
+"""Run many independent tasks, keep every result as soon as it is there, and resume.
+
+Results go to a file of JSON lines: the first says what they belong to, every other one is a
+result. A task whose key is in the file is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TextIO
+
+__all__ = ["Task", "read_results", "run_tasks"]
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function to call with arguments, both of which can be sent to another process.
+
+    Attributes
+    ----------
+    key : str
+        Unique name, under which the result is kept.
+    kind : str
+        Tasks of one kind take about the same time.
+    function : callable
+        Returns a dict of what JSON can hold.
+    arguments : tuple
+
+    Examples
+    --------
+    >>> from rbfdiffnet.experiments.runner import Task
+    >>> Task("1/2", "division", divmod, (1, 2)).arguments
+    (1, 2)
+    """
+
+    key: str
+    kind: str
+    function: Callable[..., Record]
+    arguments: tuple[Any, ...]
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    path: Path,
+    *,
+    belongs_to: Record,
+    n_jobs: int = 1,
+    stream: TextIO | None = None,
+) -> Iterator[Record]:
+    """Yield the result of every task: first those known from before, then new ones as they end.
+
+    Every task gets one thread, so times compare.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    path : Path
+        The file of results; made if it is not there. If it belongs to something else, it is
+        renamed to end in ``.old`` and a new one is begun.
+    belongs_to : dict
+        What the results depend on besides the tasks, such as the version and the data.
+    n_jobs : int, default=1
+        Number of processes.
+    stream : text stream, optional
+        Where the progress bar goes; standard error by default.
+
+    Yields
+    ------
+    dict
+        What the function returned, and ``key``.
+
+    Examples
+    --------
+    >>> import io, pathlib, tempfile
+    >>> from rbfdiffnet.experiments.runner import Task, run_tasks
+    >>> tasks = [Task(f"{n}", "dict", dict, ([("n", n)],)) for n in range(2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "runs.jsonl")
+    ...     first = list(run_tasks(tasks[:1], path, belongs_to={}, stream=io.StringIO()))
+    ...     print(list(run_tasks(tasks, path, belongs_to={}, stream=io.StringIO())))
+    [{'key': '0', 'n': 0}, {'key': '1', 'n': 1}]
+    """
+    known = _known(path, belongs_to)
+    done = [known[task.key] for task in tasks if task.key in known]
+    todo = {task.key: task for task in tasks if task.key not in known}
+    progress = _Progress(len(tasks), stream or sys.stderr)
+    if done:
+        progress.say(f"{len(done)} of {len(tasks)} results are in {path} already")
+    yield from done
+    if not todo:
+        return
+    with path.open("a", encoding="utf-8") as file, _calls(list(todo.values()), n_jobs) as calls:
+        for record, seconds in calls:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            kind = todo.pop(record["key"]).kind
+            progress.update(kind, seconds, [task.kind for task in todo.values()], n_jobs)
+            yield record
+    progress.close()
+
+
+def read_results(path: Path) -> list[Record]:
+    """Read the results that a file holds; none if there is no such file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> from rbfdiffnet.experiments.runner import read_results
+    >>> read_results(pathlib.Path("no such file"))
+    []
+    """
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [record for record in map(_parse, lines) if record is not None and "key" in record]
+
+
+def _known(path: Path, belongs_to: Record) -> dict[str, Record]:
+    """Read the results kept, leaving out a line that was cut off; begin the file if need be."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    records = [record for record in map(_parse, lines) if record is not None]
+    if records and records[0] == {"belongs_to": belongs_to}:
+        if len(records) < len(lines):
+            _begin(path, records)
+        return {record["key"]: record for record in records[1:]}
+    if lines:
+        path.replace(path.with_suffix(path.suffix + ".old"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _begin(path, [{"belongs_to": belongs_to}])
+    return {}
+
+
+def _parse(line: str) -> Record | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    good = isinstance(record, dict) and bool({"key", "belongs_to"} & record.keys())
+    return record if good else None
+
+
+def _begin(path: Path, records: list[Record]) -> None:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _call(task: Task) -> tuple[Record, float]:
+    from threadpoolctl import threadpool_limits
+
+    start = time.perf_counter()
+    with threadpool_limits(1):
+        result = task.function(*task.arguments)
+    return {"key": task.key, **result}, time.perf_counter() - start
+
+
+@contextmanager
+def _calls(tasks: list[Task], n_jobs: int) -> Iterator[Iterator[tuple[Record, float]]]:
+    """Call the tasks, in this process or in several, and give the results as they come."""
+    if n_jobs == 1:
+        yield map(_call, tasks)
+        return
+    pool = ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"))
+    try:
+        futures = [pool.submit(_call, task) for task in tasks]
+        yield (future.result() for future in as_completed(futures))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass
+class _Progress:
+    """A bar with the time left, on one line in a terminal, as a line now and then elsewhere."""
+
+    total: int
+    stream: TextIO
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    shown: float = 0.0
+
+    def say(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)
+
+    def update(self, kind: str, seconds: float, kinds_left: list[str], n_jobs: int) -> None:
+        self.seconds.setdefault(kind, []).append(seconds)
+        now, terminal = time.perf_counter(), self.stream.isatty()
+        if kinds_left and now - self.shown < (0.1 if terminal else 10.0):
+            return
+        self.shown = now
+        means = {name: sum(times) / len(times) for name, times in self.seconds.items()}
+        overall = sum(means.values()) / len(means)
+        left = sum(means.get(name, overall) for name in kinds_left) / n_jobs
+        count = self.total - len(kinds_left)
+        filled = round(30 * count / self.total)
+        minutes, rest = divmod(round(left), 60)
+        hours, minutes = divmod(minutes, 60)
+        bar = f"[{'#' * filled:.<30}] {count}/{self.total}, {hours}:{minutes:02}:{rest:02} left"
+        end = "" if terminal else "\n"
+        start = "\r\033[K" if terminal else ""
+        print(f"{start}{bar} ({kind})", end=end, file=self.stream, flush=True)
+
+    def close(self) -> None:
+        if self.stream.isatty():
+            print(file=self.stream, flush=True)

@@ -1,0 +1,111 @@
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+
+from rbfdiffnet.experiments.runner import Task, read_results, run_tasks
+
+
+def count_call(folder, n, _array=None):
+    with open(os.path.join(folder, "calls"), "a", encoding="utf-8") as file:
+        file.write(f"{n}\n")
+    return {"n": n}
+
+
+def fail_at(folder, n, bad):
+    if n == bad:
+        raise KeyboardInterrupt
+    return count_call(folder, n)
+
+
+def calls(folder):
+    return (folder / "calls").read_text().split()
+
+
+def tasks_in(folder, n_tasks=6):
+    return [Task(f"task {n}", "count", count_call, (str(folder), n)) for n in range(n_tasks)]
+
+
+def run(tasks, folder, stream=None, belongs_to=None, **options):
+    return list(
+        run_tasks(
+            tasks,
+            folder / "runs.jsonl",
+            belongs_to=belongs_to or {"version": "1"},
+            stream=stream or io.StringIO(),
+            **options,
+        )
+    )
+
+
+def test_runs_everything_once_and_keeps_it(tmp_path):
+    tasks = tasks_in(tmp_path)
+    first = run(tasks, tmp_path)
+    assert [record["n"] for record in first] == list(range(6))
+    assert run(tasks, tmp_path) == first == read_results(tmp_path / "runs.jsonl")
+    assert calls(tmp_path) == list("012345")
+
+
+def test_resumes_after_an_interruption(tmp_path):
+    broken = [Task(f"task {n}", "count", fail_at, (str(tmp_path), n, 3)) for n in range(6)]
+    with pytest.raises(KeyboardInterrupt):
+        run(broken, tmp_path)
+    assert len(read_results(tmp_path / "runs.jsonl")) == 3
+    said = io.StringIO()
+    records = run(tasks_in(tmp_path), tmp_path, stream=said)
+    assert sorted(record["n"] for record in records) == list(range(6))
+    assert calls(tmp_path) == list("012345")
+    assert "3 of 6 results are in" in said.getvalue()
+
+
+def test_a_line_cut_off_is_run_again(tmp_path):
+    tasks = tasks_in(tmp_path, 3)
+    run(tasks, tmp_path)
+    path = tmp_path / "runs.jsonl"
+    path.write_text(path.read_text()[:-4])
+    assert len(run(tasks, tmp_path)) == 3
+    assert calls(tmp_path) == list("0122")
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_results_of_something_else_are_put_aside(tmp_path):
+    tasks = tasks_in(tmp_path, 2)
+    run(tasks, tmp_path)
+    run(tasks, tmp_path, belongs_to={"version": "2"})
+    assert calls(tmp_path) == list("0101")
+    assert len(read_results(tmp_path / "runs.jsonl.old")) == 2
+
+
+def test_processes_give_the_same(tmp_path):
+    # Arrays among the arguments: tasks must not be compared.
+    tasks = [
+        Task(f"task {n}", "count", count_call, (str(tmp_path), n, np.arange(3))) for n in range(6)
+    ]
+    records = run(tasks, tmp_path, n_jobs=2)
+    assert sorted(record["n"] for record in records) == list(range(6))
+    assert sorted(calls(tmp_path)) == list("012345")
+
+
+def test_results_come_as_they_are_ready(tmp_path):
+    results = run_tasks(
+        tasks_in(tmp_path), tmp_path / "runs.jsonl", belongs_to={}, stream=io.StringIO()
+    )
+    assert next(results)["n"] == 0
+    assert calls(tmp_path) == ["0"]
+    assert len(read_results(tmp_path / "runs.jsonl")) == 1
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_bar(tmp_path):
+    screen = Terminal()
+    run(tasks_in(tmp_path), tmp_path, stream=screen)
+    assert "[##############################] 6/6, 0:00:00 left (count)" in screen.getvalue()
+    plain = io.StringIO()
+    run(tasks_in(tmp_path / "none", 0), tmp_path, stream=plain)
+    assert plain.getvalue() == ""
