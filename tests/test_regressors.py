@@ -409,5 +409,5 @@ def test_wrong_weights_are_refused(weight, message, friedman):
 
 
 def test_base_class_is_abstract():
-    with pytest.raises(NotImplementedError):
-        _NetworkRegressor()._settings(1)
+    with pytest.raises(TypeError, match="abstract"):
+        _NetworkRegressor()

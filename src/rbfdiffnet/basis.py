@@ -196,7 +196,7 @@ class DifferentialBasis:
     Attributes
     ----------
     phi : ndarray of shape (c, n)
-        Basis functions, times the row weights.
+        Basis functions.
     x, mu, beta : ndarray of shape (d, n), (c, d), (c,)
         Points and centers, moved to a common origin, and inverse widths.
     origin : ndarray of shape (d,)
@@ -239,7 +239,6 @@ class DifferentialBasis:
         order: int,
         order_zero: bool,
         unit: float | None = None,
-        row_weight: Array | None = None,
         expand: bool | None = None,
     ) -> DifferentialBasis:
         r"""Evaluate the basis functions on the rows of X.
@@ -255,8 +254,6 @@ class DifferentialBasis:
             Whether the basis functions themselves are the first term.
         unit : float, optional
             Length that makes derivatives of all orders comparable; the mean width by default.
-        row_weight : ndarray of shape (n,), optional
-            Factor for each row (the square root of its sample weight).
         expand : bool, optional
             Force (True) or forbid (False) the expansion in powers; decided from the data if None.
 
@@ -282,8 +279,6 @@ class DifferentialBasis:
         else:
             phi = -beta[:, None] * squared_distances(mu, x.T, expand=False)
         np.exp(phi, out=phi)
-        if row_weight is not None:
-            phi *= row_weight
         powers = x[: order * d] if expand else None
         if expand and order > 1:
             powers = np.concatenate([x**q for q in range(1, order + 1)])

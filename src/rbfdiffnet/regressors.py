@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import Any, Literal, Self
 
@@ -32,7 +33,7 @@ _MANY_ROWS = 50_000
 Alpha = float | tuple[float, float] | Literal["auto"]
 
 
-class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     """What the two regressors share: checking, fitting and predicting."""
 
     network_: Network
@@ -104,8 +105,9 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         prediction = self.network_.predict(inputs)
         return prediction[:, 0] if self._single_output else prediction
 
+    @abstractmethod
     def _settings(self, n_inputs: int) -> Settings:
-        raise NotImplementedError
+        """Check the parameters and translate them."""
 
 
 class RBFDiffNetRegressor(_NetworkRegressor):
