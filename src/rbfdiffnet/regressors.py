@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
@@ -15,17 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    check_random_state,
     validate_data,
 )
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
-from rbfdiffnet.solvers.objective import PENALTIES
+from rbfdiffnet.parameters import check_choice, check_number, common_settings
 from rbfdiffnet.threads import one_blas_thread
-from rbfdiffnet.training import CENTERS, METRICS, SOLVERS, Settings, fit_network
-from rbfdiffnet.widths import WIDTH_RULES
+from rbfdiffnet.training import METRICS, SOLVERS, Settings, fit_network
 
 _MANY_ROWS = 50_000
 
@@ -301,17 +298,17 @@ class RBFDiffNetRegressor(_NetworkRegressor):
 
     def _settings(self, n_inputs: int) -> Settings:
         if not callable(self.loss):
-            _check_choice("loss", self.loss, ("auto", *LOSSES))
-        _check_choice("solver", self.solver, SOLVERS)
-        _check_choice("metric", self.metric, METRICS)
-        _check_number("order", self.order, at_least=1, integer=True)
-        _check_number("n_starts", self.n_starts, at_least=1, integer=True)
-        _check_number("quantile", self.quantile, above=0.0, below=1.0)
-        _check_number("tol", self.tol, at_least=0.0)
+            check_choice("loss", self.loss, ("auto", *LOSSES))
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("metric", self.metric, METRICS)
+        check_number("order", self.order, at_least=1, integer=True)
+        check_number("n_starts", self.n_starts, at_least=1, integer=True)
+        check_number("quantile", self.quantile, above=0.0, below=1.0)
+        check_number("tol", self.tol, at_least=0.0)
         if self.max_iter is not None:
-            _check_number("max_iter", self.max_iter, at_least=1, integer=True)
+            check_number("max_iter", self.max_iter, at_least=1, integer=True)
         if self.n_lags is not None:
-            _check_number("n_lags", self.n_lags, at_least=0, integer=True)
+            check_number("n_lags", self.n_lags, at_least=0, integer=True)
             if self.n_lags > n_inputs:
                 raise ValueError(
                     f"n_lags={self.n_lags}, but X has only {n_inputs} columns; n_lags says how "
@@ -329,7 +326,7 @@ class RBFDiffNetRegressor(_NetworkRegressor):
             n_starts=self.n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
-            **_common_settings(self, n_inputs),
+            **common_settings(self, n_inputs),
         )
 
 
@@ -420,100 +417,14 @@ class RBFNetworkRegressor(_NetworkRegressor):
         return tags
 
     def _settings(self, n_inputs: int) -> Settings:
-        _check_choice("metric", self.metric, ("standard", "common"))
+        check_choice("metric", self.metric, ("standard", "common"))
         return Settings(
             order=0,
             n_lags=0,
             normalize=bool(self.normalize),
             metric=self.metric,
-            **_common_settings(self, n_inputs),
+            **common_settings(self, n_inputs),
         )
-
-
-def _common_settings(
-    estimator: RBFDiffNetRegressor | RBFNetworkRegressor, n_inputs: int
-) -> dict[str, Any]:
-    """Check and translate the parameters that both regressors have."""
-    _check_number("n_centers", estimator.n_centers, at_least=1, integer=True)
-    _check_number("n_nearest", estimator.n_nearest, at_least=1, integer=True)
-    _check_choice("width", estimator.width, WIDTH_RULES)
-    _check_choice("penalty", estimator.penalty, PENALTIES)
-    centers: str | Array
-    if isinstance(estimator.centers, str):
-        _check_choice("centers", estimator.centers, CENTERS)
-        centers = estimator.centers
-    else:
-        centers = np.asarray(estimator.centers, dtype=np.float64)
-        good = centers.ndim == 2 and centers.shape[1] == n_inputs and len(centers) > 0
-        if not good or not np.all(np.isfinite(centers)):
-            raise ValueError(
-                f"centers must be {', '.join(CENTERS)} or a finite array with {n_inputs} columns "
-                f"like X; got shape {centers.shape}"
-            )
-    factor = None
-    if not _is_auto(estimator.width_factor):
-        _check_number("width_factor", estimator.width_factor, above=0.0)
-        factor = float(estimator.width_factor)
-    alpha, alpha_linear = _alphas(estimator.alpha)
-    seed = 0
-    if estimator.random_state is not None:
-        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    return {
-        "n_centers": estimator.n_centers,
-        "centers": centers,
-        "width": estimator.width,
-        "width_factor": factor,
-        "n_nearest": estimator.n_nearest,
-        "penalty": estimator.penalty,
-        "alpha": alpha,
-        "alpha_linear": alpha_linear,
-        "seed": seed,
-    }
-
-
-def _alphas(alpha: Any) -> tuple[float | None, float | None]:
-    if _is_auto(alpha):
-        return None, None
-    pair = tuple(alpha) if isinstance(alpha, (tuple, list)) else (alpha, alpha)
-    if len(pair) != 2:
-        raise ValueError(f"alpha must be a number, a pair of numbers or 'auto'; got {alpha!r}")
-    for value in pair:
-        _check_number("alpha", value, at_least=0.0)
-    return float(pair[0]), float(pair[1])
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-
-
-def _check_number(
-    name: str,
-    value: Any,
-    *,
-    at_least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    integer: bool = False,
-) -> None:
-    kind, noun = (numbers.Integral, "an integer") if integer else (numbers.Real, "a number")
-    wanted = noun
-    wanted += f" of at least {at_least:g}" if at_least is not None else ""
-    wanted += f" above {above:g}" if above is not None else ""
-    wanted += f" and below {below:g}" if below is not None else ""
-    good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
-    if good and at_least is not None:
-        good = value >= at_least
-    if good and above is not None:
-        good = value > above
-    if good and below is not None:
-        good = value < below
-    if not good:
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
 
 
 def _centers_in_data_units(network: Network) -> Array:
