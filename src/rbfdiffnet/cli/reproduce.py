@@ -148,9 +148,9 @@ def run_m5(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.experiments.m5 import m5_tasks
     from rbfdiffnet.experiments.runner import run_tasks
 
-    models = _models(arguments.models)
     values, fingerprint = _load(arguments.data)
     folder = _folder(arguments.out)
+    models = _models(arguments.models)
     try:
         for record in run_tasks(
             m5_tasks(values, models),
