@@ -13,8 +13,8 @@ operator. Against the paper's recipe:
 3. The 28 days are outputs of one network; nothing is fed back.
 4. The network has its order-zero term and an intercept, wide basis functions, and a ridge penalty.
 
-It was ranked on days before the test days, with `rbfdiffnet.experiments.rolling`; the search did not
-stop independently of the test days, see ``docs/reproduction.md``.
+It was ranked on days before the test days, with `rbfdiffnet.experiments.rolling`; the search did
+not stop independently of the test days, see ``docs/reproduction.md``.
 """
 
 from __future__ import annotations
