@@ -12,15 +12,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rbfdiffnet.calendar_inputs import Event
+    from rbfdiffnet.forecaster import RBFDiffNet
     from rbfdiffnet.network import Network
     from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["Network", "RBFDiffNetRegressor", "RBFNetworkRegressor", "__version__"]
+__all__ = [
+    "Event",
+    "Network",
+    "RBFDiffNet",
+    "RBFDiffNetRegressor",
+    "RBFNetworkRegressor",
+    "__version__",
+]
 
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
+    "Event": "rbfdiffnet.calendar_inputs",
+    "RBFDiffNet": "rbfdiffnet.forecaster",
     "Network": "rbfdiffnet.network",
     "RBFDiffNetRegressor": "rbfdiffnet.regressors",
     "RBFNetworkRegressor": "rbfdiffnet.regressors",

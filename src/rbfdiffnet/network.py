@@ -97,6 +97,44 @@ class Network:
         outputs = self.w.T @ basis.contract(self.a) + self.linear.T @ linear
         return outputs.T * self.y_scale + self.y_shift
 
+    def contributions(self, X: Array) -> tuple[Array, Array, Array]:
+        r"""Split the outputs into what each input and each basis function adds.
+
+        .. math:: f_o(x) = b_o + \sum_i \lambda_{io} z_i + \sum_j w_{jo} g_j(x), \qquad
+            g_j = a_0 \varphi_j + \sum_{k, i} a_{ki}\, \partial_i^k \varphi_j
+
+        in units of the output, where z are the standardized lags and b the bias.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+
+        Returns
+        -------
+        bias : ndarray of shape (m,)
+        linear : ndarray of shape (n, n_lags, m)
+            :math:`\lambda_{io} z_i`
+        exemplars : ndarray of shape (n, c, m)
+            :math:`w_{jo} g_j(x)`; together with the others they add up to ``predict(X)``.
+        """
+        basis, inputs = self._inputs(X)
+        lags = inputs[: self.n_lags]
+        bias = self.linear[self.n_lags] if self.intercept else np.zeros(self.y_shift.size)
+        linear = lags.T[:, :, None] * self.linear[: self.n_lags]
+        exemplars = basis.contract(self.a).T[:, :, None] * self.w
+        return bias * self.y_scale + self.y_shift, linear * self.y_scale, exemplars * self.y_scale
+
+    def activations(self, X: Array) -> Array:
+        r"""Values of the basis functions :math:`\varphi_j(x)`, shape (n, c)."""
+        return np.asarray(self._inputs(X)[0].phi.T)
+
+    def distances(self, X: Array) -> Array:
+        """Squared distances to the centers in the metric of the basis functions, shape (n, c)."""
+        Z = (X - self.x_shift) / self.x_scale
+        active = self.metric > 0
+        near = np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active]
+        return squared_distances(near, self.centers)
+
     def gradient(self, X: Array) -> Array:
         r"""Derivatives of the outputs by the inputs, :math:`\partial f_o / \partial x_i`.
 

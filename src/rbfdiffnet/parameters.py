@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_random_state
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.solvers.objective import PENALTIES
-from rbfdiffnet.training import CENTERS
+from rbfdiffnet.training import CENTERS, METRICS
 from rbfdiffnet.widths import WIDTH_RULES
 
 
@@ -51,6 +51,21 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
         "alpha_linear": alpha_linear,
         "seed": seed,
     }
+
+
+def check_metric(metric: Any, n_inputs: int) -> str | Array:
+    """Return the name of a metric, or its numbers as an array."""
+    if isinstance(metric, str):
+        check_choice("metric", metric, METRICS)
+        return metric
+    numbers = np.asarray(metric, dtype=np.float64)
+    good = numbers.shape == (n_inputs,) and bool(np.all(np.isfinite(numbers) & (numbers >= 0.0)))
+    if not good or not np.any(numbers > 0.0):
+        raise ValueError(
+            f"metric must be one of {', '.join(METRICS)} or {n_inputs} numbers that are not "
+            f"negative nor all zero, one for each column of X; got {metric!r}"
+        )
+    return numbers
 
 
 def _alphas(alpha: Any) -> tuple[float | None, float | None]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_forecast", "text_plot"]
+__all__ = ["plot_forecast", "plot_operator", "plot_panel", "text_plot"]
 
 
 def plot_forecast(
@@ -84,6 +84,13 @@ def plot_forecast(
             linewidth=0.0,
             label="interval",
         )
+    if np.issubdtype(np.asarray(ds).dtype, np.datetime64):
+        import matplotlib.dates
+
+        dates: Any = matplotlib.dates  # without types
+        locator = dates.AutoDateLocator()
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", alpha=0.25)
     ax.legend(loc="upper left", frameon=False)
@@ -92,14 +99,90 @@ def plot_forecast(
     return ax
 
 
-def _new_axes() -> Axes:
+def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any:
+    """Draw the forecasts of a panel, a plot below the other; used by `RBFDiffNet.plot`.
+
+    Parameters
+    ----------
+    panel : Panel
+    columns : dict of ndarray of shape (n, h)
+        The forecast first, then lower and upper ends of intervals; the last two are drawn.
+    h : int
+    history : int
+        How many past steps to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    n = panel.n_series
+    if not n:
+        raise ValueError("There is no series to draw.")
+    figure = _new_axes(n).figure
+    point, *ends = columns.values()
+    for i, ax in enumerate(figure.axes):
+        length = int(panel.lengths[i])
+        past = np.arange(max(0, length - history), length)
+        band = {"lower": ends[-2][i], "upper": ends[-1][i]} if ends else {}
+        plot_forecast(
+            panel.dates(i, past),
+            panel.y[panel.offsets[i] + past],
+            panel.dates(i, np.arange(length, length + h)),
+            point[i],
+            ax=ax,
+            title=panel.name(i),
+            **band,
+        )
+    return figure
+
+
+def plot_operator(table: Any, ax: Axes | None = None) -> Axes:
+    """Draw a learned differential operator: its coefficients as bars.
+
+    Parameters
+    ----------
+    table : frame
+        Rows of `RBFDiffNet.equation` for one series.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.plots import plot_operator
+    >>> table = pd.DataFrame({"order": [0, 1], "input": ["", "lag 1"], "coefficient": [0.5, -1.0]})
+    >>> ax = plot_operator(table)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['1', '∂ / ∂ lag 1']
+    """
+    if ax is None:
+        ax = _new_axes()
+    orders, inputs, values = (list(table[name]) for name in ("order", "input", "coefficient"))
+    power = {0: "", 1: ""}
+    labels = [
+        "1" if k == 0 else f"∂{power.get(k, f'^{k}')} / ∂ {name}{power.get(k, f'^{k}')}"
+        for k, name in zip(orders, inputs, strict=True)
+    ]
+    ax.bar(range(len(values)), values, color="#30638e")
+    ax.set_xticks(range(len(values)), labels, rotation=90 if len(values) > 6 else 0)
+    ax.axhline(0.0, color="#30363d", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title("learned differential operator", loc="left")
+    return ax
+
+
+def _new_axes(n: int = 1) -> Axes:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            "plot_forecast needs matplotlib: pip install 'rbfdiffnet[plot]'."
-        ) from error
-    return Figure(figsize=(9.0, 4.0), dpi=150, layout="constrained").subplots()
+        raise ImportError("Plots need matplotlib: pip install 'rbfdiffnet[plot]'.") from error
+    height = 4.0 if n == 1 else 2.6 * n
+    figure = Figure(figsize=(9.0, height), dpi=150, layout="constrained")
+    first: Axes = figure.subplots(n, 1, squeeze=False)[0, 0]
+    return first
 
 
 def text_plot(

@@ -20,9 +20,9 @@ from sklearn.utils.validation import (
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
-from rbfdiffnet.parameters import check_choice, check_number, common_settings
+from rbfdiffnet.parameters import check_choice, check_metric, check_number, common_settings
 from rbfdiffnet.threads import one_blas_thread
-from rbfdiffnet.training import METRICS, SOLVERS, Settings, fit_network
+from rbfdiffnet.training import SOLVERS, Settings, fit_network
 
 _MANY_ROWS = 50_000
 
@@ -147,10 +147,11 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         Factor for all widths.
     n_nearest : int, default=10
         Number of neighbors for the two "nearest" rules.
-    metric : {"learned", "standard", "common"}, default="learned"
+    metric : {"learned", "standard", "common"} or array-like of shape (d,), default="learned"
         How inputs are scaled inside the basis functions: each by its spread and by how nonlinear
         its effect is (inputs without nonlinear effect are left out there), each by its spread, or
-        all by one number, which is the paper's plain distance.
+        all by one number, which is the paper's plain distance. Numbers, not negative, multiply the
+        inputs divided by their spread; 0 leaves one out.
     solver : {"varpro", "als", "bfgs"}, default="varpro"
         Variable projection, alternating least squares, or BFGS over all weights from the paper's
         start.
@@ -227,7 +228,7 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         width: str = "cluster",
         width_factor: float | Literal["auto"] = "auto",
         n_nearest: int = 10,
-        metric: str = "learned",
+        metric: str | npt.ArrayLike = "learned",
         solver: str = "varpro",
         loss: str | UserLoss = "auto",
         quantile: float = 0.5,
@@ -300,7 +301,6 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         if not callable(self.loss):
             check_choice("loss", self.loss, ("auto", *LOSSES))
         check_choice("solver", self.solver, SOLVERS)
-        check_choice("metric", self.metric, METRICS)
         check_number("order", self.order, at_least=1, integer=True)
         check_number("n_starts", self.n_starts, at_least=1, integer=True)
         check_number("quantile", self.quantile, above=0.0, below=1.0)
@@ -319,7 +319,7 @@ class RBFDiffNetRegressor(_NetworkRegressor):
             n_lags=self.n_lags,
             order_zero=bool(self.include_order_zero),
             intercept=bool(self.fit_intercept),
-            metric=self.metric,
+            metric=check_metric(self.metric, n_inputs),
             solver=self.solver,
             loss=self.loss,
             quantile=self.quantile,

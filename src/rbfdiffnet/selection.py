@@ -231,6 +231,7 @@ def fit_candidate(
 def choose(
     builder: Callable[[Array], Builder],
     inputs: Array,
+    metric: Array,
     *,
     factor: float | None,
     alpha: float | None,
@@ -247,6 +248,8 @@ def choose(
         ``builder(metric)(factor)`` is the objective for a metric and a width factor.
     inputs : ndarray of shape (d, n)
         Standardized inputs.
+    metric : ndarray of shape (d,)
+        The metric, or where to start learning it.
     factor, alpha, alpha_linear : float or None
     learn_metric : bool
     may_switch_off : bool
@@ -265,7 +268,6 @@ def choose(
         (i - _FACTORS[0] if factor is None else 0, j - _ALPHAS[0] if alpha is None else 0)
         for i, j in _COARSE
     ]
-    metric = np.ones(len(inputs))
     build = builder(metric)
     middle = factors[len(factors) // 2]
     first = build(middle)

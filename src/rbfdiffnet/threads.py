@@ -1,17 +1,22 @@
-"""One thread for the linear algebra library while small networks are trained.
+"""Threads over series, and one thread each for the linear algebra library.
 
-Its threads only get in each other's way on small matrices.
+Its own threads only get in each other's way on small matrices.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _inside = 0
@@ -45,3 +50,29 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _limiter.restore_original_limits()
+
+
+def parallel_map(
+    function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int = 1
+) -> list[Result]:
+    """Apply a function to items, in threads; the results come in the order of the items.
+
+    Parameters
+    ----------
+    function : callable
+    items : sequence
+    n_jobs : int, default=1
+        Number of threads; -1 for one on each core.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.threads import parallel_map
+    >>> parallel_map(abs, [-1, 2, -3], n_jobs=2)
+    [1, 2, 3]
+    """
+    workers = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+    with one_blas_thread():
+        if workers == 1 or len(items) < 2:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(min(workers, len(items))) as pool:
+            return list(pool.map(function, items))

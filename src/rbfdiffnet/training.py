@@ -42,7 +42,7 @@ class Settings:
     width: str = "cluster"
     width_factor: float | None = None
     n_nearest: int = 10
-    metric: str = "standard"
+    metric: str | Array = "standard"
     solver: str = "varpro"
     loss: str | UserLoss = "squared"
     quantile: float = 0.5
@@ -83,7 +83,7 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
     Fit
     """
     rows = standardize(
-        X, Y, weight, center_target=settings.intercept, common=settings.metric == "common"
+        X, Y, weight, center_target=settings.intercept, common=_is(settings.metric, "common")
     )
     robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
     calm = rows.without_outliers() if robust else rows
@@ -111,6 +111,10 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
         unit=basis.unit,
     )
     return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
+
+
+def _is(metric: str | Array, name: str) -> bool:
+    return isinstance(metric, str) and metric == name
 
 
 def _n_lags(rows: Rows, settings: Settings) -> int:
@@ -156,8 +160,9 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
 
         return build
 
-    metric = np.ones(rows.Z.shape[1])
-    ridge, learn = settings.penalty == "ridge", settings.metric == "learned"
+    given = settings.metric
+    metric = np.ones(rows.Z.shape[1]) if isinstance(given, str) else given
+    ridge, learn = settings.penalty == "ridge", _is(given, "learned")
     # The strength of a lasso is chosen later, by cross-validation.
     factor, alpha = settings.width_factor, settings.alpha
     if factor is not None and not learn and not (ridge and alpha is None):
@@ -167,6 +172,7 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
     return choose(
         builder,
         rows.Z.T,
+        metric,
         factor=factor,
         alpha=alpha if ridge else None,
         alpha_linear=settings.alpha_linear if ridge else None,

@@ -12,7 +12,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Compose", "Difference", "Log", "RemoveMean", "Transform"]
+__all__ = [
+    "TRANSFORMS",
+    "Compose",
+    "Difference",
+    "Log",
+    "Log1p",
+    "RemoveMean",
+    "Rescale",
+    "Transform",
+    "fit_transforms",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -220,3 +230,146 @@ class Compose:
         """Return the series before the first step, after it, ..., and after the last step."""
         start = np.asarray(series, dtype=np.float64)
         return list(accumulate(self.steps, lambda z, step: step.apply(z), initial=start))
+
+
+@dataclass(frozen=True)
+class Log1p:
+    r"""Take the logarithm of one plus a series that is not negative.
+
+    .. math:: z_t = \log(1 + s_t), \qquad \hat s_{T+k} = e^{\hat z_{T+k}} - 1
+
+    Swings that grow with the level become even, zeros stay zeros, and forecasts stay above -1.
+    Negative values count as zero.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.transforms import Log1p
+    >>> z = Log1p().apply([0, 9, 99])
+    >>> Log1p().invert(z, series=[0, 9, 99]).round(6).tolist()
+    [0.0, 9.0, 99.0]
+    """
+
+    @property
+    def lost(self) -> int:
+        """How many values the step takes from the start of the series: none."""
+        return 0
+
+    def apply(self, series: npt.ArrayLike) -> Array:
+        """Return the logarithms."""
+        return np.log1p(np.maximum(np.asarray(series, dtype=np.float64), 0.0))
+
+    def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:  # noqa: ARG002
+        """Return the exponentials less one; ``series`` is not needed."""
+        return np.expm1(np.minimum(np.asarray(forecast, dtype=np.float64), _LARGEST_EXPONENT))
+
+
+@dataclass(frozen=True)
+class Rescale:
+    r"""Subtract a number and divide by another, both fixed beforehand.
+
+    .. math:: z_t = \frac{s_t - c}{u}, \qquad \hat s_{T+k} = c + u \hat z_{T+k}
+
+    Parameters
+    ----------
+    center : float, default=0.0
+        The number :math:`c`.
+    scale : float, default=1.0
+        The number :math:`u`, positive.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.transforms import Rescale
+    >>> Rescale(center=2.0, scale=0.5).apply([2, 3]).tolist()
+    [0.0, 2.0]
+    """
+
+    center: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the scale."""
+        if not self.scale > 0.0:
+            raise ValueError(f"scale must be positive, got {self.scale}.")
+
+    @property
+    def lost(self) -> int:
+        """How many values the step takes from the start of the series: none."""
+        return 0
+
+    def apply(self, series: npt.ArrayLike) -> Array:
+        """Return the rescaled series."""
+        return (np.asarray(series, dtype=np.float64) - self.center) / self.scale
+
+    def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:  # noqa: ARG002
+        """Return a forecast in the units of the series, which is not needed itself."""
+        return np.asarray(forecast, dtype=np.float64) * self.scale + self.center
+
+
+#: Names of steps, for `fit_transforms`.
+TRANSFORMS = ("adf", "difference", "seasonal", "mean", "standardize", "log1p")
+
+
+def fit_transforms(
+    names: tuple[str | Transform, ...], series: npt.ArrayLike, season_length: int = 1
+) -> Compose:
+    """Fix named steps for one series; each sees the series the steps before it have left.
+
+    Parameters
+    ----------
+    names : tuple of str or Transform
+        ``"adf"``: as many first differences as the augmented Dickey-Fuller test asks for, at most
+        10, perhaps none. ``"difference"``: one. ``"seasonal"``: the difference to a season before,
+        where the series has two seasons. ``"mean"``: subtract the mean. ``"standardize"``: subtract
+        the mean and divide by the standard deviation. ``"log1p"``. A step of your own is taken
+        as it is.
+    series : array-like of shape (T,)
+        Finite values.
+    season_length : int, default=1
+
+    Returns
+    -------
+    Compose
+        Steps that depend on nothing but their settings, so they apply to any part of the series.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.transforms import fit_transforms
+    >>> walk = np.random.default_rng(0).normal(size=200).cumsum()
+    >>> fit_transforms(("adf",), walk).steps
+    (Difference(lag=1),)
+    >>> fit_transforms(("adf",), np.diff(walk)).steps
+    ()
+    """
+    steps: list[Transform] = []
+    left = np.asarray(series, dtype=np.float64)
+    for name in names:
+        for step in _fit_step(name, left, season_length):
+            left = step.apply(left)
+            steps.append(step)
+    return Compose(tuple(steps))
+
+
+def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[Transform]:
+    if not isinstance(name, str):
+        return [name]
+    if name == "adf":
+        from rbfdiffnet.adf import n_differences
+
+        return [Difference()] * n_differences(series)
+    if name == "difference":
+        return [Difference()]
+    if name == "seasonal":
+        enough = season_length > 1 and series.size > 2 * season_length
+        return [Difference(season_length)] if enough else []
+    if name in ("mean", "standardize"):
+        spread = float(series.std()) if name == "standardize" else 1.0
+        return [Rescale(float(series.mean()), spread if spread > 0.0 else 1.0)]
+    if name == "log1p":
+        return [Log1p()]
+    raise ValueError(f"Unknown transform {name!r}; known are {', '.join(TRANSFORMS)}.")

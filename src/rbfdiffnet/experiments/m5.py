@@ -24,6 +24,7 @@ from rbfdiffnet.datasets.m5 import M5_LEVEL8_SERIES
 from rbfdiffnet.experiments import rivals
 from rbfdiffnet.experiments.m5_plus import fit_plus
 from rbfdiffnet.experiments.runner import Task
+from rbfdiffnet.metrics import rmsse_score
 from rbfdiffnet.recursion import forecast_recursive
 from rbfdiffnet.transforms import Compose, Difference, RemoveMean
 from rbfdiffnet.windows import lag_windows
@@ -68,7 +69,7 @@ def rmsse(train: npt.ArrayLike, test: npt.ArrayLike, forecast: npt.ArrayLike) ->
     Parameters
     ----------
     train : array-like of shape (T,)
-        Not constant.
+        Counted from the first value that is not zero, as in M5; not constant.
     test, forecast : array-like of shape (h,)
 
     Returns
@@ -81,9 +82,7 @@ def rmsse(train: npt.ArrayLike, test: npt.ArrayLike, forecast: npt.ArrayLike) ->
     >>> rmsse(train=[1, 3, 1, 3], test=[1, 3], forecast=[2, 2])
     0.5
     """
-    error = np.asarray(test, dtype=np.float64) - np.asarray(forecast, dtype=np.float64)
-    step = np.diff(np.asarray(train, dtype=np.float64))
-    return float(np.sqrt(np.mean(error**2) / np.mean(step**2)))
+    return rmsse_score(test, forecast, train)
 
 
 def fit_recursive(

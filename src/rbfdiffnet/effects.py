@@ -1,0 +1,151 @@
+r"""Effects of inputs known in advance: weekday, promotion, holiday, price.
+
+They are estimated first, by a penalized regression of the series' swings around its level on the
+inputs' swings around theirs, and taken out; the network learns what is left:
+
+.. math:: s_t = u_t\,(1 + e_t) \quad \text{or} \quad s_t = u_t + e_t, \qquad
+    e_t = \gamma \cdot (x_t - \bar x)
+
+The first form is for series that are never negative, whose effects grow with their level. The level
+is a centered moving average, so slow changes of the series are not mistaken for an effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Effects", "fit_effects"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_RIDGE = 0.3  # in rows with the input switched on
+_SHORTEST_WINDOW = 57  # steps: longer than a month of days
+_SMALLEST_LEVEL = 0.1  # of the mean
+_CLOSED = 0.2  # share of the level below which an effect leaves nothing to learn from
+
+
+@dataclass(frozen=True)
+class Effects:
+    r"""Estimated effects.
+
+    Attributes
+    ----------
+    gamma : ndarray of shape (q,)
+        :math:`\gamma`, an effect for each input.
+    center : ndarray of shape (q,)
+        :math:`\bar x`, the inputs' means.
+    relative : bool
+        Whether effects are shares of the level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.effects import Effects
+    >>> half_off = Effects(np.array([-0.5]), np.zeros(1), relative=True)
+    >>> half_off.restore(np.array([8.0, 8.0]), np.array([[0.0], [1.0]])).tolist()
+    [8.0, 4.0]
+    """
+
+    gamma: Array
+    center: Array
+    relative: bool
+
+    def parts(self, X: Array) -> Array:
+        """Effect of every input, shape (..., q)."""
+        return np.asarray((X - self.center) * self.gamma)
+
+    def total(self, X: Array) -> Array:
+        """Effect of all inputs together, shape (...); a relative one is not below -1."""
+        effect: Array = self.parts(X).sum(axis=-1)
+        return np.maximum(effect, -1.0) if self.relative else effect
+
+    def remove(self, series: Array, X: Array) -> Array:
+        """Return the series without effects; NaN where a relative effect leaves under a fifth."""
+        effect = self.total(X)
+        if not self.relative:
+            return np.asarray(series - effect)
+        factor = 1.0 + effect
+        return np.where(factor < _CLOSED, np.nan, series / np.maximum(factor, _CLOSED))
+
+    def restore(self, base: Array, X: Array) -> Array:
+        """Put the effects back."""
+        effect = self.total(X)
+        return np.asarray(base * (1.0 + effect) if self.relative else base + effect)
+
+
+def fit_effects(
+    series: list[Array],
+    inputs: list[Array],
+    known: list[Mask],
+    *,
+    season_length: int,
+    relative: bool = True,
+) -> Effects:
+    """Estimate effects from one series, or together from several on comparable scales.
+
+    Parameters
+    ----------
+    series : list of ndarray of shape (T,)
+        Values without gaps.
+    inputs : list of ndarray of shape (T, q)
+    known : list of ndarray of bool of shape (T,)
+        Which values to learn from.
+    season_length : int
+    relative : bool, default=True
+        Whether effects are shares of the level where no series is ever negative.
+
+    Returns
+    -------
+    Effects
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.effects import fit_effects
+    >>> promotion = (np.arange(200) % 9 == 0).astype(float)[:, None]
+    >>> sales = 50.0 * (1.0 + 0.4 * promotion[:, 0])
+    >>> everything = np.ones(200, dtype=bool)
+    >>> effects = fit_effects([sales], [promotion], [everything], season_length=7)
+    >>> effects.relative, (effects.gamma * 50 / sales.mean()).round(1).tolist()
+    (True, [0.4])
+    """
+    everything = np.concatenate(inputs)
+    center = everything.mean(axis=0)
+    binary = np.all((everything == 0.0) | (everything == 1.0), axis=0)
+    spread = everything.std(axis=0)
+    unit = np.where(binary | ~(spread > 0.0), 1.0, spread)
+    relative = relative and all(float(s.min(initial=0.0)) >= 0.0 for s in series)
+    gram = _RIDGE * np.eye(center.size)
+    moment = np.zeros(center.size)
+    for s, X, mask in zip(series, inputs, known, strict=True):
+        if not mask.any():
+            continue
+        window = _window(season_length, s.size)
+        level = _moving_mean(s[:, None], window)[:, 0]
+        swing = s - level
+        if relative:
+            swing = swing / np.maximum(level, max(_SMALLEST_LEVEL * s.mean(), 1e-300))
+        Z = ((X - center) - _moving_mean(X - center, window)) / unit
+        gram += Z[mask].T @ Z[mask]
+        moment += Z[mask].T @ swing[mask]
+    return Effects(np.linalg.solve(gram, moment) / unit, center, relative)
+
+
+def _window(season_length: int, n: int) -> int:
+    """Length of the moving average: odd, longer than the cycles inputs are likely to have."""
+    seasons = 14 if season_length >= 24 else 2  # days of two weeks, or two seasons
+    wanted = max(_SHORTEST_WINDOW, seasons * season_length + 1)
+    return min(wanted, max(n // 2, 1)) | 1
+
+
+def _moving_mean(values: Array, window: int) -> Array:
+    """Centered moving average of columns; at the ends over what there is."""
+    n, half = len(values), window // 2
+    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    low = np.maximum(np.arange(n) - half, 0)
+    high = np.minimum(np.arange(n) + half + 1, n)
+    return np.asarray((total[high] - total[low]) / (high - low)[:, None])

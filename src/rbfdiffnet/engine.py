@@ -1,0 +1,312 @@
+"""Fit and forecast a panel of series, each by its own network or all by a shared one.
+
+Works on arrays: frames stay outside, in `rbfdiffnet.forecaster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.effects import Effects
+from rbfdiffnet.fallback import naive_forecast
+from rbfdiffnet.intervals import calibration_length, half_widths
+from rbfdiffnet.models import (
+    Plan,
+    Series,
+    SeriesModel,
+    UnfitError,
+    adopt,
+    fit_local,
+    fit_shared,
+    forecast_many,
+)
+from rbfdiffnet.threads import parallel_map
+
+__all__ = ["Forecasts", "PanelModel", "fit_panel"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_MOST_ORIGINS = 200  # that calibrate intervals
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """Forecasts of a panel.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, h)
+    base : ndarray of shape (n, h)
+        The networks' forecasts of u, before effects and logarithms are put back.
+    rows : list
+        For each series the inputs of its network, block by block; empty for fallbacks.
+    diverged : list of int
+        Series whose network gave no finite forecast; they got the fallback.
+    """
+
+    values: Array
+    base: Array
+    rows: list[list[Array]]
+    diverged: list[int]
+
+
+@dataclass(frozen=True)
+class PanelModel:
+    """Fitted models of a panel.
+
+    Attributes
+    ----------
+    plan : Plan
+    models : tuple of SeriesModel or None
+        None: the series gets the fallback.
+    calibrated : tuple of SeriesModel or None
+        The same, fitted without the last part of each series, for intervals.
+    starts : ndarray of int of shape (n,)
+        Where that part starts.
+    effects : Effects or None
+        Effects shared by all series.
+    reasons : dict
+        Why a series has no model, by its position.
+    """
+
+    plan: Plan
+    models: tuple[SeriesModel | None, ...]
+    calibrated: tuple[SeriesModel | None, ...]
+    starts: Ints
+    effects: Effects | None
+    reasons: dict[int, str]
+
+    @property
+    def shared(self) -> SeriesModel | None:
+        """Any model: in a global panel all of them hold the same network."""
+        return next((model for model in self.models if model is not None), None)
+
+    def forecast(
+        self,
+        panel: Sequence[Series],
+        origins: Ints,
+        h: int,
+        ahead: Sequence[Array],
+        n_jobs: int = 1,
+    ) -> Forecasts:
+        """Forecast h steps of every series.
+
+        Parameters
+        ----------
+        panel : sequence of Series
+        origins : ndarray of int of shape (n,)
+            How many values of each series are seen.
+        h : int
+        ahead : sequence of ndarray of shape (h, q)
+            Inputs known in advance, at the steps to forecast.
+        n_jobs : int, default=1
+        """
+        n = len(panel)
+        values, base = np.empty((n, h)), np.full((n, h), np.nan)
+        rows: list[list[Array]] = [[] for _ in range(n)]
+        fitted = [i for i in range(n) if self.models[i] is not None]
+        paths = _paths(
+            [self.models[i] for i in fitted],  # type: ignore[misc]
+            [panel[i].until(int(origins[i])) for i in fitted],
+            [origins[i : i + 1] for i in fitted],
+            [ahead[i][None] for i in fitted],
+            h,
+            n_jobs,
+        )
+        diverged = []
+        for i, (u, y, inputs) in zip(fitted, paths, strict=True):
+            if np.all(np.isfinite(y)):
+                values[i], base[i], rows[i] = y[0], u[0], inputs
+            else:
+                diverged.append(i)
+        for i in sorted({*range(n)} - {*fitted} | {*diverged}):
+            season = self.plan.season_length
+            values[i] = naive_forecast(panel[i].y, origins[i : i + 1], h, season)[0]
+        return Forecasts(values, base, rows, diverged)
+
+    def one_step(self, i: int, series: Series, first: int) -> Array:
+        """One-step forecasts of series i from step ``first`` on, each from the values before it."""
+        model = self.models[i]
+        if model is None:
+            raise ValueError(f"Series {i} has no model.")
+        origins = np.arange(first, series.y.size, dtype=np.int64)
+        ahead = series.known_ahead[first:, None]
+        ((_, y, _),) = _paths([model], [series], [origins], [ahead], 1, 1)
+        return y[:, 0]
+
+    def half_widths(
+        self,
+        panel: Sequence[Series],
+        origins: Ints,
+        h: int,
+        levels: Sequence[float],
+        n_jobs: int = 1,
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Half-widths of intervals, shape (n, h, n_levels), and which of them are guaranteed."""
+        at = [
+            np.arange(max(int(s), int(o) - _MOST_ORIGINS, 1), int(o), dtype=np.int64)
+            for s, o in zip(self.starts, origins, strict=True)
+        ]
+        fitted = [i for i in range(len(panel)) if self.calibrated[i] is not None and at[i].size]
+        seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
+        paths = _paths(
+            [self.calibrated[i] for i in fitted],  # type: ignore[misc]
+            [seen[i] for i in fitted],
+            [at[i] for i in fitted],
+            [_ahead(seen[i].known_ahead, at[i], h) for i in fitted],
+            h,
+            n_jobs,
+        )
+        forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
+        errors, scales = [], np.zeros(len(panel))
+        for i, series in enumerate(seen):
+            forecast = forecasts.get(i)
+            if forecast is None:
+                forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
+            actual = np.append(series.y, np.full(h, np.nan))[at[i][:, None] + np.arange(h)]
+            errors.append(np.abs(actual - forecast))
+            recent = series.y[-2 * _MOST_ORIGINS :]
+            steps = np.abs(np.diff(recent[np.isfinite(recent)]))
+            scales[i] = steps.mean() if steps.size else np.nan
+        # Nothing is known of a series without two values: it is taken for an ordinary one.
+        ordinary = np.nanmedian(scales) if np.any(np.isfinite(scales)) else 0.0
+        return half_widths(errors, np.where(np.isfinite(scales), scales, ordinary), levels)
+
+
+def fit_panel(
+    panel: Sequence[Series], plan: Plan, *, scope: str, calibrate: bool, n_jobs: int = 1
+) -> PanelModel:
+    """Fit models to a panel.
+
+    Parameters
+    ----------
+    panel : sequence of Series
+    plan : Plan
+    scope : {"local", "global"}
+        One network for each series, or one for all.
+    calibrate : bool
+        Whether to fit the models that intervals need.
+    n_jobs : int, default=1
+
+    Returns
+    -------
+    PanelModel
+        A series that cannot be fitted has no model, and a reason.
+    """
+    fit = _fit_shared if scope == "global" else _fit_each
+    models, effects, reasons = fit(panel, plan, n_jobs)
+    lengths = [series.y.size for series in panel]
+    starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
+    calibrated: list[SeriesModel | None] = [None] * len(panel)
+    if calibrate:
+        early = [s.until(int(start)) for s, start in zip(panel, starts, strict=True)]
+        calibrated, _, _ = fit(early, plan, n_jobs)
+    calibrated = [c if m is not None else None for c, m in zip(calibrated, models, strict=True)]
+    return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons)
+
+
+Fitted = tuple[list[SeriesModel | None], Effects | None, dict[int, str]]
+
+
+def _fit_each(panel: Sequence[Series], plan: Plan, n_jobs: int) -> Fitted:
+    def fit(series: Series) -> SeriesModel | str:
+        try:
+            with np.errstate(all="ignore"):
+                return fit_local(series, plan)
+        except UnfitError as error:
+            return str(error)
+        except (np.linalg.LinAlgError, FloatingPointError, OverflowError) as error:
+            return f"numerical failure ({error})"
+
+    results = parallel_map(fit, panel, n_jobs)
+    models = [r if isinstance(r, SeriesModel) else None for r in results]
+    return models, None, {i: r for i, r in enumerate(results) if isinstance(r, str)}
+
+
+def _fit_shared(panel: Sequence[Series], plan: Plan, n_jobs: int) -> Fitted:  # noqa: ARG001
+    try:
+        with np.errstate(all="ignore"):
+            models, effects = parallel_map(lambda p: fit_shared(p, plan), [panel])[0]
+    except UnfitError as error:
+        return [None] * len(panel), None, dict.fromkeys(range(len(panel)), str(error))
+    reason = "no two different values"
+    return models, effects, {i: reason for i, model in enumerate(models) if model is None}
+
+
+def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
+    """Return a model of new series by a shared network that was not trained on them."""
+    shared = model.shared
+    models: list[SeriesModel | None] = []
+    calibrated: list[SeriesModel | None] = []
+    reasons: dict[int, str] = {}
+    other = next((c for c in model.calibrated if c is not None), None)
+    starts = [series.y.size - calibration_length(series.y.size) for series in panel]
+    for i, series in enumerate(panel):
+        try:
+            if shared is None:
+                raise UnfitError("the model has no network")
+            models.append(adopt(series, shared, model.plan, model.effects))
+            calibrated.append(None if other is None else replace_windows(models[-1], other))
+        except UnfitError as error:
+            models.append(None)
+            calibrated.append(None)
+            reasons[i] = str(error)
+    return PanelModel(
+        model.plan,
+        tuple(models),
+        tuple(calibrated),
+        np.array(starts, dtype=np.int64),
+        model.effects,
+        reasons,
+    )
+
+
+def replace_windows(model: SeriesModel | None, other: SeriesModel) -> SeriesModel | None:
+    """Return a model with the network of another one."""
+    if model is None:
+        return None
+    return SeriesModel(model.preparation, other.windows, np.full_like(other.exemplars, -1))
+
+
+def _ahead(known_ahead: Array, origins: Ints, h: int) -> Array:
+    """Inputs known in advance after each origin, (B, h, q); zero beyond the end of the series."""
+    padded = np.concatenate([known_ahead, np.zeros((h, known_ahead.shape[1]))])
+    return np.asarray(padded[origins[:, None] + np.arange(h)])
+
+
+def _paths(
+    models: Sequence[SeriesModel],
+    panel: Sequence[Series],
+    origins: Sequence[Ints],
+    ahead: Sequence[Array],
+    h: int,
+    n_jobs: int,
+) -> list[tuple[Array, Array, list[Array]]]:
+    """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
+
+    def window(k: int) -> tuple[Array, Array]:
+        extra = panel[k].extra[np.maximum(origins[k] - 1, 0)]
+        return models[k].base_windows(panel[k], origins[k]), extra
+
+    def run(members: list[int]) -> list[tuple[int, Array, Array, list[Array]]]:
+        with np.errstate(all="ignore"):
+            windows = [window(k) for k in members]
+            bases, extras = [w[0] for w in windows], [w[1] for w in windows]
+            u, rows = forecast_many([models[k] for k in members], bases, extras, h)
+            y = [models[k].preparation.restore(u[j], ahead[k]) for j, k in enumerate(members)]
+        return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
+
+    groups: dict[int, list[int]] = {}
+    for k, model in enumerate(models):
+        groups.setdefault(id(model.windows), []).append(k)
+    done = {
+        k: (u, y, rows)
+        for result in parallel_map(run, list(groups.values()), n_jobs)
+        for k, u, y, rows in result
+    }
+    return [done[k] for k in range(len(models))]

@@ -1,0 +1,64 @@
+"""Forecasts of series no network can be fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["naive_forecast"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def naive_forecast(y: Array, origins: Ints, h: int, season_length: int) -> Array:
+    r"""Repeat the last season of known values before each origin.
+
+    .. math:: \hat y_{t+k} = y_{t + k - m \lceil k / m \rceil}
+
+    where m is the season's length, or 1 where fewer than two seasons have been seen. A missing
+    value is replaced by the latest known one of its phase, or of any. Before the first known value
+    the forecast is 0.
+
+    Parameters
+    ----------
+    y : ndarray of shape (T,)
+        NaN where missing.
+    origins : ndarray of int of shape (B,)
+        Numbers of values seen.
+    h : int
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (B, h)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.fallback import naive_forecast
+    >>> y = np.array([1.0, 2.0, 3.0, np.nan])
+    >>> naive_forecast(y, np.array([4, 0]), 3, season_length=2).tolist()
+    [[3.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
+    """
+    latest = _latest_known(y, 1)
+    by_phase = _latest_known(y, season_length)
+    seasonal = (season_length > 1) & (origins >= 2 * season_length)
+    k = np.arange(1, h + 1)
+    back = k - season_length * -(-k // season_length)  # 1 - m, ..., 0
+    at = np.where(seasonal[:, None], origins[:, None] + back - 1, origins[:, None] - 1)
+    empty = np.concatenate([y[:0], [0.0]])  # stands for times before the first value
+    phase_value = np.concatenate([by_phase, empty])[np.maximum(at, -1)]
+    last_value = np.concatenate([latest, empty])[np.maximum(origins - 1, -1)][:, None]
+    value = np.where(seasonal[:, None] & np.isfinite(phase_value), phase_value, last_value)
+    return np.nan_to_num(value, nan=0.0)
+
+
+def _latest_known(y: Array, period: int) -> Array:
+    """Value at every step, or where missing the latest known one whole periods before."""
+    pad = -y.size % period
+    table = np.append(y, np.full(pad, np.nan)).reshape(-1, period)
+    row = np.where(np.isfinite(table), np.arange(len(table))[:, None], -1)
+    row = np.maximum.accumulate(row, axis=0) if len(table) else row
+    filled = np.take_along_axis(table, np.maximum(row, 0), axis=0)
+    return np.where(row >= 0, filled, np.nan).ravel()[: y.size]

@@ -1,0 +1,772 @@
+"""Forecast many series at once: frames in, frames out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.calendar_inputs import Event
+from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel
+from rbfdiffnet.exogenous import Exogenous
+from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.panel import Columns, Panel, Problem
+from rbfdiffnet.presets import PRESETS, Preset
+from rbfdiffnet.transforms import TRANSFORMS, Transform
+
+__all__ = ["RBFDiffNet"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NAME = "RBFDiffNet"
+
+
+@dataclass(frozen=True)
+class State:
+    """What `fit` leaves behind."""
+
+    panel: Panel
+    exogenous: Exogenous
+    model: PanelModel
+    series: list[Series] = field(repr=False)
+    notes: tuple[Problem, ...] = ()
+
+
+class RBFDiffNet:
+    r"""Forecast a panel of noisy series with differential RBF networks.
+
+    Each series is prepared (effects of known inputs taken out, outliers and gaps filled,
+    differences and scales where asked for), cut into windows of lags, and learned by an
+    `RBFDiffNetRegressor`; forecasts go the same way back. Series no network can be fitted to get
+    a documented fallback and a line in ``report_``, and never disturb the others.
+
+    Parameters
+    ----------
+    freq : str or int
+        Step of time: a pandas or polars alias (``"D"``, ``"MS"``, ``"1mo"``, ``"15min"``), or a
+        number for integer dates.
+    preset : {"default", "paper", "fast", "best"}, default="default"
+        Default: window level, outliers treated as missing, penalties by leave-one-out error.
+        Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
+        paper's structure with one quick fit. Best: also width and metric are learned.
+        Any argument given overrides its preset.
+    lags : "auto", int or sequence of int, default="auto"
+        How many latest values the network sees, or which (1 is the latest).
+    season_length : int, optional
+        Steps in a season; by default the usual one of ``freq``.
+    scope : {"local", "global"}, default="local"
+        One network for each series, or one for all, each series on its own scale.
+    strategy : {"recursive", "direct"}, default="recursive"
+        Feed forecasts back, or have a network with one output for each step ahead.
+    transforms : "auto", None or sequence, default="auto"
+        Steps of `rbfdiffnet.transforms.fit_transforms`; ``"log1p"`` comes first if at all.
+        "auto" takes those of the preset.
+    regressor : RBFDiffNetRegressor or RBFNetworkRegressor, optional
+        The network and how it is trained.
+    calendar : None, "auto" or sequence of str, default=None
+        Calendar parts as inputs: "dayofweek", "month", "day", "hour", ...
+    events : sequence of Event, default=()
+        Days that matter, with lead and lag days.
+    holidays : str, optional
+        Country whose holidays are inputs, such as ``"US"``; needs ``rbfdiffnet[calendar]``.
+    past_exog : sequence of str, default=()
+        Columns known only in the past.
+    static_exog : sequence of str, default=()
+        Columns that do not change within a series; used in global scope.
+    lower : float, optional
+        Bound of forecasts and intervals, such as 0 for sales.
+    outliers : bool, optional
+        Whether outliers and closures count as missing; by default as in the preset.
+    device : {"cpu"}, default="cpu"
+    n_jobs : int, default=1
+        Threads; results do not depend on it.
+    random_state : int, default=0
+    errors : {"fallback", "raise"}, default="fallback"
+        What to do with series that are too short, constant, empty, irregular.
+    id_col, time_col, target_col : str
+        Names of the columns.
+
+    Attributes
+    ----------
+    report_ : frame
+        A row for everything unusual: series, problem, what was done.
+
+    See Also
+    --------
+    RBFDiffNetRegressor : The network behind it.
+
+    Notes
+    -----
+    All columns besides id, date, target, ``past_exog`` and ``static_exog`` are taken to be known in
+    the future: `predict` wants them in ``X_df``.
+
+    Examples
+    --------
+    >>> from rbfdiffnet import RBFDiffNet
+    >>> from rbfdiffnet.datasets import load_air_passengers
+    >>> df = load_air_passengers().assign(unique_id="air")
+    >>> model = RBFDiffNet(freq="MS").fit(df)
+    >>> model.predict(2, level=[80]).columns.tolist()
+    ['unique_id', 'ds', 'RBFDiffNet', 'RBFDiffNet-lo-80', 'RBFDiffNet-hi-80']
+    """
+
+    def __init__(
+        self,
+        freq: Any,
+        *,
+        preset: str = "default",
+        lags: str | int | Sequence[int] = "auto",
+        season_length: int | None = None,
+        scope: str = "local",
+        strategy: str = "recursive",
+        transforms: str | Sequence[str | Transform] | None = "auto",
+        regressor: Any = None,
+        calendar: str | Sequence[str] | None = None,
+        events: Sequence[Event] = (),
+        holidays: str | None = None,
+        past_exog: Sequence[str] = (),
+        static_exog: Sequence[str] = (),
+        lower: float | None = None,
+        outliers: bool | None = None,
+        device: str = "cpu",
+        n_jobs: int = 1,
+        random_state: int = 0,
+        errors: str = "fallback",
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        target_col: str = "y",
+    ) -> None:
+        self.freq = freq
+        self.preset = preset
+        self.lags = lags
+        self.season_length = season_length
+        self.scope = scope
+        self.strategy = strategy
+        self.transforms = transforms
+        self.regressor = regressor
+        self.calendar = calendar
+        self.events = tuple(events)
+        self.holidays = holidays
+        self.past_exog = tuple(past_exog)
+        self.static_exog = tuple(static_exog)
+        self.lower = lower
+        self.outliers = outliers
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.errors = errors
+        self.id_col = id_col
+        self.time_col = time_col
+        self.target_col = target_col
+        self._state: State | None = None
+        self._last_report: Any = None
+        self._check()
+
+    # Fitting ------------------------------------------------------------------------------------
+
+    def fit(self, df: Any, h: int | None = None) -> Self:
+        """Fit the models.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+            One row for each series and date, in any order.
+        h : int, optional
+            Number of steps ahead; needed by the direct strategy.
+
+        Returns
+        -------
+        RBFDiffNet
+        """
+        self._state = self._fitted(df, h, calibrate=True)
+        return self
+
+    def forecast(
+        self,
+        df: Any,
+        h: int,
+        X_df: Any = None,
+        level: Sequence[float] | None = None,
+    ) -> Any:
+        """Fit and predict in one go, without keeping the models.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+        h : int
+        X_df : pandas or polars DataFrame, optional
+            Future values of the inputs.
+        level : sequence of float, optional
+            Levels of prediction intervals in percent.
+
+        Returns
+        -------
+        frame
+            As by `predict`.
+        """
+        state = self._fitted(df, h, calibrate=level is not None)
+        frame, notes = self._predicted(state, h, X_df, level)
+        self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
+        return frame
+
+    def update(self, df: Any, *, refit: bool = False) -> Self:
+        """Append newer observations; the networks stay as they are unless a refit is asked for.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+            Rows after the last known date of each series, with the columns seen in `fit`.
+        refit : bool, default=False
+
+        Returns
+        -------
+        RBFDiffNet
+        """
+        state = self._fitted_state()
+        newer = Panel.from_frame(
+            df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
+        )
+        panel = state.panel.extended(newer)
+        grown = panel.n_series - state.panel.n_series
+        if grown and not refit and self.scope == "local":
+            names = ", ".join(
+                repr(panel.name(i)) for i in range(state.panel.n_series, panel.n_series)[:3]
+            )
+            raise ValueError(
+                f"Series {names} were not there when the model was fitted; "
+                "use update(df, refit=True), or scope='global'."
+            )
+        series = state.exogenous.series(panel)
+        model = state.model
+        if refit:
+            model = fit_panel(
+                series, model.plan, scope=self.scope, calibrate=True, n_jobs=self.n_jobs
+            )
+        elif grown:
+            model = _joined(model, adopt_series(model, series[-grown:]))
+        notes = self._notes(panel, model)
+        self._state = State(panel, state.exogenous, model, series, notes)
+        return self
+
+    # Forecasting --------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        h: int,
+        X_df: Any = None,
+        level: Sequence[float] | None = None,
+        new_df: Any = None,
+    ) -> Any:
+        """Forecast the steps after the last date of each series.
+
+        Parameters
+        ----------
+        h : int
+        X_df : pandas or polars DataFrame, optional
+            Future values of the inputs; `make_future_frame` gives the rows it must have.
+        level : sequence of float, optional
+            Levels of prediction intervals in percent, such as ``[80, 95]``; see
+            `rbfdiffnet.intervals`.
+        new_df : pandas or polars DataFrame, optional
+            Histories of other series, to be forecast by a global model instead of its own.
+
+        Returns
+        -------
+        frame
+            ``unique_id, ds, RBFDiffNet`` and, for each level, ``RBFDiffNet-lo-80`` and
+            ``RBFDiffNet-hi-80``; in the library of the frame that was fitted.
+        """
+        state = self._fitted_state()
+        if new_df is not None:
+            state = self._adopted(state, new_df)
+        frame, notes = self._predicted(state, h, X_df, level)
+        if new_df is None:
+            self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
+        return frame
+
+    def cross_validation(
+        self,
+        df: Any,
+        h: int,
+        n_windows: int = 1,
+        step_size: int | None = None,
+        level: Sequence[float] | None = None,
+        refit: bool | int = True,
+    ) -> Any:
+        """Forecast windows at the end of each series from what precedes them.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+        h : int
+            Length of a window.
+        n_windows : int, default=1
+        step_size : int, optional
+            Steps from a window to the next; by default h.
+        level : sequence of float, optional
+        refit : bool or int, default=True
+            Whether to fit anew for every window, only for the first, or for every so many.
+
+        Returns
+        -------
+        frame
+            ``unique_id, ds, cutoff, y, RBFDiffNet`` and intervals. A window before whose start a
+            series has no value is left out for that series.
+        """
+        step = h if step_size is None else step_size
+        for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step)):
+            _check_count(name, value)
+        levels = _check_levels(level)
+        panel, exogenous = self._panel(df)
+        series = exogenous.series(panel)
+        plan = self._plan(panel, h)
+        every = n_windows if refit is False else int(refit)
+        lengths = panel.lengths
+        values: list[Array] = []
+        cutoffs: list[Ints] = []
+        model: PanelModel | None = None
+        notes: dict[tuple[int, str], Problem] = {}
+        for window in range(n_windows):
+            origins = np.maximum(lengths - h - (n_windows - 1 - window) * step, 0)
+            if model is None or window % every == 0:
+                seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
+                model = fit_panel(
+                    seen,
+                    plan,
+                    scope=self.scope,
+                    calibrate=level is not None,
+                    n_jobs=self.n_jobs,
+                )
+                for note in self._notes(panel, model):
+                    notes[note.series, note.problem] = note
+            ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
+            ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
+            found, _ = self._columns_of(model, series, origins, h, ahead, levels)
+            values.append(np.stack(list(found.values())))
+            cutoffs.append(origins)
+        self._last_report = self._report_of(panel, (*panel.problems, *notes.values()))
+        return _backtest_frame(panel, cutoffs, values, [*self._names(levels)], h)
+
+    def make_future_frame(self, h: int) -> Any:
+        """Return the rows `predict` wants in ``X_df``, without values: ids and dates.
+
+        Parameters
+        ----------
+        h : int
+
+        Returns
+        -------
+        frame
+        """
+        panel = self._fitted_state().panel
+        _check_count("h", h)
+        return panel.frame(panel.lengths, np.full(panel.n_series, h), {})
+
+    def fitted_values(self) -> Any:
+        """One-step forecasts of the observations the models were trained on.
+
+        Returns
+        -------
+        frame
+            ``unique_id, ds, y, RBFDiffNet``, from the first date with a full window on; the direct
+            strategy gives the first of its steps. Series without a network are left out.
+        """
+        state = self._fitted_state()
+        panel, model = state.panel, state.model
+        keep = [
+            i for i, m in enumerate(model.models) if m is not None and panel.lengths[i] > m.history
+        ]
+        firsts = np.array([model.models[i].history for i in keep], dtype=np.int64)  # type: ignore[union-attr]
+        values, actual = [], []
+        for i, first in zip(keep, firsts, strict=True):
+            fitted = model.one_step(i, state.series[i], int(first))
+            values.append(self._bounded(fitted))
+            actual.append(state.series[i].y[first:])
+        chosen = panel.select(np.array(keep, dtype=np.int64))
+        columns = {
+            self.target_col: np.concatenate([*actual, np.empty(0)]),
+            NAME: np.concatenate([*values, np.empty(0)]),
+        }
+        return chosen.frame(firsts, chosen.lengths - firsts, columns)
+
+    # Looking inside -----------------------------------------------------------------------------
+
+    def explain(self, h: int = 1, X_df: Any = None, ids: Sequence[Any] | None = None) -> Any:
+        """Split forecasts into what each lag, input and exemplar adds.
+
+        Parameters
+        ----------
+        h : int, default=1
+        X_df : pandas or polars DataFrame, optional
+            Future values of the inputs.
+        ids : sequence, optional
+            Which series; all by default.
+
+        Returns
+        -------
+        frame
+            A row for every term of every forecast: ``part`` (level, linear, exemplar, effect, ...),
+            ``term``, the ``value`` of the input, its ``weight`` and ``activation``, its
+            ``contribution``, and for exemplars the dates at which the ``nearest`` training windows
+            end. Contributions add up to the forecast.
+        """
+        from rbfdiffnet.explain import explanation
+
+        state = self._selected(ids)
+        _check_count("h", h)
+        ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
+        origins = state.panel.lengths
+        forecasts = state.model.forecast(state.series, origins, h, ahead, self.n_jobs)
+        return explanation(state, forecasts, ahead, self._bounded(forecasts.values))
+
+    def equation(self, ids: Sequence[Any] | None = None) -> Any:
+        """Return the learned differential operators as a table.
+
+        Parameters
+        ----------
+        ids : sequence, optional
+            Which series; all by default.
+
+        Returns
+        -------
+        frame
+            ``order`` of the derivative, the ``input`` by which it is taken, its ``coefficient``.
+        """
+        from rbfdiffnet.explain import operator_table
+
+        return operator_table(self._selected(ids))
+
+    def plot(
+        self,
+        h: int = 12,
+        X_df: Any = None,
+        level: Sequence[float] | None = None,
+        ids: Sequence[Any] | None = None,
+        history: int = 120,
+    ) -> Any:
+        """Draw forecasts of a few series with matplotlib.
+
+        Parameters
+        ----------
+        h : int, default=12
+        X_df : pandas or polars DataFrame, optional
+        level : sequence of float, optional
+            The widest is drawn.
+        ids : sequence, optional
+            Which series; the first four by default.
+        history : int, default=120
+            How many past steps to draw.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        from rbfdiffnet.plots import plot_panel
+
+        state = self._selected(ids, most=4)
+        _check_count("h", h)
+        levels = _check_levels(level)
+        ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
+        origins = state.panel.lengths
+        columns, _ = self._columns_of(state.model, state.series, origins, h, ahead, levels)
+        return plot_panel(state.panel, columns, h, history)
+
+    @property
+    def report_(self) -> Any:
+        """Everything unusual: a frame of series, problem, what was done."""
+        if self._last_report is not None:
+            return self._last_report
+        return self._report(self._fitted_state())
+
+    # Files --------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Save the fitted model to a file: arrays and JSON, nothing that is executed on loading.
+
+        Of long histories the latest steps are kept, as many as forecasts and intervals need (at
+        least 1,000), so `fitted_values` of a loaded model may start later.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        from rbfdiffnet.persistence import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Load a model from a file made by `save`.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        RBFDiffNet
+        """
+        from rbfdiffnet.persistence import load
+
+        return load(cls, path)
+
+    # Inside -------------------------------------------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.id_col, self.time_col, self.target_col)
+
+    def _check(self) -> None:
+        choices = {
+            "preset": (self.preset, tuple(PRESETS)),
+            "scope": (self.scope, ("local", "global")),
+            "strategy": (self.strategy, ("recursive", "direct")),
+            "errors": (self.errors, ("fallback", "raise")),
+            "device": (self.device, ("cpu",)),
+        }
+        for name, (value, allowed) in choices.items():
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+        if self.season_length is not None:
+            _check_count("season_length", self.season_length)
+        if not (isinstance(self.n_jobs, int) and (self.n_jobs >= 1 or self.n_jobs == -1)):
+            raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
+        self._lags()
+        for step in () if isinstance(self.transforms, str | None) else self.transforms:
+            if isinstance(step, str) and step not in TRANSFORMS:
+                raise ValueError(f"Unknown transform {step!r}; known are {', '.join(TRANSFORMS)}.")
+        if isinstance(self.transforms, str) and self.transforms != "auto":
+            raise ValueError(f"transforms must be 'auto', None or a list; got {self.transforms!r}.")
+
+    def _lags(self) -> tuple[int, ...] | None:
+        if isinstance(self.lags, str):
+            if self.lags != "auto":
+                raise ValueError(f"lags must be 'auto', a number or a list; got {self.lags!r}.")
+            return None
+        if isinstance(self.lags, int | np.integer):
+            _check_count("lags", int(self.lags))
+            return tuple(range(1, int(self.lags) + 1))
+        lags = tuple(sorted({int(lag) for lag in self.lags}))
+        if not lags or lags[0] < 1:
+            raise ValueError(f"lags must be positive steps back; got {self.lags!r}.")
+        return lags
+
+    def _plan(self, panel: Panel, h: int | None) -> Plan:
+        preset: Preset = PRESETS[self.preset]
+        season = self.season_length or panel.frequency.season_length
+        transforms: tuple[Any, ...] = preset.transforms
+        if not isinstance(self.transforms, str):
+            transforms = tuple(self.transforms or ())
+        log = bool(transforms) and transforms[0] == "log1p"
+        if self.strategy == "direct" and h is None:
+            raise ValueError("The direct strategy must know the horizon: fit(df, h=...).")
+        regressor = preset.regressor() if self.regressor is None else self.regressor
+        lags = self._lags()
+        if lags is None and preset.seasons_of_lags:
+            lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
+        return Plan(
+            settings=lambda n: replace(regressor._settings(n), seed=self.random_state),
+            season_length=season,
+            lags=lags,
+            level=preset.level,
+            transforms=transforms[1:] if log else transforms,
+            log=log,
+            clean=preset.clean if self.outliers is None else self.outliers,
+            block=h if self.strategy == "direct" and h is not None else 1,
+        )
+
+    def _panel(self, df: Any) -> tuple[Panel, Exogenous]:
+        names = Exogenous.columns_of(df, self._columns)
+        panel = Panel.from_frame(df, self._columns, self.freq, inputs=names, errors=self.errors)
+        exogenous = Exogenous.fitted(
+            panel,
+            past=self.past_exog,
+            static=self.static_exog,
+            use_static=self.scope == "global",
+            calendar=self.calendar,
+            events=self.events,
+            holidays=self.holidays,
+        )
+        return panel, exogenous
+
+    def _fitted(self, df: Any, h: int | None, *, calibrate: bool) -> State:
+        if h is not None:
+            _check_count("h", h)
+        panel, exogenous = self._panel(df)
+        series = exogenous.series(panel)
+        plan = self._plan(panel, h)
+        model = fit_panel(series, plan, scope=self.scope, calibrate=calibrate, n_jobs=self.n_jobs)
+        self._last_report = None
+        return State(panel, exogenous, model, series, self._notes(panel, model))
+
+    def _adopted(self, state: State, df: Any) -> State:
+        if self.scope != "global":
+            raise ValueError("Other series can be forecast by a global model only: scope='global'.")
+        panel = Panel.from_frame(
+            df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
+        )
+        series = state.exogenous.series(panel)
+        model = adopt_series(state.model, series)
+        return State(panel, state.exogenous, model, series, self._notes(panel, model))
+
+    def _selected(self, ids: Sequence[Any] | None, most: int | None = None) -> State:
+        state = self._fitted_state()
+        everything = range(state.panel.n_series)
+        if ids is None:
+            chosen = list(everything[:most])
+        else:
+            where = {state.panel.name(i): i for i in everything}
+            unknown = [name for name in ids if str(name) not in where]
+            if unknown:
+                raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
+            chosen = [where[str(name)] for name in ids]
+        if chosen == list(everything):
+            return state
+        model = state.model
+        part = PanelModel(
+            model.plan,
+            tuple(model.models[i] for i in chosen),
+            tuple(model.calibrated[i] for i in chosen),
+            model.starts[chosen],
+            model.effects,
+            {k: model.reasons[i] for k, i in enumerate(chosen) if i in model.reasons},
+        )
+        panel = state.panel.select(np.array(chosen, dtype=np.int64))
+        return State(panel, state.exogenous, part, [state.series[i] for i in chosen])
+
+    def _notes(self, panel: Panel, model: PanelModel) -> tuple[Problem, ...]:
+        if model.reasons and self.errors == "raise":
+            i, reason = next(iter(model.reasons.items()))
+            raise ValueError(
+                f"Series {panel.name(i)!r} cannot be fitted: {reason}. Leave it out, or use "
+                "errors='fallback' to get a naive forecast for it."
+            )
+        action = "forecast by the last season, or the last value"
+        return tuple(Problem(i, reason, action) for i, reason in model.reasons.items())
+
+    def _predicted(
+        self, state: State, h: int, X_df: Any, level: Sequence[float] | None
+    ) -> tuple[Any, tuple[Problem, ...]]:
+        _check_count("h", h)
+        levels = _check_levels(level)
+        panel = state.panel
+        ahead = state.exogenous.ahead(panel, h, X_df)
+        columns, notes = self._columns_of(
+            state.model, state.series, panel.lengths, h, ahead, levels
+        )
+        flat = {name: values.ravel() for name, values in columns.items()}
+        return panel.frame(panel.lengths, np.full(panel.n_series, h), flat), notes
+
+    def _columns_of(
+        self,
+        model: PanelModel,
+        series: Sequence[Series],
+        origins: Ints,
+        h: int,
+        ahead: Sequence[Array],
+        levels: Mapping[str, float],
+    ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
+        """Forecasts and intervals, shape (n, h) each, and what went wrong."""
+        forecasts: Forecasts = model.forecast(series, origins, h, ahead, self.n_jobs)
+        columns = {NAME: self._bounded(forecasts.values)}
+        notes = [
+            Problem(i, "the network gave no finite forecast", "forecast by the last season")
+            for i in forecasts.diverged
+        ]
+        if levels and len(series):
+            shares = list(levels.values())
+            widths, sure = model.half_widths(series, origins, h, shares, self.n_jobs)
+            for j, label in enumerate(levels):
+                width = widths[:, :, j]
+                columns[f"{NAME}-lo-{label}"] = self._bounded(forecasts.values - width)
+                columns[f"{NAME}-hi-{label}"] = self._bounded(forecasts.values + width)
+            notes += [
+                Problem(int(i), "too few errors for the intervals", "the largest error was taken")
+                for i in np.flatnonzero(~sure)
+            ]
+        elif levels:
+            columns |= {name: np.empty((0, h)) for name in self._names(levels)[1:]}
+        return columns, tuple(notes)
+
+    def _names(self, levels: Mapping[str, float]) -> list[str]:
+        return [NAME, *(f"{NAME}-{side}-{label}" for label in levels for side in ("lo", "hi"))]
+
+    def _bounded(self, values: Array) -> Array:
+        largest = np.finfo(np.float64).max / 4
+        values = np.clip(values, -largest, largest)
+        return values if self.lower is None else np.maximum(values, self.lower)
+
+    def _report(self, state: State) -> Any:
+        return self._report_of(state.panel, (*state.panel.problems, *state.notes))
+
+    def _report_of(self, panel: Panel, problems: Sequence[Problem]) -> Any:
+        ordered = sorted(problems, key=lambda problem: problem.series)
+        return panel.table(
+            np.array([problem.series for problem in ordered], dtype=np.int64),
+            {
+                "problem": [problem.problem for problem in ordered],
+                "action": [problem.action for problem in ordered],
+            },
+        )
+
+    def _fitted_state(self) -> State:
+        if self._state is None:
+            raise RuntimeError("This model is not fitted yet; call fit(df) first.")
+        return self._state
+
+
+def _joined(first: PanelModel, second: PanelModel) -> PanelModel:
+    """Return models of two panels as one."""
+    n = len(first.models)
+    return replace(
+        first,
+        models=(*first.models, *second.models),
+        calibrated=(*first.calibrated, *second.calibrated),
+        starts=np.concatenate([first.starts, second.starts]),
+        reasons={**first.reasons, **{n + i: reason for i, reason in second.reasons.items()}},
+    )
+
+
+def _backtest_frame(
+    panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[str], h: int
+) -> Any:
+    """Frame of all windows, series by series, without those that have no value before them."""
+    n, windows = panel.n_series, len(cutoffs)
+    origins = np.stack(cutoffs, axis=1) if n else np.empty((0, windows), dtype=np.int64)
+    i, w = np.nonzero(origins > 0)
+    start = origins[i, w]
+    size = np.minimum(panel.lengths[i] - start, h)
+    row = np.repeat(np.arange(i.size), size)
+    ahead = np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
+    table = np.stack(values, axis=2) if n else np.empty((len(names), 0, windows, h))
+    columns = {panel.columns.target: panel.y[panel.offsets[i[row]] + start[row] + ahead]}
+    columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
+    chosen = panel.select(i)
+    return chosen.frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+
+
+def _check_count(name: str, value: Any) -> None:
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    if not good:
+        raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+
+
+def _check_levels(level: Sequence[float] | None) -> dict[str, float]:
+    """Levels in percent by their label, ascending."""
+    if level is None:
+        return {}
+    if isinstance(level, int | float):
+        level = [level]
+    for value in level:
+        if not 0 < float(value) < 100:
+            raise ValueError(f"Levels are percentages between 0 and 100; got {value!r}.")
+    return {f"{value:g}": float(value) / 100.0 for value in sorted({float(v) for v in level})}

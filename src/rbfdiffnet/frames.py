@@ -1,0 +1,419 @@
+"""Columns of pandas and polars frames as arrays, and arrays as columns.
+
+Here alone it matters which library a frame comes from. Data types are those of the library, so
+that what goes out looks like what came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Column",
+    "describe",
+    "group_rows",
+    "make_frame",
+    "make_series",
+    "make_times",
+    "pack",
+    "read_frame",
+    "read_times",
+    "read_values",
+    "restore",
+    "time_zone",
+    "untyped_times",
+]
+
+Ints = npt.NDArray[np.int64]
+Column = nw.Series[Any]
+# Nanoseconds since 1970 fit into 64 bits between these years.
+_EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
+
+
+def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Return a pandas or polars frame behind one interface, with the columns asked for.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import read_frame
+    >>> read_frame(pd.DataFrame({"y": [1], "z": [2]}), ["y"]).columns
+    ['y']
+    """
+    try:
+        frame: Any = nw.from_native(df)
+    except TypeError as error:
+        raise TypeError(
+            f"A pandas or polars data frame is needed, got {type(df).__name__}."
+        ) from error
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        raise TypeError("The frame is lazy; call .collect() on it first.")
+    if not (frame.implementation.is_pandas() or frame.implementation.is_polars()):
+        raise TypeError(f"A pandas or polars data frame is needed, got {type(df).__name__}.")
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        index = getattr(getattr(df, "index", None), "names", ())
+        remedy = (
+            "call .reset_index() first"
+            if missing[0] in index
+            else "rename a column, or say which one to use"
+        )
+        raise ValueError(
+            f"The frame has no column {missing[0]!r}, only {', '.join(map(repr, frame.columns))}; "
+            f"{remedy}."
+        )
+    chosen: nw.DataFrame[Any] = frame.select(*dict.fromkeys(names))
+    return chosen
+
+
+def group_rows(ids: Column) -> tuple[Ints, Ints]:
+    """Return the series each row belongs to, numbered as they appear, and their first rows.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import group_rows
+    >>> group_rows(nw.from_native(pd.Series(["b", "a", "b"]), series_only=True))
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    import pandas as pd
+
+    native = ids.to_native()
+    if ids.implementation.is_polars():
+        if ids.dtype in (nw.Categorical, nw.Enum):
+            native = ids.cast(nw.String).to_native()
+        native = native.rank("dense").to_numpy()
+    codes = pd.factorize(native)[0].astype(np.int64)
+    return codes, np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+
+
+def read_times(times: Column) -> Ints:
+    """Return whole numbers as they are, and dates as nanoseconds since 1970 in UTC.
+
+    Raises
+    ------
+    TypeError
+        If the column holds neither.
+    ValueError
+        If a date is too far away.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import read_times
+    >>> read_times(nw.from_native(pd.Series([3, 4]), series_only=True))
+    array([3, 4])
+    """
+    if times.dtype.is_integer():
+        return times.to_numpy().astype(np.int64)
+    if times.dtype not in (nw.Datetime, nw.Date):
+        raise TypeError(
+            f"Column {times.name!r} must hold dates or whole numbers, not "
+            f"{times.to_native().dtype}; {_remedy(times)}."
+        )
+    if times.dtype == nw.Date:
+        times = times.cast(nw.Datetime("us"))
+    elif times.dtype.time_zone is not None:  # type: ignore[attr-defined]
+        times = times.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    stamps = times.to_numpy()
+    far = np.flatnonzero((stamps < _EARLIEST) | (stamps > _LATEST))
+    if len(far):
+        raise ValueError(
+            f"Column {times.name!r} holds {stamps[far[0]].astype('M8[D]')}; dates must lie "
+            f"between {_EARLIEST} and {_LATEST}."
+        )
+    return stamps.astype("M8[ns]").view(np.int64)
+
+
+def untyped_times(like: Column, *, integer: bool) -> Column:
+    """Return an empty column of times, for a frame without rows whose columns have no data type.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import untyped_times
+    >>> like = nw.from_native(pd.Series([], dtype=object, name="ds"), series_only=True)
+    >>> untyped_times(like, integer=False).to_native().dtype
+    dtype('<M8[ns]')
+    """
+    polars = like.implementation.is_polars()
+    words = {"name": like.name, "library": "polars" if polars else "pandas"}
+    if integer:
+        return restore({**words, "dtype": "Int64" if polars else "int64"}, None)
+    return restore({**words, "dtype": "datetime64[ns]", "unit": "ns", "zone": None}, None)
+
+
+def time_zone(times: Column) -> str | None:
+    """Return the time zone of a column of dates, None where there is none.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import time_zone
+    >>> dates = pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("Asia/Tokyo"))
+    >>> time_zone(nw.from_native(dates, series_only=True))
+    'Asia/Tokyo'
+    """
+    return getattr(times.dtype, "time_zone", None)
+
+
+def read_values(values: Column) -> npt.NDArray[Any]:
+    """Return numbers as floats (NaN where missing), text as objects (None where missing).
+
+    Raises
+    ------
+    TypeError
+        If the column holds neither.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import read_values
+    >>> read_values(nw.from_native(pd.Series([True, None], dtype="boolean"), series_only=True))
+    array([ 1., nan])
+    >>> read_values(nw.from_native(pd.Series(["a", None]), series_only=True))
+    array(['a', None], dtype=object)
+    """
+    if values.dtype.is_numeric() or values.dtype == nw.Boolean:
+        if values.implementation.is_polars():
+            return values.cast(nw.Float64).to_numpy().astype(np.float64)
+        return np.array(values.to_native().to_numpy(dtype=np.float64, na_value=np.nan))
+
+    known = ~values.is_null().to_numpy().astype(bool)
+    if values.dtype in (nw.String, nw.Categorical, nw.Enum):
+        text = np.full(len(known), None, dtype=object)
+        text[known] = values.cast(nw.String).to_numpy()[known]
+        return text
+    objects = values.to_numpy()[known]
+    if all(isinstance(value, Number) for value in objects):
+        floats = np.full(len(known), np.nan)
+        floats[known] = objects.astype(np.float64)
+        return floats
+    raise TypeError(
+        f"Column {values.name!r} must hold numbers or text, not {values.to_native().dtype}; "
+        "convert it first."
+    )
+
+
+def make_series(like: Column, values: Sequence[Any]) -> Column:
+    """Return a column with the library, name and data type of another one.
+
+    Categories that a pandas data type lacks are added to it.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import make_series
+    >>> ids = nw.from_native(pd.Series(["a"], dtype="category"), series_only=True)
+    >>> make_series(ids, ["a", "b"]).to_list()
+    ['a', 'b']
+    """
+    native: Any
+    dtype = like.to_native().dtype
+    if like.implementation.is_polars():
+        import polars as pl
+
+        native = pl.Series(like.name, values, dtype=dtype)
+    else:
+        import pandas as pd
+
+        if isinstance(dtype, pd.CategoricalDtype):
+            new = [value for value in dict.fromkeys(values) if value not in dtype.categories]
+            if new:
+                categories = dtype.categories.append(pd.Index(new))
+                dtype = pd.CategoricalDtype(categories, dtype.ordered)
+        native = pd.Series(values, dtype=dtype, name=like.name)
+    return nw.from_native(native, series_only=True)
+
+
+def make_times(like: Column, times: Ints, zone: str | None) -> Any:
+    """Return times, as `read_times` reads them, as a native column with the data type of another.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import make_times, read_times
+    >>> dates = nw.from_native(pd.Series(pd.to_datetime(["2024-05-01"])), series_only=True)
+    >>> make_times(dates, read_times(dates), None).tolist()
+    [Timestamp('2024-05-01 00:00:00')]
+    """
+    dtype: Any = like.to_native().dtype
+    values: Any = times if like.dtype.is_integer() else times.view("M8[ns]")
+    if like.implementation.is_polars():
+        import polars as pl
+
+        series = pl.Series(values)
+        if zone is not None:
+            series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        return series.cast(dtype)
+    import pandas as pd
+
+    column = pd.Series(values)
+    return (column if zone is None else column.dt.tz_localize("UTC")).astype(dtype)
+
+
+def make_frame(like: Column, columns: Mapping[str, Any]) -> Any:
+    """Return a native frame of native columns and arrays, in the library of a column.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import make_frame
+    >>> like = nw.from_native(pd.Series([], dtype=object), series_only=True)
+    >>> make_frame(like, {"a": pd.Series([1, 2], index=[5, 6]), "b": np.zeros(2)})
+       a    b
+    0  1  0.0
+    1  2  0.0
+    """
+    if like.implementation.is_polars():
+        import polars as pl
+
+        # From arrays of objects, which hold text, polars learns more as lists.
+        lists = {
+            name: column.tolist()
+            for name, column in columns.items()
+            if isinstance(column, np.ndarray) and column.dtype.kind == "O"
+        }
+        return pl.DataFrame({**columns, **lists})
+    import pandas as pd
+
+    return pd.DataFrame(
+        {name: getattr(column, "array", column) for name, column in columns.items()}
+    )
+
+
+def pack(values: Sequence[Any], what: str) -> npt.NDArray[Any]:
+    """Return text or numbers as an array that can be stored without pickling.
+
+    Raises
+    ------
+    ValueError
+        If the values, which ``what`` names, are something else or a mixture.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.frames import pack
+    >>> pack(["a", "bc"], "The ids")
+    array(['a', 'bc'], dtype='<U2')
+    """
+    kinds = {type(value) for value in values}
+    if kinds <= {str}:
+        return np.array(values, dtype=np.str_)
+    array = np.array(values)
+    if len(kinds) > 1 or array.dtype.kind not in "biuf":
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"{what} are of type {names}; only text or numbers can be saved.")
+    return array
+
+
+def describe(column: Column) -> tuple[dict[str, Any], npt.NDArray[Any] | None]:
+    """Return library, name and data type of a column in words, and its categories if it has any.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import describe, restore
+    >>> ids = nw.from_native(pd.Series(["b"], dtype="category", name="shop"), series_only=True)
+    >>> words, categories = describe(ids)
+    >>> words["dtype"], categories
+    ('category', array(['b'], dtype='<U1'))
+    >>> restore(words, categories).dtype == ids.dtype
+    True
+    """
+    dtype: Any = column.to_native().dtype
+    words: dict[str, Any] = {"name": column.name}
+    if column.implementation.is_polars():
+        words |= {"library": "polars", "dtype": type(dtype).__name__}
+        if column.dtype == nw.Datetime:
+            words |= {"unit": dtype.time_unit, "zone": dtype.time_zone}
+        is_enum = column.dtype == nw.Enum
+        return words, pack(dtype.categories.to_list(), "Categories") if is_enum else None
+
+    words |= {"library": "pandas", "dtype": _pandas_name(column)}
+    if column.dtype != nw.Categorical and column.dtype != nw.Enum:
+        return words, None
+    index = dtype.categories
+    words |= {"ordered": bool(dtype.ordered), "categories": str(index.dtype)}
+    return words, pack(index.tolist(), f"Categories of {column.name!r}")
+
+
+def restore(words: Mapping[str, Any], categories: npt.NDArray[Any] | None) -> Column:
+    """Return an empty column that fits a description made by `describe`.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.frames import restore
+    >>> words = {"name": "ds", "library": "pandas", "dtype": "datetime64[us]"}
+    >>> restore(words, None).to_native().dtype
+    dtype('<M8[us]')
+    """
+    native: Any
+    dtype: Any = words["dtype"]
+    if words["library"] == "polars":
+        import polars as pl
+
+        if "unit" in words:
+            dtype = pl.Datetime(words["unit"], words["zone"])
+        else:
+            dtype = getattr(pl, dtype)
+            dtype = dtype() if categories is None else dtype(categories.tolist())
+        native = pl.Series(words["name"], [], dtype=dtype)
+    else:
+        import pandas as pd
+
+        if categories is not None:
+            index = pd.Index(categories.tolist(), dtype=words["categories"])
+            dtype = pd.CategoricalDtype(index, words["ordered"])
+        native = pd.Series([], dtype=dtype, name=words["name"])
+    return nw.from_native(native, series_only=True)
+
+
+def _pandas_name(column: Column) -> str:
+    """Return a name from which pandas finds the data type again."""
+    import pandas as pd
+
+    dtype: Any = column.to_native().dtype
+    if isinstance(dtype, pd.StringDtype):
+        return f"string[{dtype.storage}]" if dtype.na_value is pd.NA else "str"
+    if isinstance(dtype, pd.ArrowDtype) and (zone := time_zone(column)) is not None:
+        # Pandas cannot read the name of this one; its own type says the same.
+        return f"datetime64[{column.dtype.time_unit}, {zone}]"  # type: ignore[attr-defined]
+    return str(dtype)
+
+
+def _remedy(times: Column) -> str:
+    """Say how to turn a column into dates."""
+    name = times.name
+    dtype = str(times.to_native().dtype)
+    if dtype.startswith("period"):
+        return f"convert periods with df[{name!r}].dt.to_timestamp()"
+    if dtype.startswith("datetime64"):
+        return f"name the time zone with df[{name!r}].dt.tz_convert('Europe/Berlin') or the like"
+    if times.dtype.is_numeric():
+        return f"convert it with df[{name!r}].astype(int)"
+    if times.implementation.is_polars():
+        return f"convert text with pl.col({name!r}).str.to_datetime()"
+    return f"convert it with pd.to_datetime(df[{name!r}])"

@@ -1,0 +1,255 @@
+"""Columns of a frame as numbers a network can use."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Column", "Encoder"]
+
+Array = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[Any]]
+Where = Callable[[int], str]
+
+_MOST_TEXTS = 60
+# Whole numbers with so few values are codes, such as days of the week, rather than amounts.
+_FEWEST_CODES, _MOST_CODES = 3, 31
+
+
+@dataclass(frozen=True)
+class Column:
+    r"""How one column becomes numbers.
+
+    .. math:: x \mapsto x \qquad\text{or}\qquad x \mapsto (1[x = v_1], \ldots, 1[x = v_k])
+
+    where :math:`v_1, \ldots, v_k` are the values known from training. Any other value has no known
+    effect and gives zeros.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    values : tuple of str, tuple of int or None
+        The values :math:`v_1, \ldots, v_k`; None keeps the numbers as they are.
+    means : tuple of float or None
+        Means of the resulting columns in training, which stand in for a missing number; None for
+        text, where a missing value gives zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.inputs import Column
+    >>> color = Column("color", ("blue", "red"), None)
+    >>> color.names
+    ('color=blue', 'color=red')
+    >>> color.encode(np.array(["red", None, "green"], dtype=object))
+    array([[0., 1.],
+           [0., 0.],
+           [0., 0.]])
+    """
+
+    name: str
+    values: tuple[str, ...] | tuple[int, ...] | None
+    means: tuple[float, ...] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the resulting columns."""
+        if self.values is None:
+            return (self.name,)
+        return tuple(f"{self.name}={value}" for value in self.values)
+
+    def encode(self, values: npt.NDArray[Any]) -> Array:
+        """Return the columns, shape (n, len(names)), of values of shape (n,)."""
+        if self.values is None:
+            encoded = values[:, np.newaxis].astype(np.float64)
+        elif self.means is None:
+            position = {value: j for j, value in enumerate(self.values)}
+            code = {v: position.get(str(v), -1) for v in set(values.tolist()) if not _missing(v)}
+            codes = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.int64)
+            encoded = np.equal.outer(codes, np.arange(len(position))).astype(np.float64)
+        else:
+            encoded = np.equal.outer(values, np.array(self.values)).astype(np.float64)
+        if self.means is not None:
+            encoded[np.isnan(values)] = self.means
+        return encoded
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turn the columns of a panel into numbers, in the same way after training as in it.
+
+    Text becomes one 0/1 column a value, a missing text zeros in all of them. So do whole numbers
+    with 3 to 31 different values: the days 1 to 7 of a week have no slope. All other numbers stay
+    as they are, and columns that never change are left out.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns that are used, as `fitted` found them.
+    allow_missing : bool, default=False
+        Whether missing numbers get the mean of training instead of raising an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.inputs import Encoder
+    >>> train = {
+    ...     "price": np.array([1.5, 2.0, 1.8, 1.5]),
+    ...     "promotion": np.array(["flyer", None, "radio", "flyer"], dtype=object),
+    ...     "country": np.array(["US", "US", "US", "US"], dtype=object),
+    ... }
+    >>> def where(row):
+    ...     return f"series 'A' on 2024-05-0{row + 1}"
+    >>> encoder = Encoder.fitted(train, where)
+    >>> encoder.names
+    ('price', 'promotion=flyer', 'promotion=radio')
+    >>> encoder.encode(train, where)
+    array([[1.5, 1. , 0. ],
+           [2. , 0. , 0. ],
+           [1.8, 0. , 1. ],
+           [1.5, 1. , 0. ]])
+    >>> encoder.encode(train | {"price": np.array([1.5, np.nan, 1.8, 1.5])}, where)
+    Traceback (most recent call last):
+    ValueError: Column 'price' has no value for series 'A' on 2024-05-02; fill it in.
+    """
+
+    columns: tuple[Column, ...]
+    allow_missing: bool = False
+
+    @classmethod
+    def fitted(cls, columns: Columns, where: Where, *, allow_missing: bool = False) -> Self:
+        """Decide from training data how each column is encoded.
+
+        Parameters
+        ----------
+        columns : dict of str to array of shape (n,)
+            One row an observation: float64 for numbers, objects for text, None where missing.
+        where : callable
+            Says what a row is, such as ``"series 'A' on 2024-05-01"``, for error messages.
+        allow_missing : bool, default=False
+            Whether missing numbers get the mean of training instead of raising an error.
+
+        Raises
+        ------
+        ValueError
+            If a number is missing or infinite, or a text column has more than 60 values.
+        """
+        found = []
+        for name, values in columns.items():
+            if values.dtype == object:
+                column = _text_column(name, values)
+            else:
+                column = _number_column(name, _check(name, values, where, allow_missing))
+            if column is not None:
+                found.append(column)
+        names = [name for column in found for name in column.names]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"Two inputs are called {twice!r}; rename one of the columns.")
+        return cls(tuple(found), allow_missing)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the resulting columns."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def encode(self, columns: Columns, where: Where) -> Array:
+        """Return the inputs, shape (n, len(names)); columns not used are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or of another kind than in training, or a number is missing or
+            infinite.
+        """
+        rows = len(next(iter(columns.values()), ()))
+        blocks = [np.empty((rows, 0))]
+        for column in self.columns:
+            if column.name not in columns:
+                raise ValueError(
+                    f"Column {column.name!r} was there in training and is not now; add it."
+                )
+            values = _same_kind(column, columns[column.name])
+            if column.means is not None:
+                values = _check(column.name, values, where, self.allow_missing)
+            blocks.append(column.encode(values))
+        return np.hstack(blocks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoder as a dictionary that can be written as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the encoder that `to_json` described."""
+        columns = tuple(
+            Column(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
+            for column in settings["columns"]
+        )
+        return cls(columns, settings["allow_missing"])
+
+
+def _text_column(name: str, values: npt.NDArray[Any]) -> Column | None:
+    """Return the encoding of a text column, None if it never changes."""
+    distinct = set(values.tolist())
+    texts = sorted({str(value) for value in distinct if not _missing(value)})
+    if len(texts) > _MOST_TEXTS:
+        raise ValueError(
+            f"Column {name!r} has {len(texts)} different texts, more than {_MOST_TEXTS}; "
+            "group the values or leave the column out."
+        )
+    changes = len(texts) > 1 or (len(texts) == 1 and any(map(_missing, distinct)))
+    return Column(name, tuple(texts), None) if changes else None
+
+
+def _number_column(name: str, values: Array) -> Column | None:
+    """Return the encoding of a numeric column, None if it never changes."""
+    known = values[~np.isnan(values)]
+    distinct, counts = np.unique(known, return_counts=True)
+    if len(distinct) < 2:
+        return None
+    if _FEWEST_CODES <= len(distinct) <= _MOST_CODES and (distinct == np.rint(distinct)).all():
+        shares = counts / len(known)
+        return Column(name, tuple(int(value) for value in distinct), tuple(shares.tolist()))
+    return Column(name, None, (float(known.mean()),))
+
+
+def _check(name: str, values: npt.NDArray[Any], where: Where, allow_missing: bool) -> Array:
+    """Return the numbers of a column, or say which one is missing or infinite."""
+    numbers = values.astype(np.float64)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise ValueError(f"Column {name!r} is infinite for {where(row)}; correct it.")
+    missing = np.isnan(numbers)
+    if missing.any() and not allow_missing:
+        row = int(missing.argmax())
+        raise ValueError(f"Column {name!r} has no value for {where(row)}; fill it in.")
+    return numbers
+
+
+def _same_kind(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values as text or numbers, whichever the column held in training."""
+    text = column.means is None
+    if text == (values.dtype == object):
+        return values
+    # Where every value is missing, a frame may have stored it as either kind.
+    if all(map(_missing, values.tolist())):
+        return np.full(len(values), None if text else np.nan, dtype=object if text else np.float64)
+    before, now = ("text", "numbers") if text else ("numbers", "text")
+    raise ValueError(
+        f"Column {column.name!r} held {before} in training and holds {now} now; "
+        f"give it as {before}."
+    )
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _as_tuple(values: Any) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)

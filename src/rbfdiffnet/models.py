@@ -1,0 +1,392 @@
+"""Models of series: a preparation and a network over windows, for one series or shared by many.
+
+Everything here works on arrays; `rbfdiffnet.forecaster` brings frames in and out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cleaning import fill_missing
+from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.preparation import Preparation, prepare
+from rbfdiffnet.training import Settings
+from rbfdiffnet.transforms import Transform
+from rbfdiffnet.window_model import WindowModel, fit_windows, window_rows
+
+__all__ = [
+    "Plan",
+    "Series",
+    "SeriesModel",
+    "UnfitError",
+    "fit_local",
+    "fit_shared",
+    "forecast_many",
+    "prepare_for",
+]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_FEWEST_VALUES = 8
+_FEWEST_ROWS = 6
+_MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
+_MOST_SHARED_ROWS = 100_000
+_NEAREST = 3  # training windows named for each center
+
+
+class UnfitError(ValueError):
+    """A series no network can be fitted to; the message says why."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series on its grid.
+
+    Attributes
+    ----------
+    y : ndarray of shape (T,)
+        NaN where missing.
+    known_ahead : ndarray of shape (T, q)
+        Inputs known in advance.
+    extra : ndarray of shape (T, p)
+        Inputs known when they happen, and static ones.
+    """
+
+    y: Array
+    known_ahead: Array
+    extra: Array
+
+    def until(self, n: int) -> Series:
+        """Return the first n steps."""
+        return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How series are modeled.
+
+    Attributes
+    ----------
+    settings : callable
+        Settings of the network for a number of inputs.
+    season_length : int
+    lags : tuple of int or None
+        Ages of the inputs, ascending; None chooses them from season and length.
+    level : {"mean", "last", "none"} or None
+        See `WindowModel`; None chooses by length.
+    transforms : tuple
+        As for `rbfdiffnet.transforms.fit_transforms`.
+    log, clean : bool
+        As for `prepare`.
+    block : int
+        Number of steps a network forecasts at once.
+    """
+
+    settings: Callable[[int], Settings]
+    season_length: int = 1
+    lags: tuple[int, ...] | None = None
+    level: str | None = None
+    transforms: tuple[str | Transform, ...] = ()
+    log: bool = False
+    clean: bool = True
+    block: int = 1
+
+    def lags_for(self, n: int) -> tuple[int, ...]:
+        """Return the lags for a series of n values."""
+        if self.lags is not None:
+            return self.lags
+        return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
+
+    def level_for(self, n_rows: int) -> str:
+        """Return the level for a number of rows."""
+        if self.level is not None:
+            return self.level
+        differs = {"adf", "difference", "seasonal"} & {str(name) for name in self.transforms}
+        if differs:
+            return "none"
+        return "mean" if n_rows >= _MANY_ROWS else "last"
+
+
+def default_lags(season_length: int) -> int:
+    """Return the number of lags for a season: four days or weeks, one or two longer seasons.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.models import default_lags
+    >>> [default_lags(season) for season in (1, 4, 7, 12, 24, 52)]
+    [4, 8, 28, 15, 48, 56]
+    """
+    if season_length <= 4:
+        return max(4, 2 * season_length)
+    if season_length <= 7:
+        return 4 * season_length
+    if season_length == 24:
+        return 48
+    return season_length + max(3, min(4, season_length // 4))
+
+
+@dataclass(frozen=True)
+class SeriesModel:
+    """A fitted model of one series.
+
+    Attributes
+    ----------
+    preparation : Preparation
+    windows : WindowModel
+        The network; in a global model the same object for all series.
+    exemplars : ndarray of int of shape (c, 3)
+        For each basis function the steps at which the training windows nearest to its center end
+        (-1: none), for explanations.
+    """
+
+    preparation: Preparation
+    windows: WindowModel
+    exemplars: Ints
+
+    @property
+    def history(self) -> int:
+        """How many values of u a forecast needs."""
+        return self.windows.reach + self.preparation.steps.lost
+
+    def base_windows(self, series: Series, origins: Ints) -> Array:
+        """Return the latest values of u before each origin, shape (B, history).
+
+        Before the first value, it is repeated.
+        """
+        u, _ = self.preparation.base(series.y, series.known_ahead)
+        at = origins[:, None] - np.arange(self.history, 0, -1)
+        return np.asarray(u[np.maximum(at, 0)])
+
+
+def forecast_many(
+    models: Sequence[SeriesModel], bases: Sequence[Array], extras: Sequence[Array], h: int
+) -> tuple[list[Array], list[list[Array]]]:
+    """Forecast u for batches of windows, series that share a network in one go.
+
+    Parameters
+    ----------
+    models : sequence of SeriesModel
+    bases : sequence of ndarray of shape (B, history)
+        For every model a batch of its latest values of u.
+    extras : sequence of ndarray of shape (B, p)
+    h : int
+
+    Returns
+    -------
+    forecasts : list of ndarray of shape (B, h)
+    rows : list of lists of ndarray
+        For every model the inputs of its network, block by block.
+    """
+    forecasts: list[Array] = [np.empty((0, h))] * len(models)
+    rows: list[list[Array]] = [[] for _ in models]
+    groups: dict[int, list[int]] = {}
+    for i, model in enumerate(models):
+        groups.setdefault(id(model.windows), []).append(i)
+    for members in groups.values():
+        windows = models[members[0]].windows
+        z = [models[i].preparation.steps.apply(bases[i])[:, -windows.reach :] for i in members]
+        extra = np.concatenate([extras[i] for i in members])
+        path, inputs = windows.forecast(np.concatenate(z), h, extra)
+        start = 0
+        for i, own in zip(members, z, strict=True):
+            stop = start + len(own)
+            steps = models[i].preparation.steps
+            preparation = models[i].preparation
+            restored = steps.invert(path[start:stop], bases[i])
+            forecasts[i] = np.clip(restored, preparation.low, preparation.high)
+            rows[i] = [block[start:stop] for block in inputs]
+            start = stop
+    return forecasts, rows
+
+
+def check_fit(series: Series) -> None:
+    """Raise UnfitError if a network has nothing to learn from a series."""
+    known = series.y[np.isfinite(series.y)]
+    if not known.size:
+        raise UnfitError("no values")
+    if np.ptp(known) == 0.0:
+        raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
+    if known.size < _FEWEST_VALUES:
+        raise UnfitError(f"only {known.size} values, fewer than {_FEWEST_VALUES}")
+
+
+def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> Preparation:
+    """Fix the preparation of a series by plan."""
+    return prepare(
+        series.y,
+        series.known_ahead,
+        season_length=plan.season_length,
+        transforms=plan.transforms,
+        log=plan.log,
+        clean=plan.clean,
+        effects=effects,
+    )
+
+
+def fit_local(series: Series, plan: Plan) -> SeriesModel:
+    """Fit a network to one series.
+
+    Raises
+    ------
+    UnfitError
+        If the series is too short, constant or empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.models import Plan, Series, fit_local, forecast_many
+    >>> from rbfdiffnet.training import Settings
+    >>> y = np.sin(np.arange(80) * np.pi / 6)
+    >>> none = np.zeros((80, 0))
+    >>> plan = Plan(lambda n: Settings(8, alpha=1e-8, alpha_linear=1e-8), season_length=12)
+    >>> model = fit_local(Series(y, none, none), plan)
+    >>> window = model.base_windows(Series(y, none, none), np.array([80]))
+    >>> (path,), _ = forecast_many([model], [window], [none[:1]], 12)
+    >>> bool(np.abs(path[0] - y[68:80]).max() < 0.01)
+    True
+    """
+    check_fit(series)
+    preparation = prepare_for(series, plan)
+    rows = _Rows.of(series, preparation, plan)
+    if len(rows.X) < _FEWEST_ROWS:
+        raise UnfitError(
+            f"only {len(rows.X)} windows of {rows.lags[-1]} values, fewer than {_FEWEST_ROWS}"
+        )
+    windows = rows.fit(plan)
+    nearest = _nearest(windows, rows.X, rows.ends)
+    return SeriesModel(preparation, windows, nearest)
+
+
+def fit_shared(
+    panel: Sequence[Series], plan: Plan
+) -> tuple[list[SeriesModel | None], Effects | None]:
+    """Fit one network to the rows of all series, each brought to its own scale.
+
+    Relative effects of inputs known in advance are shared, too; others have the scale of their
+    series and are estimated one by one. Series without variation are left out.
+
+    Parameters
+    ----------
+    panel : sequence of Series
+    plan : Plan
+
+    Returns
+    -------
+    models : list of SeriesModel or None
+        None for series that have nothing to learn from.
+    effects : Effects or None
+        The shared effects, for series that come later.
+
+    Raises
+    ------
+    UnfitError
+        If there are too few rows altogether.
+    """
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    usable = [i for i, series in enumerate(panel) if _is_usable(series)]
+    if not usable:
+        raise UnfitError("no series has values that vary")
+    effects = _shared_effects([panel[i] for i in usable], plan)
+    plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
+    preparations = {i: prepare_for(panel[i], plan, effects) for i in usable}
+    # The level must be the same for all: chosen by the number of rows of all together.
+    total = sum(panel[i].y.size for i in usable) // len(usable)
+    plan = replace(plan, level=plan.level_for(total))
+    rows = [_Rows.of(panel[i], preparations[i], plan) for i in usable]
+    every = -(-sum(len(r.X) for r in rows) // _MOST_SHARED_ROWS)
+    pooled = _Rows(
+        np.concatenate([r.X[::every] for r in rows]),
+        np.concatenate([r.Y[::every] for r in rows]),
+        np.concatenate([r.ends[::every] for r in rows]),
+        rows[0].lags,
+        rows[0].level,
+    )
+    if len(pooled.X) < _FEWEST_ROWS:
+        raise UnfitError(f"only {len(pooled.X)} windows in all series together")
+    windows = pooled.fit(plan)
+    models: list[SeriesModel | None] = [None] * len(panel)
+    for i, r in zip(usable, rows, strict=True):
+        models[i] = SeriesModel(preparations[i], windows, _nearest(windows, r.X, r.ends))
+    return models, effects
+
+
+def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
+    """Model of a series a shared network was not trained on."""
+    check_fit(series)
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    none = np.full_like(shared.exemplars, -1)
+    return SeriesModel(prepare_for(series, plan, effects), shared.windows, none)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to learn from, with the step at which each window ends."""
+
+    X: Array
+    Y: Array
+    ends: Ints
+    lags: tuple[int, ...]
+    level: str
+
+    @classmethod
+    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> _Rows:
+        u, known = preparation.base(series.y, series.known_ahead)
+        lost = preparation.steps.lost
+        z = preparation.steps.apply(u) if u.size > lost else np.empty(0)
+        lags = plan.lags_for(int(known.sum()) - lost)
+        level = plan.level_for(z.size)
+        steps = np.arange(z.size, dtype=np.float64)[:, None] + lost
+        # The step travels along as a first input, and is taken off again.
+        extra = np.concatenate([steps, series.extra[lost:]], axis=1)
+        X, Y = window_rows(z, known[lost:], extra, lags=lags, level=level, block=plan.block)
+        return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
+
+    def fit(self, plan: Plan) -> WindowModel:
+        settings = plan.settings(self.X.shape[1])
+        n_extra = self.X.shape[1] - len(self.lags)
+        if n_extra and isinstance(settings.metric, str) and settings.metric == "standard":
+            # Inputs other than lags are often rare switches: dividing them by their small spread
+            # would make them outweigh everything else in distances.
+            spread = np.minimum(self.X[:, :n_extra].std(axis=0), 1.0)
+            settings = replace(settings, metric=np.append(spread, np.ones(len(self.lags))))
+        return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
+
+
+def _nearest(windows: WindowModel, X: Array, ends: Ints) -> Ints:
+    """Steps at which the windows nearest to each center end."""
+    network = windows.network
+    nearest = np.full((len(network.centers), _NEAREST), -1, dtype=np.int64)
+    if len(X):
+        distances = network.distances(X)
+        found = np.argsort(distances, axis=0, kind="stable")[:_NEAREST]
+        nearest[:, : len(found)] = ends[found.T]
+    return nearest
+
+
+def _is_usable(series: Series) -> bool:
+    known = series.y[np.isfinite(series.y)]
+    return known.size >= 2 and float(np.ptp(known)) > 0.0
+
+
+def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
+    if not panel[0].known_ahead.shape[1]:
+        return None
+    filled, known = [], []
+    for series in panel:
+        y = np.log1p(np.maximum(series.y, 0.0)) if plan.log else series.y
+        values = fill_missing(y, plan.season_length)
+        filled.append(values / float(np.std(values)))
+        known.append(np.isfinite(y))
+    effects = fit_effects(
+        filled,
+        [series.known_ahead for series in panel],
+        known,
+        season_length=plan.season_length,
+        relative=not plan.log,
+    )
+    return effects if effects.relative else None

@@ -1,0 +1,343 @@
+"""Save a fitted forecaster: arrays and JSON in one zip file, nothing that is executed on loading.
+
+The file is a NumPy ``.npz``: every array a ``.npy`` member, compressed, with its checksum, and the
+settings as JSON text. It is written beside the old one and then moved into its place, so an
+interrupted save leaves the old file whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cleaning import OutlierRule
+from rbfdiffnet.effects import Effects
+from rbfdiffnet.engine import PanelModel
+from rbfdiffnet.exogenous import Exogenous
+from rbfdiffnet.models import SeriesModel
+from rbfdiffnet.network import Network
+from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.transforms import Compose, Difference, Log, Log1p, Rescale, Transform
+from rbfdiffnet.window_model import WindowModel
+
+if TYPE_CHECKING:
+    from rbfdiffnet.forecaster import RBFDiffNet
+
+__all__ = ["FORMAT_VERSION", "load", "save"]
+
+Forecaster = TypeVar("Forecaster", bound="RBFDiffNet")
+Arrays = dict[str, npt.NDArray[Any]]
+
+FORMAT_VERSION = 1
+_FORMAT = "rbfdiffnet-forecaster"
+_KEEP = 1000  # latest steps of a series, if no more are needed
+_STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
+_NETWORK_ARRAYS = tuple(
+    f.name for f in fields(Network) if f.type in ("Array", Network.__annotations__["centers"])
+)
+
+
+def save(forecaster: RBFDiffNet, path: Any) -> None:
+    """Save a fitted forecaster; see `RBFDiffNet.save`."""
+    state = forecaster._fitted_state()
+    model = state.model
+    needed = [_needed(model, i) for i in range(len(model.models))]
+    cut = np.maximum(state.panel.lengths - np.array(needed, dtype=np.int64), 0)
+    panel_arrays, panel_words = state.panel.latest(np.array(needed, dtype=np.int64)).state()
+    arrays: Arrays = {f"panel/{name}": values for name, values in panel_arrays.items()}
+    arrays["starts"] = np.maximum(model.starts - cut, 0)
+    pool: list[WindowModel] = []
+
+    def words_of(m: SeriesModel | None, cut: int) -> Any:
+        return _model_words(m, pool, model.effects, cut)
+
+    words = {
+        "format": _FORMAT,
+        "version": FORMAT_VERSION,
+        "parameters": _parameters(forecaster),
+        "panel": panel_words,
+        "exogenous": state.exogenous.to_json(),
+        "notes": [asdict(note) for note in state.notes],
+        "block": model.plan.block,
+        "effects": _effects_words(model.effects),
+        "reasons": {str(i): reason for i, reason in model.reasons.items()},
+        "models": [words_of(m, int(c)) for m, c in zip(model.models, cut, strict=True)],
+        "calibrated": [words_of(m, int(c)) for m, c in zip(model.calibrated, cut, strict=True)],
+    }
+    words["windows"] = [_window_words(w) for w in pool]
+    for name in _NETWORK_ARRAYS:
+        values = [getattr(w.network, name) for w in pool]
+        arrays[f"network/{name}"] = np.concatenate([np.empty(0), *(v.ravel() for v in values)])
+        arrays[f"shape/{name}"] = np.array(
+            [(*v.shape, 0)[:2] if v.ndim == 1 else v.shape for v in values], dtype=np.int32
+        ).reshape(-1, 2)
+    text = json.dumps(words, separators=(",", ":")).encode()
+    arrays["json"] = np.frombuffer(text, dtype=np.uint8)
+    _write(Path(path), {name: _narrowed(values) for name, values in arrays.items()})
+
+
+def load(cls: type[Forecaster], path: Any) -> Forecaster:
+    """Load a forecaster; see `RBFDiffNet.load`."""
+    arrays = _read(Path(path))
+    try:
+        words = json.loads(arrays["json"].tobytes())
+        if words["format"] != _FORMAT:
+            raise ValueError("another format")
+        version = int(words["version"])
+    except (KeyError, ValueError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a model saved by rbfdiffnet.") from error
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was saved by a newer rbfdiffnet (format {version}; this one reads up to "
+            f"{FORMAT_VERSION}); install a newer version."
+        )
+    try:
+        return _restored(cls, words, arrays)
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: {error}. Save the model again.") from error
+
+
+def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -> Forecaster:
+    from rbfdiffnet.forecaster import State
+
+    forecaster = cls(**_restored_parameters(words["parameters"]))
+    inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
+    panel = Panel.from_state(inside, words["panel"])
+    exogenous = Exogenous.from_json(words["exogenous"])
+    ends = {
+        name: np.cumsum([0, *(max(int(a), 0) * max(int(b), 1) for a, b in arrays[f"shape/{name}"])])
+        for name in _NETWORK_ARRAYS
+    }
+    pool = [_restored_windows(w, arrays, ends, k) for k, w in enumerate(words["windows"])]
+    effects = _restored_effects(words["effects"])
+    h = None if words["block"] == 1 else int(words["block"])
+    model = PanelModel(
+        forecaster._plan(panel, h if forecaster.strategy == "direct" else None),
+        tuple(_restored_model(w, pool, effects) for w in words["models"]),
+        tuple(_restored_model(w, pool, effects) for w in words["calibrated"]),
+        arrays["starts"].astype(np.int64),
+        effects,
+        {int(i): reason for i, reason in words["reasons"].items()},
+    )
+    if not len(model.models) == len(model.calibrated) == model.starts.size == panel.n_series:
+        raise ValueError("numbers of series differ")
+    notes = tuple(Problem(**note) for note in words["notes"])
+    forecaster._state = State(panel, exogenous, model, exogenous.series(panel), notes)
+    return forecaster
+
+
+def _needed(model: PanelModel, i: int) -> int:
+    """How many latest steps a series needs for forecasts and intervals."""
+    both = [m for m in (model.models[i], model.calibrated[i]) if m is not None]
+    reach = max((m.history for m in both), default=0)
+    return max(_KEEP, reach + 8 * model.plan.season_length + 400)
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def _parameters(forecaster: RBFDiffNet) -> dict[str, Any]:
+    words = {name: getattr(forecaster, name) for name in forecaster._parameter_names()}
+    words["events"] = [
+        {**asdict(event), "dates": [str(day) for day in event.dates]} for event in words["events"]
+    ]
+    if not isinstance(words["freq"], int | str):
+        words["freq"] = forecaster._fitted_state().panel.frequency.alias
+    if not isinstance(words["transforms"], str | None):
+        words["transforms"] = [
+            step if isinstance(step, str) else _step_words(step) for step in words["transforms"]
+        ]
+    regressor = words["regressor"]
+    if regressor is not None:
+        words["regressor"] = {
+            "class": type(regressor).__name__,
+            "parameters": regressor.get_params(),
+        }
+    if isinstance(words["lags"], np.integer):
+        words["lags"] = int(words["lags"])
+    elif not isinstance(words["lags"], int | str):
+        words["lags"] = [int(lag) for lag in words["lags"]]
+    try:
+        json.dumps(words)
+    except TypeError as error:
+        raise ValueError(
+            f"The model's settings cannot be saved: {error}. Functions and arrays among the "
+            "regressor's parameters have no text form."
+        ) from error
+    return words
+
+
+def _restored_parameters(words: Mapping[str, Any]) -> dict[str, Any]:
+    from rbfdiffnet import regressors
+    from rbfdiffnet.calendar_inputs import Event
+
+    parameters = dict(words)
+    parameters["events"] = [Event(**event) for event in words["events"]]
+    if isinstance(words["transforms"], list):
+        parameters["transforms"] = [
+            step if isinstance(step, str) else _restored_step(step) for step in words["transforms"]
+        ]
+    if words["regressor"] is not None:
+        known = {"RBFDiffNetRegressor", "RBFNetworkRegressor"}
+        name = words["regressor"]["class"]
+        if name not in known:
+            raise ValueError(f"unknown regressor {name!r}")
+        parameters["regressor"] = getattr(regressors, name)(**words["regressor"]["parameters"])
+    return parameters
+
+
+def _step_words(step: Transform) -> dict[str, Any]:
+    name = type(step).__name__
+    if name not in _STEPS:
+        raise ValueError(f"The transform {name} cannot be saved, only {', '.join(_STEPS)}.")
+    return {"step": name, **asdict(step)}  # type: ignore[call-overload]
+
+
+def _restored_step(words: Mapping[str, Any]) -> Transform:
+    settings = {name: value for name, value in words.items() if name != "step"}
+    step: Transform = _STEPS[words["step"]](**settings)
+    return step
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def _model_words(
+    model: SeriesModel | None, pool: list[WindowModel], shared: Effects | None, cut: int
+) -> Any:
+    if model is None:
+        return None
+    position = next((k for k, w in enumerate(pool[-1:], len(pool) - 1) if w is model.windows), None)
+    if position is None:
+        position = next((k for k, w in enumerate(pool) if w is model.windows), len(pool))
+    if position == len(pool):
+        pool.append(model.windows)
+    p = model.preparation
+    exemplars = np.where(model.exemplars >= cut, model.exemplars - cut, -1)
+    return {
+        "windows": position,
+        "log": p.log,
+        "effects": "shared" if p.effects is shared else _effects_words(p.effects),
+        "season_length": p.season_length,
+        "rule": [p.rule.season_length, p.rule.spread, p.rule.closures],
+        "steps": [_step_words(step) for step in p.steps.steps],
+        "bounds": [p.low, p.high],
+        "exemplars": exemplars.tolist(),
+    }
+
+
+def _restored_model(
+    words: Any, pool: list[WindowModel], shared: Effects | None
+) -> SeriesModel | None:
+    if words is None:
+        return None
+    season, spread, closures = words["rule"]
+    own = words["effects"]
+    effects = shared if own == "shared" else _restored_effects(own)
+    preparation = Preparation(
+        words["log"],
+        effects,
+        words["season_length"],
+        OutlierRule(season, float(spread), closures),
+        Compose(tuple(_restored_step(step) for step in words["steps"])),
+        *(float(bound) for bound in words["bounds"]),
+    )
+    exemplars = np.array(words["exemplars"], dtype=np.int64).reshape(-1, 3)
+    return SeriesModel(preparation, pool[words["windows"]], exemplars)
+
+
+def _effects_words(effects: Effects | None) -> Any:
+    if effects is None:
+        return None
+    return [effects.gamma.tolist(), effects.center.tolist(), effects.relative]
+
+
+def _restored_effects(words: Any) -> Effects | None:
+    return None if words is None else Effects(np.array(words[0]), np.array(words[1]), words[2])
+
+
+def _window_words(windows: WindowModel) -> dict[str, Any]:
+    network = {
+        f.name: getattr(windows.network, f.name)
+        for f in fields(Network)
+        if f.name not in _NETWORK_ARRAYS
+    }
+    return {
+        "lags": list(windows.lags),
+        "level": windows.level,
+        "block": windows.block,
+        "unit": windows.unit,
+        "largest": windows.largest,
+        "network": network,
+    }
+
+
+def _restored_windows(
+    words: Mapping[str, Any], arrays: Arrays, ends: Mapping[str, Any], k: int
+) -> WindowModel:
+    values: dict[str, Any] = {}
+    for name in _NETWORK_ARRAYS:
+        flat = arrays[f"network/{name}"][ends[name][k] : ends[name][k + 1]].astype(np.float64)
+        rows, columns = (int(size) for size in arrays[f"shape/{name}"][k])
+        values[name] = flat if columns == 0 else flat.reshape(rows, columns)
+    return WindowModel(
+        Network(**values, **words["network"]),
+        tuple(words["lags"]),
+        words["level"],
+        words["block"],
+        words["unit"],
+        words["largest"],
+    )
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def _narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same numbers in a smaller type, where that loses nothing."""
+    if values.dtype == np.float64:
+        with np.errstate(over="ignore", invalid="ignore"):
+            for narrow in (np.float16, np.float32):
+                if np.array_equal(values.astype(narrow).astype(np.float64), values, equal_nan=True):
+                    return values.astype(narrow)
+    return values
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("not a zip file")
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is damaged or not a model saved by rbfdiffnet: {error}."
+        ) from error
+    return {
+        name: values.astype(np.float64) if values.dtype.kind == "f" else values
+        for name, values in arrays.items()
+    }

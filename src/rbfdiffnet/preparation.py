@@ -1,0 +1,165 @@
+r"""From observations to the series a network learns, and from its forecasts back.
+
+.. math:: y \;\xrightarrow{\text{log?}}\; \xrightarrow{\text{effects out}}\;
+    \xrightarrow{\text{outliers and gaps filled}}\; u \;\xrightarrow{\text{differences, scale}}\; z
+
+Everything is fixed once, when a model is fitted, and depends on single values and their neighbors
+only, so the same preparation serves values that arrive later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cleaning import NO_OUTLIERS, OutlierRule, fill_missing
+from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
+
+__all__ = ["Preparation", "prepare"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_REACH = 3.0  # spans by which a forecast may leave the range of its series
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How one series is prepared.
+
+    Attributes
+    ----------
+    log : bool
+        Whether logarithms of one plus the values are taken first.
+    effects : Effects or None
+        Effects of inputs known in advance.
+    season_length : int
+    rule : OutlierRule
+    steps : Compose
+        Differences and scales.
+    low, high : float
+        Bounds of forecasts of u: the range of the series, three spans wider on both sides.
+    """
+
+    log: bool
+    effects: Effects | None
+    season_length: int
+    rule: OutlierRule
+    steps: Compose
+    low: float
+    high: float
+
+    def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
+        """Return u, without gaps, and which of its values are observations.
+
+        Parameters
+        ----------
+        y : ndarray of shape (T,)
+            Observations, NaN where missing.
+        inputs : ndarray of shape (T, q)
+            Inputs known in advance.
+        """
+        u = np.log1p(np.maximum(y, 0.0)) if self.log else y
+        if self.effects is not None:
+            u = self.effects.remove(u, inputs)
+        u = np.where(self.rule.find(u), np.nan, u)
+        known = np.isfinite(u)
+        if not known.any():
+            return np.zeros_like(u), known
+        return fill_missing(u, self.season_length), known
+
+    def restore(self, u: Array, inputs: Array) -> Array:
+        """Take forecasts of u, of shape (..., h), to the units of the observations.
+
+        Parameters
+        ----------
+        u : ndarray of shape (..., h)
+        inputs : ndarray of shape (..., h, q)
+        """
+        y = np.clip(u, self.low, self.high)
+        if self.effects is not None:
+            y = self.effects.restore(y, inputs)
+        return Log1p().invert(y, y) if self.log else y
+
+
+def prepare(
+    y: Array,
+    inputs: Array,
+    *,
+    season_length: int,
+    transforms: tuple[str | Transform, ...] = (),
+    log: bool = False,
+    clean: bool = True,
+    effects: Effects | None = None,
+) -> Preparation:
+    """Fix the preparation of one series.
+
+    Parameters
+    ----------
+    y : ndarray of shape (T,)
+        Observations, NaN where missing; at least one is not.
+    inputs : ndarray of shape (T, q)
+        Inputs known in advance; their effects are estimated where q is not 0.
+    season_length : int
+    transforms : tuple, default=()
+        As for `rbfdiffnet.transforms.fit_transforms`.
+    log : bool, default=False
+    clean : bool, default=True
+        Whether outliers are found.
+    effects : Effects, optional
+        Effects known already.
+
+    Returns
+    -------
+    Preparation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.preparation import prepare
+    >>> y = 20.0 + np.random.default_rng(0).normal(size=100)
+    >>> y[50] = 0.0
+    >>> preparation = prepare(y, np.zeros((100, 0)), season_length=7, transforms=("standardize",))
+    >>> u, known = preparation.base(y, np.zeros((100, 0)))
+    >>> bool(u[50] > 16.0), np.flatnonzero(~known).tolist()
+    (True, [50])
+    """
+    linked = np.log1p(np.maximum(y, 0.0)) if log else y
+    if effects is None and inputs.shape[1]:
+        effects = _robust_effects(linked, inputs, season_length, clean, relative=not log)
+    bare = linked if effects is None else effects.remove(linked, inputs)
+    rule = OutlierRule.fitted(bare, season_length) if clean else NO_OUTLIERS
+    draft = Preparation(log, effects, season_length, rule, Compose(), -np.inf, np.inf)
+    u, known = draft.base(y, inputs)
+    seen = u[known] if known.any() else u
+    low, high = float(seen.min()), float(seen.max())
+    span = high - low
+    return Preparation(
+        log,
+        effects,
+        season_length,
+        rule,
+        fit_transforms(transforms, u, season_length),
+        low - _REACH * span,
+        high + _REACH * span,
+    )
+
+
+def _robust_effects(
+    y: Array, inputs: Array, season_length: int, clean: bool, *, relative: bool
+) -> Effects:
+    """Estimate effects, leave out days they cannot explain, and estimate again."""
+    known = np.isfinite(y)
+    for _ in range(2 if clean else 1):
+        filled = fill_missing(np.where(known, y, np.nan), season_length)
+        effects = fit_effects(
+            [filled], [inputs], [known], season_length=season_length, relative=relative
+        )
+        bare = effects.remove(y, inputs)
+        known = np.isfinite(y) & ~OutlierRule.fitted(bare, season_length).find(bare)
+        if not known.any():
+            break
+    return effects

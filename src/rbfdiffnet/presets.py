@@ -1,0 +1,64 @@
+"""Named trade-offs of the forecaster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["PRESETS", "Preset"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that belong together.
+
+    Attributes
+    ----------
+    regressor : callable
+        Returns the network, not fitted.
+    transforms : tuple of str
+    level : str or None
+        Level of the windows, None to choose by length.
+    clean : bool
+        Whether outliers count as missing.
+    seasons_of_lags : int
+        How many seasons of lags; 0 to choose by season and length.
+    """
+
+    regressor: Callable[[], Any]
+    transforms: tuple[str, ...] = ()
+    level: str | None = None
+    clean: bool = True
+    seasons_of_lags: int = 0
+
+
+def _network(**parameters: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        from rbfdiffnet.regressors import RBFDiffNetRegressor
+
+        return RBFDiffNetRegressor(**parameters)
+
+    return make
+
+
+def _paper() -> Any:
+    from rbfdiffnet.regressors import RBFDiffNetRegressor
+
+    return RBFDiffNetRegressor.paper(order=1)
+
+
+#: Presets by name.
+PRESETS = {
+    "default": Preset(_network(metric="standard", width_factor=4.0, loss="squared")),
+    "best": Preset(_network()),
+    "fast": Preset(
+        _network(metric="standard", width_factor=2.0, alpha=1e-2, loss="squared"),
+        transforms=("adf", "mean"),
+        level="none",
+        seasons_of_lags=2,
+    ),
+    "paper": Preset(
+        _paper, transforms=("adf", "mean"), level="none", clean=False, seasons_of_lags=2
+    ),
+}

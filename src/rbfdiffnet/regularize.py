@@ -1,0 +1,238 @@
+"""From rows in any order to values on regular grids, with an account of what did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.frequency import DAY
+from rbfdiffnet.grid import Grid, to_wall
+
+__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# A grid is cut where it is longer than both of these: steps, and steps for each row.
+_FREE_STEPS, _STEPS_A_ROW = 1000, 50
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something odd about a series, and what was done about it.
+
+    Attributes
+    ----------
+    series : int
+        Index of the series in its panel.
+    problem, action : str
+        In words.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.panel import Problem
+    >>> Problem(0, "2 missing dates, first 2024-05-01", "treated as missing").action
+    'treated as missing'
+    """
+
+    series: int
+    problem: str
+    action: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Collects problems: how many of a kind a series has, and the date of the first.
+
+    Attributes
+    ----------
+    grid : Grid
+    offsets : ndarray of shape (n_series + 1,)
+        Where the series begin in the flat arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.frequency import Frequency
+    >>> from rbfdiffnet.grid import Grid
+    >>> from rbfdiffnet.regularize import Report
+    >>> grid = Grid(Frequency.parse(1), origin=np.array([10, 20]), day=np.zeros(2, dtype=np.int64))
+    >>> report = Report(grid, np.array([0, 5, 9]))
+    >>> report.places("missing date", "treated as missing", np.array([6, 7]))
+    >>> report.problems()
+    (Problem(series=1, problem='2 missing dates, first 21', action='treated as missing'),)
+    """
+
+    grid: Grid
+    offsets: Ints
+    _found: list[Problem] = field(default_factory=list)
+
+    def places(self, what: str, action: str, places: Ints) -> None:
+        """Report places in the flat arrays, in ascending order."""
+        owners = np.searchsorted(self.offsets, places, side="right") - 1
+        series, first, counts = np.unique(owners, return_index=True, return_counts=True)
+        times = self.grid.times(series, places[first] - self.offsets[series])
+        self._add(what, action, series, counts, times)
+
+    def rows(self, what: str, action: str, codes: Ints, times: Ints) -> None:
+        """Report rows of the frame by their series and time, in any order."""
+        order = np.lexsort((times, codes))
+        series, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+        self._add(what, action, series, counts, times[order][first])
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems, series by series."""
+        return tuple(sorted(self._found, key=lambda problem: problem.series))
+
+    def _add(self, what: str, action: str, series: Ints, counts: Ints, first: Ints) -> None:
+        dates = labels(first, self.grid)
+        for i, count, date in zip(series.tolist(), counts.tolist(), dates, strict=True):
+            plural = "" if count == 1 else "s"
+            self._found.append(Problem(i, f"{count} {what}{plural}, first {date}", action))
+
+
+def labels(times: Ints, grid: Grid) -> list[str]:
+    """Return times in words, no longer than they need to be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.frequency import Frequency
+    >>> from rbfdiffnet.grid import Grid
+    >>> from rbfdiffnet.regularize import labels
+    >>> nothing = np.zeros(0, dtype=np.int64)
+    >>> times = np.array(["2024-05-01", "2024-05-01T13:30"], dtype="M8[ns]").view(np.int64)
+    >>> labels(times, Grid(Frequency.parse("30min"), nothing, nothing))
+    ['2024-05-01 00:00', '2024-05-01 13:30']
+    """
+    if grid.frequency.kind == "integer":
+        return [str(time) for time in times.tolist()]
+    wall = to_wall(times, grid.zone)
+    sizes = (("D", DAY), ("m", DAY // 1440), ("s", DAY // 86400), ("ns", 1))
+    unit = next(unit for unit, size in sizes if not np.any(wall % size))
+    return [str(date).replace("T", " ") for date in wall.view("M8[ns]").astype(f"M8[{unit}]")]
+
+
+def place(column: npt.NDArray[Any], places: Ints, length: int) -> npt.NDArray[Any]:
+    """Put known values at places of a longer column; the last one where a place is repeated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.regularize import place
+    >>> place(np.array([1.0, 2.0, np.nan]), np.array([2, 0, 2]), 3)
+    array([ 2., nan,  1.])
+    """
+    import pandas as pd
+
+    known = pd.notna(column)
+    longer = np.full(length, None if column.dtype.kind == "O" else np.nan, dtype=column.dtype)
+    longer[places[known]] = column[known]
+    return longer
+
+
+def longest(n_rows: Ints) -> Ints:
+    r"""Return how long grids of so many rows may be; a stray date must not exhaust memory.
+
+    .. math:: \max(1000, 50 n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.regularize import longest
+    >>> longest(np.array([3, 100]))
+    array([1000, 5000])
+    """
+    return np.maximum(_FREE_STEPS, _STEPS_A_ROW * n_rows)
+
+
+def regularize(
+    grid: Grid,
+    times: Ints,
+    codes: Ints,
+    values: Mapping[str, npt.NDArray[Any]],
+    target: str,
+) -> tuple[Report, dict[str, npt.NDArray[Any]]]:
+    """Bring rows to the grids of their series.
+
+    Parameters
+    ----------
+    grid : Grid
+        Its series start at their first date.
+    times, codes : ndarray of shape (n_rows,)
+        Time and series of each row.
+    values : mapping of str to ndarray of shape (n_rows,)
+        Columns of floats or text.
+    target : str
+        The column of which the mean is taken where a date has several rows. Of others it is the
+        last known value.
+
+    Returns
+    -------
+    report : Report
+        Problems found, with the grids and offsets of what is left.
+    columns : dict of str to ndarray of shape (offsets[-1],)
+        The columns on the grids, one series after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.frequency import Frequency
+    >>> from rbfdiffnet.grid import Grid
+    >>> from rbfdiffnet.regularize import regularize
+    >>> times, codes = np.array([3, 1, 3]), np.zeros(3, dtype=np.int64)
+    >>> grid = Grid.from_times(Frequency.parse(1), times, codes, n_series=1)
+    >>> _, columns = regularize(grid, times, codes, {"y": np.array([4.0, 1.0, 6.0])}, "y")
+    >>> columns["y"]
+    array([ 1., nan,  5.])
+    """
+    n_series = len(grid.origin)
+    steps, on_grid = grid.locate(times, codes)
+    last = np.full(n_series, -1)
+    np.maximum.at(last, codes[on_grid], steps[on_grid])
+    n_rows = np.bincount(codes[on_grid], minlength=n_series)
+    kept = on_grid & (steps > (last - longest(n_rows))[codes])
+    first = last + 1
+    np.minimum.at(first, codes[kept], steps[kept])
+    offsets = np.append(0, np.cumsum(last + 1 - first))
+    total = int(offsets[-1])
+    places = (offsets[codes] + steps - first[codes])[kept]
+
+    report = Report(grid.moved(first), offsets)
+    stray = on_grid & ~kept
+    report.rows("off-grid date", "ignored", codes[~on_grid], times[~on_grid])
+    report.rows("much too early date", "ignored", codes[stray], times[stray])
+    rows = {name: column[kept] for name, column in values.items()}
+    for name, column in rows.items():
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            infinite = np.unique(places[np.isinf(column)])
+            report.places(f"infinite {name!r} value", "treated as missing", infinite)
+            column[np.isinf(column)] = np.nan
+    counts = np.bincount(places, minlength=total)
+    action = "identical rows counted once, others averaged"
+    report.places("repeated date", action, np.flatnonzero(counts > 1))
+    report.places("missing date", "treated as missing", np.flatnonzero(counts == 0))
+
+    columns = {name: place(column, places, total) for name, column in rows.items()}
+    if target in rows and counts.max(initial=0) > 1:
+        columns[target] = _mean(rows, target, places, total)
+    return report, columns
+
+
+def _mean(rows: Mapping[str, npt.NDArray[Any]], target: str, places: Ints, total: int) -> Array:
+    """Return the mean target of the rows at each place; identical rows count once."""
+    import pandas as pd
+
+    table = pd.DataFrame(dict(enumerate([places, *rows.values()])))
+    y = rows[target]
+    used = np.flatnonzero(~table.duplicated().to_numpy() & np.isfinite(y))
+    # Sorted, so that the order of the rows does not matter to the last bit.
+    used = used[np.lexsort((y[used], places[used]))]
+    counts = np.bincount(places[used], minlength=total)
+    mean = np.bincount(places[used], y[used] / counts[places[used]], minlength=total)
+    return np.where(counts > 0, mean, np.nan)

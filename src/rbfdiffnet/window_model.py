@@ -1,0 +1,192 @@
+r"""A network that continues windows of a series.
+
+.. math:: (\hat z_{t+1}, \ldots, \hat z_{t+b}) = \ell_t + u f\Big(x_t,
+    \frac{z_{t+1-l_q} - \ell_t}{u}, \ldots, \frac{z_{t+1-l_1} - \ell_t}{u}\Big)
+
+where :math:`l_1 < \ldots < l_q` are the lags, x further inputs known at time t, u the spread of the
+training targets and :math:`\ell_t` the level of the window: the mean of its lags, the latest of
+them, or 0. With a
+block of b = 1 step the forecasts are fed back (the recursive strategy, the paper's); with b = h one
+network has all steps as outputs (the direct strategy). Beyond b steps, blocks are fed back.
+
+A network fed with its own output can run away, so there is a rule: a step may leave the level by
+no more than twice what the training targets ever did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.network import Network
+from rbfdiffnet.training import Settings, fit_network
+
+__all__ = ["LEVELS", "WindowModel", "fit_windows", "window_rows"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LEVELS = ("mean", "last", "none")
+
+_LEAP = 2.0  # times the largest target seen
+_FEWEST_ROWS_PER_CENTER = 8
+_MOST_FILLED = 0.25  # of a block of targets
+_DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class WindowModel:
+    """A network over windows.
+
+    Attributes
+    ----------
+    network : Network
+    lags : tuple of int
+        Ages of the inputs, ascending; 1 is the latest value.
+    level : {"mean", "last", "none"}
+    block : int
+        Number of outputs.
+    unit : float
+        The spread u.
+    largest : float
+        Largest distance of a training target from its level, in units.
+    """
+
+    network: Network
+    lags: tuple[int, ...]
+    level: str
+    block: int
+    unit: float
+    largest: float
+
+    @property
+    def reach(self) -> int:
+        """How many values back the oldest lag is."""
+        return self.lags[-1]
+
+    def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
+        """Continue a batch of series.
+
+        Parameters
+        ----------
+        z : ndarray of shape (B, L)
+            The latest values, at least ``reach``.
+        h : int
+        extra : ndarray of shape (B, q)
+            Further inputs.
+
+        Returns
+        -------
+        forecast : ndarray of shape (B, h)
+        rows : list of ndarray of shape (B, q + n_lags)
+            The network's inputs, for every block.
+        """
+        batch, length = z.shape
+        blocks = -(-h // self.block)
+        path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
+        rows = []
+        limit = _LEAP * self.largest
+        for k in range(blocks):
+            end = length + k * self.block
+            inputs, level = self.inputs(path[:, :end], extra)
+            step = np.clip(self.network.predict(inputs), -limit, limit)
+            path[:, end : end + self.block] = self.unit * step + level
+            rows.append(inputs)
+        return path[:, length : length + h], rows
+
+    def inputs(self, z: Array, extra: Array) -> tuple[Array, Array]:
+        """Return the network's inputs after the values z, and the level of the window, (B, 1)."""
+        lags = z[:, [-age for age in reversed(self.lags)]]
+        level = window_level(lags, self.level)
+        return np.concatenate([extra, (lags - level) / self.unit], axis=1), level
+
+
+def window_level(lags: Array, level: str) -> Array:
+    """Level of windows of shape (..., n_lags), oldest first: shape (..., 1)."""
+    if level == "mean":
+        return np.asarray(lags.mean(axis=-1, keepdims=True))
+    if level == "last":
+        return lags[..., -1:]
+    return np.zeros((*lags.shape[:-1], 1))
+
+
+def window_rows(
+    z: Array, known: Mask, extra: Array, *, lags: tuple[int, ...], level: str, block: int
+) -> tuple[Array, Array]:
+    """Return the rows one series gives to learn from.
+
+    Rows whose targets were not observed (for blocks: more than a quarter of them) are left out.
+
+    Parameters
+    ----------
+    z : ndarray of shape (T,)
+    known : ndarray of bool of shape (T,)
+    extra : ndarray of shape (T, q)
+        Further inputs, known at the time of the window's latest value.
+    lags, level, block
+        As for `WindowModel`.
+
+    Returns
+    -------
+    X : ndarray of shape (n, q + n_lags)
+    Y : ndarray of shape (n, block)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.window_model import window_rows
+    >>> z = np.arange(6.0)
+    >>> X, Y = window_rows(z, z != 4, np.zeros((6, 0)), lags=(1, 3), level="last", block=1)
+    >>> X.tolist(), Y.tolist()
+    ([[-2.0, 0.0], [-2.0, 0.0]], [[1.0], [1.0]])
+    """
+    reach = lags[-1]
+    n = z.size - reach - block + 1
+    if n < 1:
+        return np.empty((0, extra.shape[1] + len(lags))), np.empty((0, block))
+    inputs = np.stack([z[reach - age : reach - age + n] for age in reversed(lags)], axis=1)
+    targets = np.lib.stride_tricks.sliding_window_view(z[reach:], block)
+    seen = np.lib.stride_tricks.sliding_window_view(known[reach:], block)
+    use = seen.mean(axis=1) >= 1.0 - _MOST_FILLED
+    latest = extra[reach - 1 : reach - 1 + n]
+    base = window_level(inputs, level)
+    X = np.concatenate([latest, inputs - base], axis=1)
+    return X[use], (targets - base)[use]
+
+
+def fit_windows(
+    X: Array,
+    Y: Array,
+    settings: Settings,
+    *,
+    lags: tuple[int, ...],
+    level: str,
+) -> WindowModel:
+    """Train a network on rows of windows; short series get fewer basis functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.training import Settings
+    >>> from rbfdiffnet.window_model import fit_windows, window_rows
+    >>> z = np.sin(np.arange(100) / 3.0)
+    >>> none = np.zeros((100, 0))
+    >>> X, Y = window_rows(z, z < 2, none, lags=(1, 2), level="none", block=1)
+    >>> model = fit_windows(X, Y, Settings(n_centers=4), lags=(1, 2), level="none")
+    >>> forecast, _ = model.forecast(z[None], 5, none[:1])
+    >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
+    True
+    """
+    most = max(1, len(X) // _FEWEST_ROWS_PER_CENTER)
+    if isinstance(settings.centers, str):
+        settings = replace(settings, n_centers=min(settings.n_centers, most))
+    spread = float(Y.std())
+    unit = spread if spread > 0.0 else 1.0
+    # Rounded: in a periodic series lags differ by nothing but rounding errors, which would
+    # otherwise be taken for inputs.
+    X = np.concatenate([X[:, : -len(lags)], np.round(X[:, -len(lags) :] / unit, _DECIMALS)], axis=1)
+    Y = np.round(Y / unit, _DECIMALS)
+    fit = fit_network(X, Y, np.ones(len(X)), settings)
+    return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
