@@ -88,3 +88,67 @@ def test_far_away_inputs_give_finite_predictions(rng):
     X, y = data(rng)
     net = RBFDiffNetRegressor(8, order=2).fit(X, y).network_
     assert np.all(np.isfinite(net.predict(np.array([[1e100, -1e100, 1e100]]))))
+
+
+VARIANTS = [
+    RBFDiffNetRegressor(8, order=2, n_lags=2),
+    RBFDiffNetRegressor(8, metric=[1.0, 0.0, 2.0], n_lags=0, width_factor=1.0),
+    RBFDiffNetRegressor(8, fit_intercept=False, include_order_zero=False, metric="standard"),
+    RBFNetworkRegressor(6),
+    RBFNetworkRegressor(6, normalize=True),
+]
+
+
+@pytest.mark.parametrize("model", VARIANTS)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_contributions_add_up_to_predictions(model, outputs, rng):
+    X, y = data(rng)
+    net = model.fit(X, np.column_stack([y, y**2])[:, :outputs]).network_
+    bias, linear, exemplars = net.contributions(X)
+    assert linear.shape == (150, net.n_lags, outputs)
+    assert exemplars.shape == (150, len(net.centers), outputs)
+    total = bias + linear.sum(axis=1) + exemplars.sum(axis=1)
+    np.testing.assert_allclose(total, net.predict(X), rtol=1e-9, atol=1e-9)
+
+
+def test_linear_contributions_are_slopes_times_inputs(rng):
+    X, y = data(rng)
+    net = RBFDiffNetRegressor(8, n_lags=2, metric="standard").fit(X, y).network_
+    without = dataclasses.replace(net, w=np.zeros_like(net.w))
+    slope = without.gradient(X)[:, 1:, 0]
+    centered = X[:, 1:] - net.x_shift[1:]
+    np.testing.assert_allclose(net.contributions(X)[1][..., 0], slope * centered, atol=1e-12)
+
+
+def test_gradient_is_the_gradient_of_the_contributions(rng):
+    X, y = data(rng)
+    net = RBFDiffNetRegressor(8, order=2, n_lags=2, metric="standard").fit(X, y).network_
+    for i in range(3):
+        step = 1e-5 * net.x_scale[i] * np.eye(3)[i]
+        parts = [
+            (up - down).sum(axis=1) / (2 * step[i])
+            for up, down in zip(
+                net.contributions(X + step)[1:], net.contributions(X - step)[1:], strict=True
+            )
+        ]
+        numeric = sum(parts)
+        np.testing.assert_allclose(
+            net.gradient(X)[:, i], numeric, atol=1e-4 * np.abs(numeric).max()
+        )
+
+
+@pytest.mark.parametrize("metric", ["standard", [1.0, 0.0, 2.0]])
+def test_activations_and_distances_are_those_of_the_basis_functions(metric, rng):
+    X, y = data(rng)
+    net = RBFDiffNetRegressor(8, metric=metric, width_factor=1.0).fit(X, y).network_
+    active = net.metric > 0
+    near = ((X - net.x_shift) / net.x_scale * net.metric)[:, active]
+    squared = ((near[:, None] - net.centers) ** 2).sum(axis=2)
+    np.testing.assert_allclose(net.distances(X), squared, atol=1e-9)
+    np.testing.assert_allclose(net.activations(X), np.exp(-net.beta * squared), atol=1e-12)
+
+
+def test_activations_of_a_normalized_network_add_up_to_one(rng):
+    X, y = data(rng)
+    net = RBFNetworkRegressor(6, normalize=True).fit(X, y).network_
+    np.testing.assert_allclose(net.activations(X).sum(axis=1), 1.0)

@@ -1,12 +1,14 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet.datasets import load_air_passengers
-from rbfdiffnet.plots import plot_forecast, text_plot
+from rbfdiffnet.panel import Panel
+from rbfdiffnet.plots import plot_forecast, plot_operator, plot_panel, text_plot
 
 
 def test_plot_forecast_draws_history_forecast_and_band(tmp_path):
@@ -45,6 +47,53 @@ def test_plot_forecast_without_matplotlib_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'rbfdiffnet\[plot\]'"):
         plot_forecast([0], [0], [1], [1])
+
+
+@pytest.fixture
+def panel():
+    dates = pd.date_range("2024-01-01", periods=30)
+    frames = [
+        pd.DataFrame({"unique_id": name, "ds": dates[:n], "y": np.arange(n) + k})
+        for k, (name, n) in enumerate([("a", 30), ("b", 5)])
+    ]
+    return Panel.from_frame(pd.concat(frames), freq="D")
+
+
+def test_plot_panel_draws_the_end_of_every_series_and_the_widest_band(panel, tmp_path):
+    point = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    widths = {"lo-80": -1.0, "hi-80": 1.0, "lo-95": -2.0, "hi-95": 2.0}
+    columns = {"RBFDiffNet": point, **{name: point + width for name, width in widths.items()}}
+    figure = plot_panel(panel, columns, h=3, history=10)
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["a", "b"]
+    starts = [np.arange(20.0, 30.0), np.arange(1.0, 6.0)]
+    for i, ax in enumerate(figure.axes):
+        history, forecast = ax.lines
+        np.testing.assert_array_equal(history.get_ydata(), starts[i])
+        np.testing.assert_array_equal(forecast.get_ydata(), point[i])
+        assert forecast.get_xdata()[0] - history.get_xdata()[-1] == np.timedelta64(1, "D")
+        (band,) = ax.collections
+        edges = band.get_paths()[0].vertices[:, 1]
+        assert (edges.min(), edges.max()) == (point[i].min() - 2.0, point[i].max() + 2.0)
+    figure.savefig(tmp_path / "panel.png")
+
+
+def test_plot_panel_without_intervals_or_series(panel):
+    figure = plot_panel(panel, {"RBFDiffNet": np.ones((2, 1))}, h=1, history=3)
+    assert [len(ax.collections) for ax in figure.axes] == [0, 0]
+    with pytest.raises(ValueError, match="no series to draw"):
+        plot_panel(panel.select(np.empty(0, dtype=int)), {"RBFDiffNet": np.ones((0, 1))}, 1, 3)
+
+
+def test_plot_operator_draws_a_bar_for_each_coefficient():
+    table = pd.DataFrame(
+        {"order": [0, 1, 2], "input": ["", "lag 1", "lag 1"], "coefficient": [0.5, -1.0, 0.25]}
+    )
+    ax = plot_operator(table)
+    assert [bar.get_height() for bar in ax.patches] == [0.5, -1.0, 0.25]
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels == ["1", "∂ / ∂ lag 1", "∂^2 / ∂ lag 1^2"]
+    assert plot_operator(table, ax=ax) is ax
+    assert len(ax.patches) == 6
 
 
 def test_text_plot_draws_a_line_and_dots():

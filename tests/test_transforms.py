@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rbfdiffnet.transforms import Compose, Difference, Log, RemoveMean
+from rbfdiffnet.adf import n_differences
+from rbfdiffnet.transforms import (
+    TRANSFORMS,
+    Compose,
+    Difference,
+    Log,
+    Log1p,
+    RemoveMean,
+    Rescale,
+    fit_transforms,
+)
 
 positive = st.floats(0.1, 1e3)
 # Steps that know the future from the past: the transformed future depends on values only.
@@ -14,6 +24,8 @@ causal = st.one_of(
     st.just(Compose()),
     st.builds(Difference, st.integers(1, 7)),
     st.just(Log()),
+    st.just(Log1p()),
+    st.builds(Rescale, st.floats(-10, 10), st.floats(0.1, 10)),
     st.builds(
         lambda log, first, second: Compose((*log, Difference(first), Difference(second))),
         st.sampled_from([(), (Log(),)]),
@@ -120,3 +132,68 @@ def test_difference_errors():
         Difference(0)
     with pytest.raises(ValueError, match="at least 5 values, it has 3"):
         Difference(5).apply([1.0, 2.0, 3.0])
+
+
+@given(
+    st.lists(st.sampled_from([n for n in TRANSFORMS if n != "log1p"]), max_size=3),
+    st.booleans(),
+    arrays(np.float64, st.just(60), elements=positive),
+    st.integers(1, 12),
+)
+def test_fitted_steps_restore_a_future_they_have_not_seen(names, log, series, season_length):
+    # Logarithms come first: what other steps leave may be negative.
+    transform = fit_transforms((*["log1p"] * log, *names), series[:45], season_length)
+    future = transform.apply(series)[-15:]
+    size = np.abs(transform.apply(series[:45])).max()
+    np.testing.assert_allclose(
+        transform.invert(future, series[:45]), series[45:], rtol=1e-6, atol=1e-6 * (1.0 + size)
+    )
+
+
+def test_fitted_steps_see_what_those_before_have_left(rng):
+    series = 50.0 + np.tile([0.0, 9.0, 4.0, 2.0], 20) + rng.normal(size=80).cumsum()
+    transform = fit_transforms(("log1p", "seasonal", "adf", "standardize"), series, 4)
+    left = np.log1p(series)
+    left = left[4:] - left[:-4]
+    count = n_differences(left)
+    left = np.diff(left, n=count)
+    expected = (
+        Log1p(),
+        Difference(4),
+        *[Difference()] * count,
+        Rescale(left.mean(), left.std()),
+    )
+    assert transform.steps == expected
+    np.testing.assert_allclose(transform.apply(series).std(), 1.0)
+
+
+def test_fitted_steps_apply_to_parts_of_a_series(rng):
+    series = rng.uniform(1.0, 2.0, size=50).cumsum()
+    transform = fit_transforms(("log1p", "difference", "standardize"), series)
+    np.testing.assert_allclose(transform.apply(series)[-10:], transform.apply(series[-11:]))
+
+
+def test_own_steps_are_taken_and_unknown_ones_named():
+    step = Difference(3)
+    assert fit_transforms((step, "mean"), np.arange(9.0)).steps == (step, Rescale(3.0, 1.0))
+    with pytest.raises(ValueError, match="Unknown transform 'boxcox'; known are adf"):
+        fit_transforms(("boxcox",), np.arange(9.0))
+
+
+def test_a_constant_series_keeps_its_unit_and_a_short_one_its_season():
+    assert fit_transforms(("standardize",), np.full(5, 3.0)).steps == (Rescale(3.0, 1.0),)
+    assert fit_transforms(("seasonal",), np.arange(14.0), season_length=7).steps == ()
+    assert fit_transforms(("seasonal",), np.arange(15.0), season_length=7).steps != ()
+
+
+def test_log1p_counts_negative_values_as_zero_and_stays_finite():
+    np.testing.assert_array_equal(Log1p().apply([-3.0, 0.0]), [0.0, 0.0])
+    restored = Log1p().invert([1e6, -1e6], [1.0])
+    assert np.isfinite(restored).all()
+    assert restored[1] == -1.0
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])
+def test_rescale_needs_a_positive_scale(scale):
+    with pytest.raises(ValueError, match="scale must be positive"):
+        Rescale(0.0, scale)

@@ -21,7 +21,7 @@ _NEIGHBORS = 3  # seasons compared with on either side
 _FAR = 8.0  # robust standard deviations that make an outlier
 _CLOSED = 0.2  # of the neighbors' median
 _COMMON = 0.05  # share of values beyond which they are no outliers but the rule
-_ROUNDING = 1e-9  # of the largest value: what is less is no spread
+_ROUNDING = 1e-9  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
 
 
@@ -33,10 +33,12 @@ class OutlierRule:
         b_t = \operatorname{median}\{s_{t + jm} : 1 \le |j| \le 3\}
 
     where m is the season's length and :math:`\sigma` a robust standard deviation of
-    :math:`s_t - b_t`. The second condition finds days on which a shop was closed; it is for series
-    that are never negative. Either is dropped for series in which it would hold for more than
-    5 % of the values: what is common is no outlier. Nor are values that come in a row as long
-    as a season (at least 4 steps): that is a new level, which the forecast must follow.
+    :math:`s_t - b_t`, or of :math:`s_t` around the median of its earlier neighbors if that is
+    larger: the latest values of a series have no others. The second condition finds days on which
+    a shop was closed; it is for series that are never negative and mostly positive. Either is
+    dropped for series in which it would hold for more than 5 % of the values: what is common is no
+    outlier. Nor are values that come in a row as long as a season (at least 4 steps): that is a new
+    level, which the forecast must follow.
 
     Attributes
     ----------
@@ -64,19 +66,19 @@ class OutlierRule:
     @classmethod
     def fitted(cls, series: Array, season_length: int) -> OutlierRule:
         """Fix the rule for a series (NaN where missing)."""
-        distance = series - _neighbors(series, season_length)
-        known = distance[np.isfinite(distance)]
-        if not known.size:
+        distances = [series - _neighbors(series, season_length, later=n) for n in (0, _NEIGHBORS)]
+        known = [np.abs(distance[np.isfinite(distance)]) for distance in distances]
+        if not known[0].size:
             return cls(season_length, np.inf, closures=False)
-        spread = float(np.median(np.abs(known)) / 0.6745)
-        never_negative = not np.any(series < 0.0)
-        rounding = _ROUNDING * float(np.nanmax(np.abs(series)))
-        rule = cls(season_length, spread if spread > rounding else np.inf, closures=never_negative)
+        spread = max(float(np.median(distance)) for distance in known) / 0.6745
+        may_close = not np.any(series < 0.0) and float(np.nanmedian(series)) > 0.0
+        rounding = _ROUNDING * float(np.nanmedian(np.abs(series)))
+        rule = cls(season_length, spread if spread > rounding else np.inf, closures=may_close)
         far, low = rule._conditions(series)
         return cls(
             season_length,
             rule.spread if far.mean() <= _COMMON else np.inf,
-            closures=never_negative and bool(low.mean() <= _COMMON),
+            closures=may_close and bool(low.mean() <= _COMMON),
         )
 
     def find(self, series: Array) -> Mask:
@@ -146,11 +148,11 @@ def _interpolate(values: Array) -> None:
         values[missing] = np.interp(missing, at, values[at])
 
 
-def _neighbors(series: Array, season_length: int) -> Array:
+def _neighbors(series: Array, season_length: int, later: int = _NEIGHBORS) -> Array:
     """Median of the values up to three seasons before and after, NaN where there is none."""
     reach = _NEIGHBORS * season_length
     padded = np.pad(series, reach, constant_values=np.nan)
-    shifts = [j * season_length for j in range(-_NEIGHBORS, _NEIGHBORS + 1) if j]
+    shifts = [j * season_length for j in range(-_NEIGHBORS, later + 1) if j]
     around = np.stack([padded[reach + s : reach + s + series.size] for s in shifts])
     # A NaN-aware median without its warnings: NaN sorts last.
     around.sort(axis=0)

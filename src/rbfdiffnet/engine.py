@@ -24,7 +24,7 @@ from rbfdiffnet.models import (
     fit_shared,
     forecast_many,
 )
-from rbfdiffnet.threads import parallel_map
+from rbfdiffnet.threads import one_blas_thread, parallel_map
 
 __all__ = ["Forecasts", "PanelModel", "fit_panel"]
 
@@ -32,6 +32,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MOST_ORIGINS = 200  # that calibrate intervals
+_NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class PanelModel:
         origins = np.arange(first, series.y.size, dtype=np.int64)
         ahead = series.known_ahead[first:, None]
         ((_, y, _),) = _paths([model], [series], [origins], [ahead], 1, 1)
-        return y[:, 0]
+        naive = naive_forecast(series.y, origins, 1, self.plan.season_length)
+        return np.where(np.isfinite(y), y, naive)[:, 0]
 
     def half_widths(
         self,
@@ -199,43 +201,58 @@ def fit_panel(
         A series that cannot be fitted has no model, and a reason.
     """
     fit = _fit_shared if scope == "global" else _fit_each
-    models, effects, reasons = fit(panel, plan, n_jobs)
+    models, reasons, effects = fit(panel, [plan] * len(panel), n_jobs)
     lengths = [series.y.size for series in panel]
     starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
     calibrated: list[SeriesModel | None] = [None] * len(panel)
-    if calibrate:
-        early = [s.until(int(start)) for s, start in zip(panel, starts, strict=True)]
-        calibrated, _, _ = fit(early, plan, n_jobs)
-    calibrated = [c if m is not None else None for c, m in zip(calibrated, models, strict=True)]
+    fitted = [i for i, model in enumerate(models) if model is not None]
+    if calibrate and fitted:
+        early = [panel[i].until(int(starts[i])) for i in fitted]
+        # The same lags and level, although less data might have led to others.
+        plans = [model.like(plan) for model in models if model is not None]
+        for i, model in zip(fitted, fit(early, plans, n_jobs)[0], strict=True):
+            calibrated[i] = model
     return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons)
 
 
-Fitted = tuple[list[SeriesModel | None], Effects | None, dict[int, str]]
+Fitted = tuple[list[SeriesModel | None], dict[int, str], Effects | None]
 
 
-def _fit_each(panel: Sequence[Series], plan: Plan, n_jobs: int) -> Fitted:
-    def fit(series: Series) -> SeriesModel | str:
+def _fit_each(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:
+    def fit(job: tuple[Series, Plan]) -> SeriesModel | str:
         try:
             with np.errstate(all="ignore"):
-                return fit_local(series, plan)
+                return fit_local(*job)
         except UnfitError as error:
             return str(error)
-        except (np.linalg.LinAlgError, FloatingPointError, OverflowError) as error:
+        except _NUMERICAL as error:
             return f"numerical failure ({error})"
 
-    results = parallel_map(fit, panel, n_jobs)
-    models = [r if isinstance(r, SeriesModel) else None for r in results]
-    return models, None, {i: r for i, r in enumerate(results) if isinstance(r, str)}
+    results = parallel_map(fit, list(zip(panel, plans, strict=True)), n_jobs)
+    return (*_split(results), None)
 
 
-def _fit_shared(panel: Sequence[Series], plan: Plan, n_jobs: int) -> Fitted:  # noqa: ARG001
+def _fit_shared(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:  # noqa: ARG001
+    if not len(panel):
+        return [], {}, None
+    effects: Effects | None = None
+    results: Sequence[SeriesModel | str]
     try:
-        with np.errstate(all="ignore"):
-            models, effects = parallel_map(lambda p: fit_shared(p, plan), [panel])[0]
+        with one_blas_thread(), np.errstate(all="ignore"):
+            results, effects = fit_shared(panel, plans[0])
     except UnfitError as error:
-        return [None] * len(panel), None, dict.fromkeys(range(len(panel)), str(error))
-    reason = "no two different values"
-    return models, effects, {i: reason for i, model in enumerate(models) if model is None}
+        results = [str(error)] * len(panel)
+    except _NUMERICAL as error:
+        results = [f"numerical failure ({error})"] * len(panel)
+    return (*_split(results), effects)
+
+
+def _split(
+    results: Sequence[SeriesModel | str],
+) -> tuple[list[SeriesModel | None], dict[int, str]]:
+    """Separate models from the reasons why there is none."""
+    models = [r if isinstance(r, SeriesModel) else None for r in results]
+    return models, {i: r for i, r in enumerate(results) if isinstance(r, str)}
 
 
 def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
@@ -250,8 +267,9 @@ def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
         try:
             if shared is None:
                 raise UnfitError("the model has no network")
-            models.append(adopt(series, shared, model.plan, model.effects))
-            calibrated.append(None if other is None else replace_windows(models[-1], other))
+            own = adopt(series, shared, model.plan, model.effects)
+            models.append(own)
+            calibrated.append(None if other is None else own.with_network_of(other))
         except UnfitError as error:
             models.append(None)
             calibrated.append(None)
@@ -264,13 +282,6 @@ def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
         model.effects,
         reasons,
     )
-
-
-def replace_windows(model: SeriesModel | None, other: SeriesModel) -> SeriesModel | None:
-    """Return a model with the network of another one."""
-    if model is None:
-        return None
-    return SeriesModel(model.preparation, other.windows, np.full_like(other.exemplars, -1))
 
 
 def _ahead(known_ahead: Array, origins: Ints, h: int) -> Array:

@@ -170,7 +170,7 @@ class Exogenous:
 
         known = _rows(self.future_encoder, columns, where, n * h)
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
-        return list(ahead.reshape(n, h, -1))
+        return list(ahead.reshape(n, h, ahead.shape[1]))
 
     def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> Flat:
         if not self.future:

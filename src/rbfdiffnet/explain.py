@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.models import Series, SeriesModel
+from rbfdiffnet.transforms import Difference, Rescale
 
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import State
@@ -104,8 +105,12 @@ def _network_terms(
         full = values if values.ndim == 2 else np.repeat(values[:, None], block, axis=1)
         return np.asarray(full.reshape(-1)[:h])
 
+    linear_steps = all(isinstance(step, Difference | Rescale) for step in steps.steps)
+
     def share(values: Array) -> Array:
-        """What a part of z adds to u."""
+        """What a part of z adds to u; to z itself where the way back is not linear."""
+        if not linear_steps:
+            return values
         nothing = np.zeros_like(history)
         rest = steps.invert(np.zeros((1, h)), nothing)
         return np.asarray((steps.invert(values[None], nothing) - rest)[0])
@@ -118,7 +123,8 @@ def _network_terms(
         end = z.shape[1] + k * block
         _, level = windows.inputs(full[:, :end], inputs[:1, : len(extra_names)])
         levels[k] = level[0, 0]
-    terms.add("history", "last values", steps.invert(np.zeros((1, h)), history)[0])
+    if linear_steps:
+        terms.add("history", "last values", steps.invert(np.zeros((1, h)), history)[0])
     if windows.level != "none":
         terms.add("level", f"{windows.level} of the window", share(path(levels)))
     constant = np.broadcast_to(windows.unit * bias, (len(rows), block))
@@ -148,6 +154,8 @@ def _network_terms(
             nearest=nearest[c],
         )
     restored = steps.invert(path_z[:, :h], history)[0]
+    if not linear_steps:
+        _rest(terms, "transforms", "back from the transformed scale", restored)
     clipped = np.clip(restored, model.preparation.low, model.preparation.high)
     _rest(terms, "guard", "guard against runaway forecasts", clipped)
 
@@ -175,7 +183,7 @@ def _effect_terms(
 def _rest(terms: _Terms, part: str, name: str, total: Array) -> None:
     """Add what is left to a total, if there is more than rounding."""
     left = total - terms.total
-    if np.any(np.abs(left) > 1e-12 * np.maximum(np.abs(total), 1.0)):
+    if np.any(np.abs(left) > 1e-10 * np.abs(total)):
         terms.add(part, name, left)
 
 

@@ -46,10 +46,9 @@ def naive_forecast(y: Array, origins: Ints, h: int, season_length: int) -> Array
     seasonal = (season_length > 1) & (origins >= 2 * season_length)
     k = np.arange(1, h + 1)
     back = k - season_length * -(-k // season_length)  # 1 - m, ..., 0
-    at = np.where(seasonal[:, None], origins[:, None] + back - 1, origins[:, None] - 1)
-    empty = np.concatenate([y[:0], [0.0]])  # stands for times before the first value
-    phase_value = np.concatenate([by_phase, empty])[np.maximum(at, -1)]
-    last_value = np.concatenate([latest, empty])[np.maximum(origins - 1, -1)][:, None]
+    # A 0 at the end, position -1, stands for times before the first value.
+    phase_value = np.append(by_phase, 0.0)[np.maximum(origins[:, None] + back - 1, -1)]
+    last_value = np.append(latest, 0.0)[origins - 1][:, None]
     value = np.where(seasonal[:, None] & np.isfinite(phase_value), phase_value, last_value)
     return np.nan_to_num(value, nan=0.0)
 
@@ -59,6 +58,6 @@ def _latest_known(y: Array, period: int) -> Array:
     pad = -y.size % period
     table = np.append(y, np.full(pad, np.nan)).reshape(-1, period)
     row = np.where(np.isfinite(table), np.arange(len(table))[:, None], -1)
-    row = np.maximum.accumulate(row, axis=0) if len(table) else row
+    row = np.maximum.accumulate(row, axis=0)
     filled = np.take_along_axis(table, np.maximum(row, 0), axis=0)
     return np.where(row >= 0, filled, np.nan).ravel()[: y.size]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -152,8 +153,8 @@ class RBFDiffNet:
         self.calendar = calendar
         self.events = tuple(events)
         self.holidays = holidays
-        self.past_exog = tuple(past_exog)
-        self.static_exog = tuple(static_exog)
+        self.past_exog = _names(past_exog)
+        self.static_exog = _names(static_exog)
         self.lower = lower
         self.outliers = outliers
         self.device = device
@@ -251,6 +252,7 @@ class RBFDiffNet:
             model = _joined(model, adopt_series(model, series[-grown:]))
         notes = self._notes(panel, model)
         self._state = State(panel, state.exogenous, model, series, notes)
+        self._last_report = None
         return self
 
     # Forecasting --------------------------------------------------------------------------------
@@ -321,6 +323,8 @@ class RBFDiffNet:
         step = h if step_size is None else step_size
         for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step)):
             _check_count(name, value)
+        if not isinstance(refit, bool):
+            _check_count("refit", refit)
         levels = _check_levels(level)
         panel, exogenous = self._panel(df)
         series = exogenous.series(panel)
@@ -526,6 +530,10 @@ class RBFDiffNet:
         return Columns(self.id_col, self.time_col, self.target_col)
 
     def _check(self) -> None:
+        if len({self.id_col, self.time_col, self.target_col, NAME, "cutoff"}) < 5:
+            raise ValueError(
+                f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
+            )
         choices = {
             "preset": (self.preset, tuple(PRESETS)),
             "scope": (self.scope, ("local", "global")),
@@ -538,9 +546,18 @@ class RBFDiffNet:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
         if self.season_length is not None:
             _check_count("season_length", self.season_length)
+        if self.lower is not None and not (
+            isinstance(self.lower, Real) and np.isfinite(float(self.lower))
+        ):
+            raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
         if not (isinstance(self.n_jobs, int) and (self.n_jobs >= 1 or self.n_jobs == -1)):
             raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
         self._lags()
+        if self.regressor is not None and not hasattr(self.regressor, "_settings"):
+            raise ValueError(
+                "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
+                f"{self.regressor!r}."
+            )
         for step in () if isinstance(self.transforms, str | None) else self.transforms:
             if isinstance(step, str) and step not in TRANSFORMS:
                 raise ValueError(f"Unknown transform {step!r}; known are {', '.join(TRANSFORMS)}.")
@@ -555,10 +572,12 @@ class RBFDiffNet:
         if isinstance(self.lags, int | np.integer):
             _check_count("lags", int(self.lags))
             return tuple(range(1, int(self.lags) + 1))
-        lags = tuple(sorted({int(lag) for lag in self.lags}))
-        if not lags or lags[0] < 1:
-            raise ValueError(f"lags must be positive steps back; got {self.lags!r}.")
-        return lags
+        lags = list(self.lags) if isinstance(self.lags, Iterable) else []
+        if not lags:
+            raise ValueError(f"lags must be 'auto', a number or a list; got {self.lags!r}.")
+        for lag in lags:
+            _check_count("lags", lag)
+        return tuple(sorted({int(lag) for lag in lags}))
 
     def _plan(self, panel: Panel, h: int | None) -> Plan:
         preset: Preset = PRESETS[self.preset]
@@ -752,6 +771,10 @@ def _backtest_frame(
     columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
     chosen = panel.select(i)
     return chosen.frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def _check_count(name: str, value: Any) -> None:

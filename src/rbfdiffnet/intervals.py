@@ -72,8 +72,8 @@ def conformal_quantile(scores: Array, level: float) -> float:
 
 def thin(errors: Array) -> Array:
     """Return evenly spread rows of the errors of a series: its share of the pool."""
-    step = max(1, len(errors) // _POOLED)
-    return errors[::step][:_POOLED]
+    n = len(errors)
+    return errors[np.linspace(0, n - 1, min(n, _POOLED)).astype(np.int64)]
 
 
 def half_widths(

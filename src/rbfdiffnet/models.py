@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.adf import adf_test
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import Effects, fit_effects
 from rbfdiffnet.preparation import Preparation, prepare
 from rbfdiffnet.training import Settings
-from rbfdiffnet.transforms import Transform
+from rbfdiffnet.transforms import Difference, Transform
 from rbfdiffnet.window_model import WindowModel, fit_windows, window_rows
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "Series",
     "SeriesModel",
     "UnfitError",
+    "adopt",
+    "default_lags",
     "fit_local",
     "fit_shared",
     "forecast_many",
@@ -31,11 +34,14 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _FEWEST_VALUES = 8
 _FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
+_NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
 _MOST_SHARED_ROWS = 100_000
+_FILLED_FROM = 6  # seasons before a window that its gaps are filled from
 _NEAREST = 3  # training windows named for each center
 
 
@@ -102,14 +108,19 @@ class Plan:
             return self.lags
         return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
 
-    def level_for(self, n_rows: int) -> str:
-        """Return the level for a number of rows."""
+    def level_for(self, *series: Array) -> str:
+        """Return the level for transformed series: one for all of them.
+
+        None where they are differenced, or return to their mean beyond any doubt; the mean of the
+        window where they are long, and its latest value where they are short.
+        """
         if self.level is not None:
             return self.level
-        differs = {"adf", "difference", "seasonal"} & {str(name) for name in self.transforms}
-        if differs:
+        names = ("adf", "difference", "seasonal")
+        differs = any(isinstance(t, Difference) or t in names for t in self.transforms)
+        if differs or np.median([_unit_root(z) for z in series]) < _NO_UNIT_ROOT:
             return "none"
-        return "mean" if n_rows >= _MANY_ROWS else "last"
+        return "mean" if np.median([z.size for z in series]) >= _MANY_ROWS else "last"
 
 
 def default_lags(season_length: int) -> int:
@@ -148,6 +159,14 @@ class SeriesModel:
     windows: WindowModel
     exemplars: Ints
 
+    def like(self, plan: Plan) -> Plan:
+        """Return the plan with this model's lags and level, for a part of the same series."""
+        return replace(plan, lags=self.windows.lags, level=self.windows.level)
+
+    def with_network_of(self, other: SeriesModel) -> SeriesModel:
+        """Return the model with the network of another one."""
+        return SeriesModel(self.preparation, other.windows, np.full_like(other.exemplars, -1))
+
     @property
     def history(self) -> int:
         """How many values of u a forecast needs."""
@@ -156,11 +175,19 @@ class SeriesModel:
     def base_windows(self, series: Series, origins: Ints) -> Array:
         """Return the latest values of u before each origin, shape (B, history).
 
-        Before the first value, it is repeated.
+        Gaps and outliers in a window are filled from values before its origin only. Before the
+        first value, it is repeated.
         """
-        u, _ = self.preparation.base(series.y, series.known_ahead)
-        at = origins[:, None] - np.arange(self.history, 0, -1)
-        return np.asarray(u[np.maximum(at, 0)])
+        u, known = self.preparation.base(series.y, series.known_ahead)
+        at = np.maximum(origins[:, None] - np.arange(self.history, 0, -1), 0)
+        windows = u[at]
+        reach = self.history + _FILLED_FROM * self.preparation.season_length
+        later = (origins < series.y.size) & ~known[at].all(axis=1)
+        for k in np.flatnonzero(later).tolist():
+            part = slice(max(int(origins[k]) - reach, 0), int(origins[k]))
+            earlier, _ = self.preparation.base(series.y[part], series.known_ahead[part])
+            windows[k] = earlier[np.maximum(at[k] - part.start, 0)]
+        return np.asarray(windows)
 
 
 def forecast_many(
@@ -212,20 +239,23 @@ def check_fit(series: Series) -> None:
     if np.ptp(known) == 0.0:
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
     if known.size < _FEWEST_VALUES:
-        raise UnfitError(f"only {known.size} values, fewer than {_FEWEST_VALUES}")
+        raise UnfitError(f"too short (known values: {known.size}, needed: {_FEWEST_VALUES})")
 
 
 def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> Preparation:
-    """Fix the preparation of a series by plan."""
-    return prepare(
-        series.y,
-        series.known_ahead,
-        season_length=plan.season_length,
-        transforms=plan.transforms,
-        log=plan.log,
-        clean=plan.clean,
-        effects=effects,
-    )
+    """Fix the preparation of a series by plan; raise UnfitError where a step does not apply."""
+    try:
+        return prepare(
+            series.y,
+            series.known_ahead,
+            season_length=plan.season_length,
+            transforms=plan.transforms,
+            log=plan.log,
+            clean=plan.clean,
+            effects=effects,
+        )
+    except ValueError as error:
+        raise UnfitError(str(error).rstrip(".")) from error
 
 
 def fit_local(series: Series, plan: Plan) -> SeriesModel:
@@ -255,7 +285,7 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     rows = _Rows.of(series, preparation, plan)
     if len(rows.X) < _FEWEST_ROWS:
         raise UnfitError(
-            f"only {len(rows.X)} windows of {rows.lags[-1]} values, fewer than {_FEWEST_ROWS}"
+            f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {_FEWEST_ROWS})"
         )
     windows = rows.fit(plan)
     nearest = _nearest(windows, rows.X, rows.ends)
@@ -264,7 +294,7 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
 
 def fit_shared(
     panel: Sequence[Series], plan: Plan
-) -> tuple[list[SeriesModel | None], Effects | None]:
+) -> tuple[list[SeriesModel | str], Effects | None]:
     """Fit one network to the rows of all series, each brought to its own scale.
 
     Relative effects of inputs known in advance are shared, too; others have the scale of their
@@ -277,8 +307,8 @@ def fit_shared(
 
     Returns
     -------
-    models : list of SeriesModel or None
-        None for series that have nothing to learn from.
+    models : list of SeriesModel or str
+        The reason where a series has no model.
     effects : Effects or None
         The shared effects, for series that come later.
 
@@ -293,12 +323,24 @@ def fit_shared(
         raise UnfitError("no series has values that vary")
     effects = _shared_effects([panel[i] for i in usable], plan)
     plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
-    preparations = {i: prepare_for(panel[i], plan, effects) for i in usable}
-    # The level must be the same for all: chosen by the number of rows of all together.
-    total = sum(panel[i].y.size for i in usable) // len(usable)
-    plan = replace(plan, level=plan.level_for(total))
+    models: list[SeriesModel | str] = ["no two different values"] * len(panel)
+    preparations = {}
+    for i in usable:
+        try:
+            preparations[i] = prepare_for(panel[i], plan, effects)
+        except UnfitError as error:
+            models[i] = str(error)
+    usable = list(preparations)
+    if not usable:
+        raise UnfitError("the transforms apply to no series")
+    plan = replace(plan, level=plan.level_for(*(_z(panel[i], preparations[i])[0] for i in usable)))
     rows = [_Rows.of(panel[i], preparations[i], plan) for i in usable]
-    every = -(-sum(len(r.X) for r in rows) // _MOST_SHARED_ROWS)
+    count = sum(len(r.X) for r in rows)
+    if count < _FEWEST_ROWS:
+        raise UnfitError(
+            f"too short (windows in all series together: {count}, needed: {_FEWEST_ROWS})"
+        )
+    every = -(-count // _MOST_SHARED_ROWS)
     pooled = _Rows(
         np.concatenate([r.X[::every] for r in rows]),
         np.concatenate([r.Y[::every] for r in rows]),
@@ -306,10 +348,7 @@ def fit_shared(
         rows[0].lags,
         rows[0].level,
     )
-    if len(pooled.X) < _FEWEST_ROWS:
-        raise UnfitError(f"only {len(pooled.X)} windows in all series together")
     windows = pooled.fit(plan)
-    models: list[SeriesModel | None] = [None] * len(panel)
     for i, r in zip(usable, rows, strict=True):
         models[i] = SeriesModel(preparations[i], windows, _nearest(windows, r.X, r.ends))
     return models, effects
@@ -319,8 +358,8 @@ def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | No
     """Model of a series a shared network was not trained on."""
     check_fit(series)
     plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    none = np.full_like(shared.exemplars, -1)
-    return SeriesModel(prepare_for(series, plan, effects), shared.windows, none)
+    own = SeriesModel(prepare_for(series, plan, effects), shared.windows, shared.exemplars)
+    return own.with_network_of(shared)
 
 
 @dataclass(frozen=True)
@@ -335,15 +374,14 @@ class _Rows:
 
     @classmethod
     def of(cls, series: Series, preparation: Preparation, plan: Plan) -> _Rows:
-        u, known = preparation.base(series.y, series.known_ahead)
-        lost = preparation.steps.lost
-        z = preparation.steps.apply(u) if u.size > lost else np.empty(0)
-        lags = plan.lags_for(int(known.sum()) - lost)
-        level = plan.level_for(z.size)
+        z, known = _z(series, preparation)
+        lost = series.y.size - z.size
+        lags = plan.lags_for(int(known.sum()))
+        level = plan.level_for(z)
         steps = np.arange(z.size, dtype=np.float64)[:, None] + lost
         # The step travels along as a first input, and is taken off again.
         extra = np.concatenate([steps, series.extra[lost:]], axis=1)
-        X, Y = window_rows(z, known[lost:], extra, lags=lags, level=level, block=plan.block)
+        X, Y = window_rows(z, known, extra, lags=lags, level=level, block=plan.block)
         return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
 
     def fit(self, plan: Plan) -> WindowModel:
@@ -357,12 +395,32 @@ class _Rows:
         return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
 
 
+def _z(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
+    """Return the transformed series, and which of its values are made of observations only."""
+    u, known = preparation.base(series.y, series.known_ahead)
+    if u.size <= preparation.steps.lost:
+        return np.empty(0), np.empty(0, dtype=bool)
+    for step in preparation.steps.steps:
+        if isinstance(step, Difference):
+            known = known[step.lag :] & known[: -step.lag]
+        else:
+            known = known[step.lost :]
+    return preparation.steps.apply(u), known
+
+
+def _unit_root(z: Array) -> float:
+    """p-value of the test for a unit root, 1 where it has no answer."""
+    return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))
+
+
 def _nearest(windows: WindowModel, X: Array, ends: Ints) -> Ints:
     """Steps at which the windows nearest to each center end."""
     network = windows.network
     nearest = np.full((len(network.centers), _NEAREST), -1, dtype=np.int64)
     if len(X):
-        distances = network.distances(X)
+        n_extra = X.shape[1] - len(windows.lags)
+        inputs = np.concatenate([X[:, :n_extra], X[:, n_extra:] / windows.unit], axis=1)
+        distances = network.distances(inputs)
         found = np.argsort(distances, axis=0, kind="stable")[:_NEAREST]
         nearest[:, : len(found)] = ends[found.T]
     return nearest
@@ -374,19 +432,12 @@ def _is_usable(series: Series) -> bool:
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    if not panel[0].known_ahead.shape[1]:
+    if plan.log or not panel[0].known_ahead.shape[1]:
         return None
-    filled, known = [], []
-    for series in panel:
-        y = np.log1p(np.maximum(series.y, 0.0)) if plan.log else series.y
-        values = fill_missing(y, plan.season_length)
-        filled.append(values / float(np.std(values)))
-        known.append(np.isfinite(y))
     effects = fit_effects(
-        filled,
+        [fill_missing(series.y, plan.season_length) for series in panel],
         [series.known_ahead for series in panel],
-        known,
+        [np.isfinite(series.y) for series in panel],
         season_length=plan.season_length,
-        relative=not plan.log,
     )
     return effects if effects.relative else None

@@ -130,10 +130,7 @@ class Network:
 
     def distances(self, X: Array) -> Array:
         """Squared distances to the centers in the metric of the basis functions, shape (n, c)."""
-        Z = (X - self.x_shift) / self.x_scale
-        active = self.metric > 0
-        near = np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active]
-        return squared_distances(near, self.centers)
+        return squared_distances(self._near((X - self.x_shift) / self.x_scale), self.centers)
 
     def gradient(self, X: Array) -> Array:
         r"""Derivatives of the outputs by the inputs, :math:`\partial f_o / \partial x_i`.
@@ -157,13 +154,16 @@ class Network:
             result[:, -self.n_lags :] += self.linear[: self.n_lags]
         return result / self.x_scale[:, None] * self.y_scale
 
+    def _near(self, Z: Array) -> Array:
+        """Standardized inputs as the basis functions see them, shape (n, d_active)."""
+        active = self.metric > 0
+        return np.asarray(np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active])
+
     def _inputs(self, X: Array) -> tuple[DifferentialBasis, Array]:
         """Basis functions and linear inputs at the rows of X."""
         Z = (X - self.x_shift) / self.x_scale
-        active = self.metric > 0
-        near = np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active]
         basis = DifferentialBasis.on(
-            near,
+            self._near(Z),
             self.centers,
             self.beta,
             order=self.order,

@@ -79,9 +79,7 @@ class Preparation:
         u : ndarray of shape (..., h)
         inputs : ndarray of shape (..., h, q)
         """
-        y = np.clip(u, self.low, self.high)
-        if self.effects is not None:
-            y = self.effects.restore(y, inputs)
+        y = u if self.effects is None else self.effects.restore(u, inputs)
         return Log1p().invert(y, y) if self.log else y
 
 

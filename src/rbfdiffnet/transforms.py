@@ -368,8 +368,14 @@ def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[
         enough = season_length > 1 and series.size > 2 * season_length
         return [Difference(season_length)] if enough else []
     if name in ("mean", "standardize"):
-        spread = float(series.std()) if name == "standardize" else 1.0
+        spread = _spread(series) if name == "standardize" else 1.0
         return [Rescale(float(series.mean()), spread if spread > 0.0 else 1.0)]
     if name == "log1p":
         return [Log1p()]
     raise ValueError(f"Unknown transform {name!r}; known are {', '.join(TRANSFORMS)}.")
+
+
+def _spread(series: Array) -> float:
+    """Standard deviation, in a unit whose squares neither overflow nor vanish."""
+    unit = np.ldexp(1.0, int(np.frexp(np.abs(series).max(initial=0.0))[1]) - 1)
+    return float((series / unit).std() * unit)

@@ -1,0 +1,97 @@
+"""Seeded panels and configurations of the forecaster, shared by the tests."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+
+from rbfdiffnet.calendar_inputs import Event
+
+EVENTS = [Event("fair", ["2023-02-10", "2023-03-21", "2023-05-05", "2023-06-04"], lead=1, lag=1)]
+
+#: Parameters of the forecaster and the further columns of the frame, by name.
+CONFIGURATIONS = {
+    "default": ({}, ()),
+    "fast": ({"preset": "fast"}, ()),
+    "paper": ({"preset": "paper"}, ()),
+    "global": ({"scope": "global"}, ()),
+    "direct": ({"strategy": "direct"}, ()),
+    "global direct": ({"scope": "global", "strategy": "direct", "lags": 7}, ()),
+    "log1p": ({"transforms": ["log1p"]}, ()),
+    "differences": ({"transforms": ["seasonal", "difference", "standardize"]}, ()),
+    "adf": ({"transforms": ["adf", "mean"], "lags": [1, 2, 7]}, ()),
+    "lower": ({"lower": 48.0, "preset": "fast"}, ()),
+    "calendar": ({"calendar": "auto"}, ()),
+    "events": ({"events": EVENTS, "calendar": ["dayofweek"]}, ()),
+    "inputs": ({}, ("price", "offer")),
+    "log1p inputs": ({"transforms": ["log1p", "difference"], "lower": 40.0}, ("price", "offer")),
+    "past": ({"past_exog": ["visitors"]}, ("visitors", "price")),
+    "everything": (
+        {
+            "scope": "global",
+            "calendar": "auto",
+            "events": EVENTS,
+            "past_exog": ["visitors"],
+            "static_exog": ["region", "size"],
+            "lower": 0.0,
+        },
+        ("price", "offer", "visitors", "region", "size"),
+    ),
+}
+
+
+def make_panel(ids="bac", n=150, columns=(), start="2023-01-01", freq="D", seed=0):
+    """Series with a week, an offset each and, if asked for, further columns that matter."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for k, name in enumerate(ids):
+        price = rng.uniform(1.0, 3.0, n).round(2)
+        offer = np.where(rng.random(n) < 0.1, "flyer", "none")
+        visitors = rng.poisson(30, n)
+        week = 8.0 * np.sin(2 * np.pi * np.arange(n) / 7 + k)
+        y = 60.0 + 20.0 * k + week + rng.normal(size=n)
+        y += ("price" in columns) * -4.0 * (price - 2.0)
+        y += ("offer" in columns) * 15.0 * (offer == "flyer")
+        everything = {
+            "unique_id": name,
+            "ds": pd.date_range(start, periods=n, freq=freq),
+            "y": y,
+            "price": price,
+            "offer": offer,
+            "visitors": visitors,
+            "region": "north" if k % 2 else "south",
+            "size": 10.5 + k,
+        }
+        keep = ["unique_id", "ds", "y", *columns]
+        parts.append(pd.DataFrame({key: everything[key] for key in keep}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def fill_future(frame, model, columns, seed=1):
+    """Values of the columns known in the future for a frame of ids and dates, or None."""
+    rng = np.random.default_rng(seed)
+    known = [c for c in columns if c not in (*model.past_exog, *model.static_exog)]
+    if not known:
+        return None
+    values = {
+        "price": rng.uniform(1.0, 3.0, len(frame)).round(2),
+        "offer": np.where(rng.random(len(frame)) < 0.3, "flyer", "none"),
+    }
+    return frame.assign(**{name: values[name] for name in known})
+
+
+def future_of(model, h, columns):
+    """X_df for a fitted model, or None if it needs none."""
+    return fill_future(model.make_future_frame(h), model, columns)
+
+
+def to_polars(df):
+    """The same frame in polars."""
+    return pl.DataFrame(
+        {
+            name: pl.Series(df[name].to_list(), dtype=pl.String)
+            if not pd.api.types.is_numeric_dtype(df[name])
+            and not pd.api.types.is_datetime64_any_dtype(df[name])
+            else pl.Series(df[name].to_numpy())
+            for name in df.columns
+        }
+    )
