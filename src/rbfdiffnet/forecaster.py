@@ -601,6 +601,7 @@ class RBFDiffNet:
             log=log,
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
+            quick=preset.quick and self.regressor is None,
         )
 
     def _panel(self, df: Any) -> tuple[Panel, Exogenous]:

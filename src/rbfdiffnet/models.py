@@ -17,7 +17,7 @@ from rbfdiffnet.effects import Effects, fit_effects
 from rbfdiffnet.preparation import Preparation, prepare
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference, Transform
-from rbfdiffnet.window_model import WindowModel, fit_windows, window_rows
+from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickly, window_rows
 
 __all__ = [
     "Plan",
@@ -91,6 +91,9 @@ class Plan:
         As for `prepare`.
     block : int
         Number of steps a network forecasts at once.
+    quick : bool
+        Whether networks of one output are trained by `rbfdiffnet.batched`, with the settings'
+        number of centers and that module's own choice of everything else.
     """
 
     settings: Callable[[int], Settings]
@@ -101,6 +104,7 @@ class Plan:
     log: bool = False
     clean: bool = True
     block: int = 1
+    quick: bool = False
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -386,6 +390,10 @@ class _Rows:
 
     def fit(self, plan: Plan) -> WindowModel:
         settings = plan.settings(self.X.shape[1])
+        if plan.quick and plan.block == 1:
+            return fit_windows_quickly(
+                self.X, self.Y, n_centers=settings.n_centers, lags=self.lags, level=self.level
+            )
         n_extra = self.X.shape[1] - len(self.lags)
         if n_extra and isinstance(settings.metric, str) and settings.metric == "standard":
             # Inputs other than lags are often rare switches: dividing them by their small spread

@@ -24,6 +24,8 @@ class Preset:
         Whether outliers count as missing.
     seasons_of_lags : int
         How many seasons of lags; 0 to choose by season and length.
+    quick : bool
+        Whether networks are trained by `rbfdiffnet.batched`, unless a regressor is given.
     """
 
     regressor: Callable[[], Any]
@@ -31,6 +33,7 @@ class Preset:
     level: str | None = None
     clean: bool = True
     seasons_of_lags: int = 0
+    quick: bool = False
 
 
 def _network(**parameters: Any) -> Callable[[], Any]:
@@ -53,10 +56,11 @@ PRESETS = {
     "default": Preset(_network(metric="standard", width_factor=4.0, loss="squared")),
     "best": Preset(_network()),
     "fast": Preset(
-        _network(metric="standard", width_factor=2.0, alpha=1e-2, loss="squared"),
+        _network(metric="standard", width_factor=4.0, loss="squared"),
         transforms=("adf", "mean"),
         level="none",
         seasons_of_lags=2,
+        quick=True,
     ),
     "paper": Preset(
         _paper, transforms=("adf", "mean"), level="none", clean=False, seasons_of_lags=2

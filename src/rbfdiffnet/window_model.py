@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.batched import fit_batch
 from rbfdiffnet.network import Network
 from rbfdiffnet.training import Settings, fit_network
 
-__all__ = ["LEVELS", "WindowModel", "fit_windows", "window_rows"]
+__all__ = ["LEVELS", "WindowModel", "fit_windows", "fit_windows_quickly", "window_rows"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -179,14 +180,49 @@ def fit_windows(
     >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
     True
     """
-    most = max(1, len(X) // _FEWEST_ROWS_PER_CENTER)
     if isinstance(settings.centers, str):
-        settings = replace(settings, n_centers=min(settings.n_centers, most))
-    spread = float(Y.std())
-    unit = spread if spread > 0.0 else 1.0
-    # Rounded: in a periodic series lags differ by nothing but rounding errors, which would
-    # otherwise be taken for inputs.
-    X = np.concatenate([X[:, : -len(lags)], np.round(X[:, -len(lags) :] / unit, _DECIMALS)], axis=1)
-    Y = np.round(Y / unit, _DECIMALS)
+        settings = replace(settings, n_centers=_affordable(settings.n_centers, len(X)))
+    X, Y, unit = _in_units(X, Y, len(lags))
     fit = fit_network(X, Y, np.ones(len(X)), settings)
     return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
+
+
+def fit_windows_quickly(
+    X: Array, Y: Array, *, n_centers: int, lags: tuple[int, ...], level: str
+) -> WindowModel:
+    """Train a network of one output in the quick way of `rbfdiffnet.batched`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.window_model import fit_windows_quickly, window_rows
+    >>> z = np.sin(np.arange(100) / 3.0)
+    >>> none = np.zeros((100, 0))
+    >>> X, Y = window_rows(z, z < 2, none, lags=(1, 2), level="none", block=1)
+    >>> model = fit_windows_quickly(X, Y, n_centers=4, lags=(1, 2), level="none")
+    >>> forecast, _ = model.forecast(z[None], 5, none[:1])
+    >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
+    True
+    """
+    X, Y, unit = _in_units(X, Y, len(lags))
+    inputs = np.ascontiguousarray(X.T)[None]
+    n_centers = _affordable(n_centers, len(X))
+    networks = fit_batch(inputs, Y.T, np.ones((1, len(X))), n_centers=n_centers)
+    return WindowModel(networks.network(0), lags, level, 1, unit, float(networks.largest[0]))
+
+
+def _affordable(n_centers: int, n_rows: int) -> int:
+    """Return the number of basis functions for a number of rows."""
+    return min(n_centers, max(1, n_rows // _FEWEST_ROWS_PER_CENTER))
+
+
+def _in_units(X: Array, Y: Array, n_lags: int) -> tuple[Array, Array, float]:
+    """Lags and targets in units of the targets' spread, and that unit.
+
+    Rounded: in a periodic series lags differ by nothing but rounding errors, which would otherwise
+    be taken for inputs.
+    """
+    spread = float(Y.std())
+    unit = spread if spread > 0.0 else 1.0
+    lags = np.round(X[:, -n_lags:] / unit, _DECIMALS)
+    return np.concatenate([X[:, :-n_lags], lags], axis=1), np.round(Y / unit, _DECIMALS), unit
