@@ -110,7 +110,7 @@ def main() -> None:
     print(
         f"\n{len(wide)} item-by-store series, 2 windows: {len(values)} forecasts in "
         f"{seconds:.0f} s, all finite: {np.isfinite(values).all()}, lowest {values.min():.3f}, "
-        f"fallbacks: {forecaster.report_['unique_id'].nunique()}"
+        f"fallbacks: {forecaster.report_['action'].str.startswith('forecast').sum()}"
     )
 
 

@@ -56,6 +56,28 @@ def test_a_new_level_is_no_outlier(season_length, factor, rng):
     assert found(series, season_length) == []
 
 
+@pytest.mark.parametrize("place", [200, 400])
+@pytest.mark.parametrize(
+    ("season_length", "row"), [(4, 4), (5, 5), (7, 7), (8, 4), (12, 4), (24, 4), (52, 4)]
+)
+def test_how_long_a_row_must_be_to_be_a_new_level(season_length, row, place, rng):
+    row = 3 if place == 400 else row  # at the end
+    clean = 100.0 + rng.normal(size=400)
+    for length in range(1, row + 2):
+        series = clean.copy()
+        series[place - length : place] += 300.0
+        odd = list(range(place - length, place)) if length < row else []
+        assert found(series, season_length) == odd
+
+
+@given(gappy, st.integers(1, 9), st.floats(0.1, 100.0), st.booleans())
+def test_what_is_not_doubtful_is_never_an_outlier(series, season_length, spread, closures):
+    rule = OutlierRule(season_length, spread, closures=closures)
+    doubtful = rule.doubtful(series)
+    for n in range(1, series.size + 1):
+        assert not np.any(rule.find(series[:n]) & ~doubtful[:n])
+
+
 @pytest.mark.parametrize("season_length", [1, 7])
 def test_the_latest_values_of_a_smooth_series_are_no_outliers(season_length):
     t = np.arange(300.0)

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from m5_files import level8_frame
+import rbfdiffnet
+from m5_files import items_frame, level8_frame
 from rbfdiffnet.cli import main
-from rbfdiffnet.experiments import evidence, logistic, m5, rivals
+from rbfdiffnet.experiments import evidence, logistic, m5, output, rivals
 from rbfdiffnet.experiments.paper_tables import paper_mae
 
 LOGISTIC = ["omega", "lag", "model", "seed", "mae", "paper_mae"]
@@ -22,7 +23,9 @@ def small(monkeypatch):
     """Make the experiments small: 2 x 2 cells; 3 series of a year, ensembles hardly trained."""
     tasks = functools.partial(logistic.logistic_tasks, noise_levels=(0.0, 0.08), lags=(1, 4))
     monkeypatch.setattr(logistic, "logistic_tasks", tasks)
-    monkeypatch.setattr(evidence, "noise_evidence", lambda: "1. The noise level is ...")
+    monkeypatch.setattr(
+        evidence, "noise_evidence", lambda n_seeds: f"1. The noise level is ... {n_seeds} seeds"
+    )
     all_tasks = m5.m5_tasks
 
     def few_tasks(values, models):
@@ -61,8 +64,11 @@ def test_logistic(capsys, tmp_path):
     assert row.set_index("model")["paper_mae"]["u-RBFN"].unique() == paper_mae(0.08, 4, "u-RBFN")
     assert table[table["model"] == "RBF-DiffNet+"]["paper_mae"].isna().all()
     assert "0.0659" in out
-    assert "1. The noise level" in out
-    assert "3. The closed form" in out
+    assert 0 < out.index("1. The noise level") < out.index("3. The closed form")
+    cell = table[(table["omega"] == 0.08) & (table["lag"] == 4)].groupby("model")["mae"].mean()
+    assert f"l = 4, omega = 0.08    RBF-DiffNet {cell['RBF-DiffNet']:.4f}  u-RBFN" in out
+    assert out.count("\nl = ") == 3  # the first cell begins the output
+    assert f"Wrote {tmp_path / 'logistic.csv'}, {tmp_path / 'report.html'}\n" in out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == 1 + 4
     assert not re.search(r"(src|href)\s*=\s*['\"]?https?:", page)
@@ -90,11 +96,63 @@ def test_m5_with_the_extra(capsys, tmp_path, data):
     assert indexed.loc["u-RBFN", "paper_p_value"] == 3.473e-5
     assert np.isfinite(indexed["p_value"].drop("RBF-DiffNet")).all()
     assert "CA_1_FOODS      LSTM " in out
-    assert "2. RMSSE has its root." in out
+    assert 0 < out.index("2. RMSSE has its root.") < out.index("4. The paper's p-values")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == 3
     for text in ("WI_3_HOUSEHOLD", "Wilcoxon", "median", "633.61", "RBF-DiffNet+"):
         assert text in page
+    assert "networks: mean of 1 seeds; figures: seed 0" in page
+
+
+@pytest.mark.usefixtures("small")
+def test_tables_are_written_when_a_noise_level_is_complete(capsys, tmp_path, monkeypatch):
+    real, seen = logistic.run_cell, []
+
+    def cell(omega, lag, model, seed):
+        if omega == 0.08:
+            seen.append(pd.read_csv(tmp_path / "logistic.csv")["omega"].tolist())
+        return real(omega, lag, model, seed)
+
+    monkeypatch.setattr(logistic, "run_cell", cell)
+    assert run(capsys, "logistic", "--seeds", 2, "--out", tmp_path)[0] == 0
+    assert seen == [[0.0] * 2 * 2 * 4] * 2 * 2 * 4
+
+
+@pytest.mark.usefixtures("small")
+def test_tables_are_written_when_a_model_is_complete(capsys, tmp_path, data, monkeypatch):
+    real, seen = m5.M5_MODELS["n-RBFN"], []
+
+    def fit(train, seed):
+        seen.append(pd.read_csv(tmp_path / "m5.csv")["model"].tolist())
+        return real(train, seed)
+
+    monkeypatch.setitem(m5.M5_MODELS, "n-RBFN", fit)
+    arguments = "--data", data, "--models", "u-RBFN,n-RBFN", "--out", tmp_path
+    assert run(capsys, "m5", *arguments)[0] == 0
+    assert seen == [["u-RBFN"] * 3] * 3
+
+
+@pytest.mark.usefixtures("small")
+def test_another_version_starts_anew_and_says_so(capsys, tmp_path, data, monkeypatch):
+    models = "--data", data, "--models", "u-RBFN"
+    assert run(capsys, "m5", *models, "--out", tmp_path)[0] == 0
+    arguments = "logistic", "--seeds", 1, "--out", tmp_path
+    assert "set aside" not in run(capsys, *arguments)[2]
+    monkeypatch.setattr(evidence, "noise_evidence", lambda _n: "1. Now otherwise.")
+    assert "1. Now otherwise." not in run(capsys, *arguments)[1]
+    for number in (1, 2):
+        for module in (rbfdiffnet, output):
+            monkeypatch.setattr(module, "__version__", f"9.{number}")
+        code, out, err = run(capsys, *arguments)
+        assert code == 0
+        assert "1. Now otherwise." in out
+        for name in ("logistic_runs", "logistic_evidence"):
+            assert f"set aside as {name}.jsonl.old{number}" in err
+    assert (tmp_path / "logistic_runs.jsonl.old1").exists()
+    # The other experiment's results are kept, but are no part of this version's page.
+    assert "m5.csv" not in out
+    assert "Experiment 2" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "m5_runs.jsonl").exists()
 
 
 @pytest.mark.usefixtures("small")
@@ -118,6 +176,44 @@ def test_m5_without_the_extra(capsys, tmp_path, data, monkeypatch):
     summary = pd.read_csv(tmp_path / "m5_summary.csv")
     assert summary["ratio_to_lstm"].isna().all()
     assert "LSTM" not in summary["model"].tolist()
+
+
+def break_library(monkeypatch, folder, name, code):
+    """Put a library that runs the code when imported in the place of the real one."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+
+
+@pytest.mark.usefixtures("small")
+def test_broken_libraries(capsys, tmp_path, data, monkeypatch):
+    for name in ("torch", "matplotlib"):
+        break_library(monkeypatch, tmp_path / "broken", name, "raise ImportError('no lib.so\\nat')")
+    arguments = "m5", "--data", data, "--out", tmp_path, "--models"
+    code, out, err = run(capsys, *arguments, "LSTM")
+    problem = "cannot be imported (ImportError: no lib.so): pip install 'rbfdiffnet[paper]'\n"
+    assert (code, out) == (2, "")
+    assert err == f"rbfdiffnet: error: --models: LSTM needs torch, which {problem}"
+    assert not (tmp_path / "m5.csv").exists()
+    code, out, err = run(capsys, *arguments, "u-RBFN", "LSTM")
+    assert code == 0
+    assert f"Skipping LSTM: it needs torch, which {problem}" in err
+    assert err.count(f"No figures in {tmp_path / 'report.html'}: matplotlib {problem}") == 1
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<img" not in page
+    assert page.count("No figures") == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_an_unusual_number_of_rows_is_mentioned(capsys, tmp_path):
+    items_frame().to_csv(tmp_path / "sales_train_evaluation.csv", index=False)
+    arguments = "m5", "--data", tmp_path, "--out", tmp_path, "--models", "u-RBFN"
+    code, _, err = run(capsys, *arguments)
+    assert code == 0
+    assert "rbfdiffnet: warning: --data: '" in err
+    assert "has 60 rows, the competition's has 30,490" in err
 
 
 @pytest.mark.usefixtures("small")
@@ -175,6 +271,7 @@ def test_errors_are_one_line(capsys, tmp_path, data):
         (("m5", "--data", tmp_path / "none", "--out", tmp_path), "no file or folder .*kaggle.com"),
         (("m5", "--data", tmp_path, "--out", tmp_path), "no sales_train_evaluation.csv in the"),
         (("m5", "--data", data, "--models", "GRU", "--out", tmp_path), "no model 'GRU'; there are"),
+        (("m5", "--data", data, "--models", "", "--out", tmp_path), "none is named; there are RBF"),
         (("m5", "--data", data, "--out", data), "--out '.*level8.csv'"),
         (("logistic", "--seeds", "0"), "'0' is not a whole number of at least 1"),
         (("m5",), "--data"),

@@ -13,6 +13,9 @@ KAGGLE = r"https://www\.kaggle\.com/competitions/m5-forecasting-accuracy"
 SALES = "sales_train_evaluation.csv"
 
 
+few_rows = pytest.mark.filterwarnings("ignore:.* rows, the competition's has")
+
+
 @pytest.fixture(scope="module")
 def items():
     return items_frame()
@@ -38,6 +41,7 @@ def test_series_are_the_papers_in_alphabetical_order():
     assert M5_LEVEL8_SERIES[:4] == ("CA_1_FOODS", "CA_1_HOBBIES", "CA_1_HOUSEHOLD", "CA_2_FOODS")
 
 
+@few_rows
 def test_items_add_up_in_chunks(items, write, monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 7)  # does not divide the 60 rows
     frame = load_m5_level8(write(items, SALES))
@@ -48,6 +52,7 @@ def test_items_add_up_in_chunks(items, write, monkeypatch):
     assert frame.index[[0, -1]].strftime("%Y-%m-%d").tolist() == ["2011-01-29", "2016-05-22"]
 
 
+@few_rows
 def test_folder_zip_and_file_give_the_same(items, write, tmp_path):
     file = write(items, SALES)
     expected = load_m5_level8(file)
@@ -59,6 +64,14 @@ def test_folder_zip_and_file_give_the_same(items, write, tmp_path):
     file.unlink()
     pd.testing.assert_frame_equal(load_m5_level8(archive), expected)
     pd.testing.assert_frame_equal(load_m5_level8(str(tmp_path)), expected)
+
+
+def test_other_numbers_of_rows_get_a_warning(items, write, monkeypatch):
+    file = write(items, SALES)
+    with pytest.warns(UserWarning, match=f"{SALES}' has 60 rows, the competition's has 30,490"):
+        load_m5_level8(file)
+    monkeypatch.setattr(module, "_N_ITEMS", 60)
+    load_m5_level8(file)
 
 
 def test_ready_level8_file_in_any_column_order(level8, write, tmp_path):
@@ -106,9 +119,18 @@ def break_cell(frame, row, column, value):
         (lambda f: break_cell(f, 4, "store_id", "NY_1"), "line 6: .*'NY_1_HOBBIES'"),
         (lambda f: f.iloc[:-1], "incomplete: 1 rows for store 'CA_1' and category 'FOODS'"),
         (lambda f: f.iloc[:20], "incomplete: 0 rows for store 'CA_1'"),
+        (
+            lambda f: pd.concat([f, f]),
+            "line 62, column 'id': 'HOUSEHOLD_1_000_WI_3_evaluation' is on line 2 already",
+        ),
+        (
+            lambda f: pd.concat([f, f.iloc[[8]]]).drop(columns="id"),
+            "line 62, columns 'item_id' and 'store_id': 'FOODS_1_000 WI_1' is on line 10 already",
+        ),
     ],
 )
-def test_broken_items_file(change, message, items, write):
+def test_broken_items_file(change, message, items, write, monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK", 7)
     file = write(change(items), SALES)
     with pytest.raises(ValueError, match=f"{SALES}'.*{message}.*{KAGGLE}"):
         load_m5_level8(file)
@@ -121,6 +143,15 @@ def test_broken_items_file(change, message, items, write):
         (lambda f: f.iloc[:-1], "has 1940 days, M5 has 1941"),
         (lambda f: break_cell(f, 2, "CA_1_FOODS", "?"), r"line 4, column 'CA_1_FOODS'.*'\?'"),
         (lambda f: f.iloc[::-1], "line 2, column 'd': expected 'd_1', found 'd_1941'"),
+        (
+            lambda f: f.iloc[::-1].drop(columns="d"),
+            "line 2, column 'date': expected '2011-01-29', found '2016-05-22'; sort the days",
+        ),
+        (
+            lambda f: f.assign(date=[*f["date"][:7], *f["date"][6:-1]]),
+            "line 9, column 'date': expected '2011-02-05', found '2011-02-04'",
+        ),
+        (lambda f: break_cell(f, 9, "date", None), "line 11, column 'date'"),
     ],
 )
 def test_broken_level8_file(change, message, level8, write):

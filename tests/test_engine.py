@@ -57,11 +57,11 @@ def test_threads_change_nothing(panel, ahead):
     results = []
     for n_jobs in (1, 3, -1):
         model = fit_panel(panel, PLAN, scope="local", calibrate=True, n_jobs=n_jobs)
-        widths, _ = model.half_widths(panel, origins, 9, [0.8], n_jobs)
-        results.append((model.forecast(panel, origins, 9, ahead, n_jobs).values, widths))
-    for values, widths in results[1:]:
-        np.testing.assert_array_equal(values, results[0][0])
-        np.testing.assert_array_equal(widths, results[0][1])
+        low, high, _ = model.intervals(panel, origins, 9, ahead, [0.8], n_jobs)
+        results.append((model.forecast(panel, origins, 9, ahead, n_jobs).values, low, high))
+    for result in results[1:]:
+        for got, expected in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(got, expected)
 
 
 def test_only_values_before_the_origin_are_seen(panel, ahead):
@@ -75,8 +75,10 @@ def test_only_values_before_the_origin_are_seen(panel, ahead):
     np.testing.assert_array_equal(
         model.forecast(spoiled, origins, 9, ahead).values, expected.values
     )
-    for k, got in enumerate(model.half_widths(spoiled, origins, 3, [0.8])):
-        np.testing.assert_array_equal(got, model.half_widths(panel, origins, 3, [0.8])[k])
+    later = [a[:3] for a in ahead]
+    expected = model.intervals(panel, origins, 3, later, [0.8])
+    for k, got in enumerate(model.intervals(spoiled, origins, 3, later, [0.8])):
+        np.testing.assert_array_equal(got, expected[k])
 
 
 def test_one_step_forecasts_equal_forecasts_from_every_origin(panel):
@@ -120,11 +122,12 @@ def test_a_network_without_a_finite_forecast_gets_the_naive_one(panel, ahead):
     assert np.all(np.isfinite(result.values))
 
 
-def test_half_widths_are_quantiles_of_errors_from_rolling_origins(panel):
+def test_intervals_are_quantiles_of_errors_from_rolling_origins(panel, ahead):
     model = fit_panel(panel, PLAN, scope="local", calibrate=True)
     origins = np.array([s.y.size for s in panel])
     h = 3
-    errors, scales = [], []
+    later = [a[:h] for a in ahead]
+    errors, scales, centers = [], [], []
     for i, series in enumerate(panel):
         n = series.y.size
         start = n - calibration_length(n)
@@ -132,17 +135,19 @@ def test_half_widths_are_quantiles_of_errors_from_rolling_origins(panel):
         early = fit_panel([series.until(start)], plan, scope="local", calibrate=False)
         own = np.full((n - start, h), np.nan)
         for t in range(start, n):
-            known = np.zeros((h, 1))
-            known[: n - t] = series.known_ahead[t : t + h]
+            known = np.concatenate([series.known_ahead, later[i]])[t : t + h]
             path = early.forecast([series], np.array([t]), h, [known]).values[0]
             seen = min(h, n - t)
             own[t - start, :seen] = np.abs(series.y[t : t + seen] - path[:seen])
         errors.append(own)
+        centers.append(early.forecast([series], np.array([n]), h, [later[i]]).values[0])
         scales.append(np.abs(np.diff(series.y)).mean())
         assert model.starts[i] == start
     expected, sure = widths_of(errors, np.array(scales), [0.8, 0.95])
-    widths, guaranteed = model.half_widths(panel, origins, h, [0.8, 0.95])
-    np.testing.assert_allclose(widths, expected, rtol=1e-6)
+    low, high, guaranteed = model.intervals(panel, origins, h, later, [0.8, 0.95])
+    centers = np.array(centers)[:, :, None]
+    np.testing.assert_allclose(low, centers - expected, rtol=1e-6)
+    np.testing.assert_allclose(high, centers + expected, rtol=1e-6)
     np.testing.assert_array_equal(guaranteed, sure)
 
 
@@ -154,17 +159,48 @@ def test_intervals_cover_new_values_of_a_stationary_series():
         none = np.zeros((400, 0))
         series = Series(y, none, none)
         model = fit_panel([series.until(300)], PLAN, scope="local", calibrate=True)
-        widths, _ = model.half_widths([series.until(300)], np.array([300]), 1, [0.9])
-        fitted = model.one_step(0, series, 300)
-        covered.append(np.mean(np.abs(fitted - y[300:]) <= widths[0, 0, 0]))
+        low, high, _ = model.intervals([series], np.array([300]), 1, [none[:1]], [0.9])
+        # The model behind the intervals was fitted without the values that calibrate it.
+        fitted = replace(model, models=model.calibrated).one_step(0, series, 300)
+        assert low[0, 0, 0] + high[0, 0, 0] == pytest.approx(2.0 * fitted[0])
+        covered.append(np.mean(np.abs(fitted - y[300:]) <= (high - low)[0, 0, 0] / 2.0))
     assert np.mean(covered) == pytest.approx(0.9, abs=0.035)
+
+
+def test_a_calibrated_network_without_a_finite_forecast_has_naive_intervals(panel, ahead):
+    model = fit_panel(panel[:2], PLAN, scope="local", calibrate=True)
+    broken = model.calibrated[0]
+    network = replace(broken.windows.network, w=np.nan * broken.windows.network.w)
+    broken = replace(broken, windows=replace(broken.windows, network=network))
+    origins = np.array([200, 150])
+    results = [
+        replace(model, calibrated=(first, model.calibrated[1])).intervals(
+            panel[:2], origins, 9, ahead[:2], [0.8]
+        )
+        for first in (broken, None)
+    ]
+    for got, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    naive = naive_forecast(panel[0].y, origins[:1], 9, 7)[0]
+    np.testing.assert_allclose((results[0][0] + results[0][1])[0, :, 0] / 2.0, naive)
+
+
+def test_outliers_are_those_of_the_series_without_effects(panel):
+    for series in panel[:2]:
+        series.y[[40, 77]] *= 9.0
+    model = fit_panel([*panel, panel[0].until(5)], PLAN, scope="local", calibrate=False)
+    found = model.outliers([*panel, panel[0].until(5)])
+    assert [(i, steps.tolist()) for i, steps in found] == [(0, [40, 77]), (1, [40, 77])]
 
 
 def test_series_without_two_values_have_the_widths_of_an_ordinary_one(panel):
     none = Series(np.full(30, np.nan), np.zeros((30, 1)), np.zeros((30, 1)))
     mixed = [*panel[:2], none]
     model = fit_panel(mixed, PLAN, scope="local", calibrate=True)
-    widths, _ = model.half_widths(mixed, np.array([200, 150, 30]), 2, [0.8])
+    later = [np.zeros((2, 1))] * 3
+    low, high, _ = model.intervals(mixed, np.array([200, 150, 30]), 2, later, [0.8])
+    np.testing.assert_array_equal(low[2], -high[2])  # around the fallback, which is 0
+    widths = (high - low) / 2.0
     assert np.all(widths > 0.0)
     assert widths[0, 0, 0] < widths[2, 0, 0] < widths[1, 0, 0]
 
@@ -180,15 +216,17 @@ def test_adopted_series_get_the_forecasts_of_trained_ones(panel, ahead):
     got = adopted.forecast(new, np.array([90, 30]), 9, [ahead[2], ahead[0]]).values
     np.testing.assert_allclose(got[0], expected)
     np.testing.assert_array_equal(got[1], 1.0)
-    widths, _ = adopted.half_widths(new, np.array([90, 30]), 2, [0.8])
-    assert np.all(np.isfinite(widths))
+    later = [ahead[2][:2], ahead[0][:2]]
+    low, high, _ = adopted.intervals(new, np.array([90, 30]), 2, later, [0.8])
+    assert np.all(np.isfinite([low, high]))
+    assert np.all(low <= high)
 
 
 def test_a_global_panel_that_cannot_be_fitted_is_forecast_naively():
     flat = [Series(np.full(30, v), np.zeros((30, 0)), np.zeros((30, 0))) for v in (1.0, 2.0)]
     model = fit_panel(flat, PLAN, scope="global", calibrate=True)
     assert model.shared is None
-    assert set(model.reasons) == {0, 1}
+    assert model.reasons == dict.fromkeys((0, 1), "all values are the same")
     values = model.forecast(flat, np.array([30, 30]), 2, [np.zeros((2, 0))] * 2).values
     np.testing.assert_array_equal(values, [[1.0, 1.0], [2.0, 2.0]])
     assert adopt_series(model, flat[:1]).reasons == {0: "the model has no network"}

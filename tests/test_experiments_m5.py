@@ -4,7 +4,6 @@ from sklearn.linear_model import LinearRegression
 
 from m5_files import real_m5, sales
 from rbfdiffnet.datasets.m5 import load_m5_level8
-from rbfdiffnet.experiments.evidence import root_evidence
 from rbfdiffnet.experiments.m5 import (
     M5_MODELS,
     fit_recursive,
@@ -13,10 +12,16 @@ from rbfdiffnet.experiments.m5 import (
     rmsse,
     run_series,
 )
+from rbfdiffnet.experiments.m5_evidence import root_evidence, seed_evidence, side_evidence
 from rbfdiffnet.experiments.m5_plus import fill_closures, fit_plus
-from rbfdiffnet.experiments.paper_tables import PAPER_MEAN, PAPER_MEDIAN, paper_rmsse
+from rbfdiffnet.experiments.paper_tables import (
+    PAPER_MEAN,
+    PAPER_MEDIAN,
+    PAPER_P_VALUES,
+    paper_rmsse,
+)
 from rbfdiffnet.experiments.rivals import LSTMRegressor, arima, lstm_members, mlp_members
-from rbfdiffnet.experiments.tables import m5_summary, m5_table
+from rbfdiffnet.experiments.tables import m5_summary, m5_table, signed_rank
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +159,62 @@ def test_summary():
     assert np.isnan(summary.loc["RBF-DiffNet", "p_value"])
     assert summary.loc["LSTM", "paper_mean"] == 0.776
     assert "u-RBFN" in root_evidence(m5_table(runs))
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+def test_signed_rank_agrees_with_a_count_over_all_signs(alternative):
+    x, y = np.random.default_rng(1).normal(size=(2, 8))
+    ranks = np.abs(x - y).argsort().argsort() + 1
+    signs = np.array(np.meshgrid(*[[0, 1]] * 8)).reshape(8, -1)
+    sums, observed = ranks @ signs, ranks[x > y].sum()
+    tails = [np.mean(sums <= observed), np.mean(sums >= observed)]
+    expected = tails[0] if alternative == "less" else min(1.0, 2 * min(tails))
+    assert signed_rank(x, y, alternative) == pytest.approx(expected)
+    assert np.isnan(signed_rank(x, x))
+
+
+def test_evidence_on_the_sides():
+    lines = side_evidence(paper_table()).splitlines()
+    assert "4 of 5 printed p-values are nearer to the one-sided" in lines[1]
+    rows = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in lines[5:]}
+    assert list(rows) == list(PAPER_P_VALUES)
+    for printed, two_sided, one_sided, *ours in rows.values():
+        assert ours == [two_sided, one_sided]  # the paper's rows in the place of ours
+        assert two_sided == pytest.approx(2 * one_sided, rel=0.01)
+        assert one_sided < 2 * printed
+    assert rows["ARIMA"] == [0.0262, 0.0667, 0.0333, 0.0667, 0.0333]
+
+
+def test_evidence_on_the_seeds():
+    rng = np.random.default_rng(0)
+    records = [
+        {
+            "series": name,
+            "model": model,
+            "rmsse_by_seed": [
+                paper_rmsse(number, "RBF-DiffNet"),
+                shift + rng.uniform(),
+            ],
+        }
+        for model, shift in (("RBF-DiffNet", 0.0), ("RBF-DiffNet+", 5.0))
+        for number, name in enumerate(load_names(), start=1)
+    ]
+    header, mean, correlation, plus, p_value = seed_evidence(records).splitlines()
+    assert header.split()[-2:] == ["0", "1"]
+    assert mean.split()[-2] == "0.759"
+    assert correlation.split()[-2] == "1.000"  # with its own column
+    assert abs(float(correlation.split()[-1])) < 0.5
+    assert "RBF-DiffNet+ mean" in plus
+    assert p_value.split()[-2:] == ["nan", "1.9e-09"]  # no difference; all differ, 2 / 2 ** 30
+    assert seed_evidence([{**r, "rmsse_by_seed": [1.0]} for r in records]) == ""
+
+
+def paper_table():
+    return m5_table(
+        {"series": name, "model": model, "rmsse": paper_rmsse(number, model), "fit_seconds": 1.0}
+        for model in PAPER_MEAN
+        for number, name in enumerate(load_names(), start=1)
+    )
 
 
 def load_names():

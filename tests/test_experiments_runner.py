@@ -73,9 +73,22 @@ def test_a_line_cut_off_is_run_again(tmp_path):
 def test_results_of_something_else_are_put_aside(tmp_path):
     tasks = tasks_in(tmp_path, 2)
     run(tasks, tmp_path)
-    run(tasks, tmp_path, belongs_to={"version": "2"})
-    assert calls(tmp_path) == list("0101")
-    assert len(read_results(tmp_path / "runs.jsonl.old")) == 2
+    said = io.StringIO()
+    run(tasks[:1], tmp_path, stream=said, belongs_to={"version": "2"})
+    path = tmp_path / "runs.jsonl"
+    assert said.getvalue().startswith(
+        f"the results in {path} are of version 1, this run is of version 2: they are set aside as "
+        "runs.jsonl.old1"
+    )
+    assert len(read_results(path)) == len(read_results(path, version="2")) == 1
+    assert read_results(path, version="1") == []
+    path_without_header = path.read_text().splitlines()[1] + "\n"
+    path.write_text(path_without_header)
+    run(tasks, tmp_path, stream=said)
+    assert "are of unknown origin" in said.getvalue()
+    assert calls(tmp_path) == list("01001")
+    assert len(read_results(tmp_path / "runs.jsonl.old1")) == 2
+    assert (tmp_path / "runs.jsonl.old2").read_text() == path_without_header
 
 
 def test_processes_give_the_same(tmp_path):
@@ -106,6 +119,8 @@ def test_progress_bar(tmp_path):
     screen = Terminal()
     run(tasks_in(tmp_path), tmp_path, stream=screen)
     assert "[##############################] 6/6, 0:00:00 left (count)" in screen.getvalue()
+    lines = screen.getvalue().split("\r\033[K")
+    assert sum(line.startswith("[") for line in lines) == 6
     plain = io.StringIO()
     run(tasks_in(tmp_path / "none", 0), tmp_path, stream=plain)
     assert plain.getvalue() == ""

@@ -42,12 +42,13 @@ def test_fit_and_predict_equals_forecast(name):
     X_df = future_of(model, 6, columns)
     expected = model.predict(6, X_df, level=[80, 95])
     assert list(expected) == ["unique_id", "ds", *LEVELS]
+    assert_frame_equal(model.predict(6, X_df), expected, check_exact=True)  # the default levels
     found = RBFDiffNet("D", **parameters).forecast(df, 6, X_df, level=[95, 80])
     assert_frame_equal(found, expected, check_exact=True)
     if parameters.get("strategy") != "direct":
         shorter = None if X_df is None else every_series(X_df, slice(4))
         assert_frame_equal(
-            model.predict(4, shorter),
+            model.predict(4, shorter, level=None),
             every_series(expected, slice(4)).iloc[:, :3],
             check_exact=True,
         )
@@ -76,8 +77,7 @@ def test_libraries_threads_and_the_order_of_rows_do_not_matter(name):
     assert list(dict.fromkeys(found["unique_id"])) == list(dict.fromkeys(shuffled["unique_id"]))
     expected = expected.set_index(["unique_id", "ds"])
     found = found.set_index(["unique_id", "ds"]).loc[expected.index]
-    exact = "scope" not in parameters
-    np.testing.assert_allclose(found, expected, rtol=0.0 if exact else 1e-9)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
@@ -232,6 +232,33 @@ def test_the_equation_has_a_coefficient_for_each_order_and_input():
     assert_frame_equal(only, one.reset_index(drop=True))
 
 
+def test_one_series_may_be_named_by_itself():
+    df = make_panel(["north", "south"], n=60)
+    model = RBFDiffNet("D", **QUICK).fit(df)
+    assert_frame_equal(model.explain(2, ids="south"), model.explain(2, ids=["south"]))
+    assert_frame_equal(model.equation("north"), model.equation(["north"]))
+    with pytest.raises(ValueError, match="no series 'east'"):
+        model.explain(ids="east")
+    numbered = RBFDiffNet("D", **QUICK).fit(df.assign(unique_id=np.repeat([7, 3], 60)))
+    assert_frame_equal(numbered.equation("7"), numbered.equation([7]))
+
+
+def test_plot_equation_draws_the_coefficients_of_one_series():
+    pytest.importorskip("matplotlib")
+    df = make_panel("ba", n=60)
+    regressor = RBFDiffNetRegressor(n_centers=6, order=2)
+    model = RBFDiffNet("D", lags=3, regressor=regressor).fit(df)
+    ax = model.plot_equation("a")
+    heights = [bar.get_height() for bar in ax.patches]
+    np.testing.assert_array_equal(heights, model.equation(["a"])["coefficient"])
+    assert model.plot_equation("b", ax) is ax
+    numbered = RBFDiffNet("D", lags=3, regressor=regressor)
+    numbered.fit(df.assign(unique_id=np.repeat([7, 3], 60)))
+    assert len(numbered.plot_equation(3).patches) == len(heights)
+    with pytest.raises(ValueError, match="no series 'z'"):
+        model.plot_equation("z")
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_fitted_values_are_one_step_forecasts(name):
     parameters, columns = CONFIGURATIONS[name]
@@ -327,9 +354,14 @@ def test_a_global_model_takes_on_new_series():
     assert_frame_equal(model.predict(5, level=[80]), expected)
     bands = model.predict(5, new_df=twin.tail(30), level=[80])
     assert (bands[f"{NAME}-lo-80"] < bands[f"{NAME}-hi-80"]).all()
-    # Those without anything to learn from get the fallback.
+    # Those without anything to learn from get the fallback, and a line in the report.
     flat = twin.assign(unique_id="flat", y=3.0)
+    assert len(model.report_) == 0
     assert (model.predict(5, new_df=flat)[NAME] == 3.0).all()
+    assert model.report_["unique_id"].to_list() == ["flat"]
+    assert model.report_["problem"].to_list() == ["all values are the same"]
+    model.predict(5)
+    assert len(model.report_) == 0
     grown = model.update(twin).predict(5)
     assert grown["unique_id"].unique().tolist() == ["a", "b", "twin"]
     np.testing.assert_allclose(grown[NAME].to_numpy()[-5:], own, rtol=1e-9)
@@ -344,6 +376,10 @@ def test_new_series_bring_their_inputs():
         frame[frame["unique_id"] == "c"].assign(unique_id="twin") for frame in (df, X_df)
     )
     expected = model.predict(5, X_df)
+    assert_frame_equal(
+        model.make_future_frame(5, new_df=twin),
+        future[["unique_id", "ds"]].reset_index(drop=True),
+    )
     found = model.predict(5, future, new_df=twin)
     np.testing.assert_allclose(
         found[NAME], expected.loc[expected["unique_id"] == "c", NAME], rtol=1e-9
@@ -358,6 +394,36 @@ def test_a_local_model_refuses_other_series():
     model = RBFDiffNet("D", **QUICK).fit(make_panel("a", n=60))
     with pytest.raises(ValueError, match="scope='global'"):
         model.predict(3, new_df=make_panel("b", n=60))
+    with pytest.raises(ValueError, match="scope='global'"):
+        model.make_future_frame(3, new_df=make_panel("b", n=60))
+
+
+@pytest.mark.parametrize("new", ["text", "number", "fraction", "calendar", "static"])
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_cross_validation_does_not_look_into_the_test_window(scope, new):
+    # The last window ends after 62 days: long enough for days of the month, but not without it.
+    df = make_panel("ba", n=62, columns=["offer"]).assign(rate=lambda d: d.index % 3 * 1.0)
+    df["y"] += 9.0 * (df["rate"] == 1.0)
+    parameters, late = {"scope": scope}, df["ds"] > df["ds"].max() - pd.Timedelta(days=4)
+    if new == "text":
+        df.loc[late & (df.index % 2 == 0), "offer"] = "radio"
+    elif new == "number":
+        df.loc[late, "rate"] = 7.0
+    elif new == "fraction":  # with it, the numbers would not be codes
+        df.loc[late, "rate"] = 1.5
+    elif new == "calendar":
+        parameters["calendar"] = "auto"
+    else:  # a series that begins in the window
+        parameters["static_exog"] = ["size"]
+        df = pd.concat([df, df[late].head(3).assign(unique_id="z")])
+        df["size"] = df["unique_id"].map({"a": 1.5, "b": 2.0, "z": 3.25})
+    found = RBFDiffNet("D", **parameters).cross_validation(df, 5, level=[80])
+    model = RBFDiffNet("D", **parameters)
+    window = df[df["ds"] > "2023-02-26"]
+    X_df = window.loc[window["unique_id"] != "z", ["unique_id", "ds", "offer", "rate"]]
+    expected = model.forecast(df[df["ds"] <= "2023-02-26"], 5, X_df, [80])
+    assert_frame_equal(found[["unique_id", "ds"]], expected[["unique_id", "ds"]])
+    np.testing.assert_allclose(found[LEVELS[:3]], expected[LEVELS[:3]], rtol=1e-9)
 
 
 # Cross-validation ---------------------------------------------------------------------------------
@@ -445,9 +511,8 @@ def test_the_future_frame_has_the_rows_of_the_forecast(with_price):
     empty = model.make_future_frame(3)
     found = model.predict(3, X_df)
     assert_frame_equal(empty, found[["unique_id", "ds"]])
-    # In any order, and with columns nobody asked for.
-    other = X_df.iloc[::-1].assign(more=1)
-    assert_frame_equal(model.predict(3, other), found, check_exact=True)
+    # In any order.
+    assert_frame_equal(model.predict(3, X_df.iloc[::-1]), found, check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -477,6 +542,7 @@ def test_the_future_frame_has_the_rows_of_the_forecast(with_price):
             r"not needed, series 'z' on 2023-03-24",
         ),
         (lambda x: x.drop(columns="price"), r"no column 'price'"),
+        (lambda x: x.assign(prize=1.0), r"a column 'prize' that was not there in training"),
         (lambda x: x.drop(columns="ds"), r"no column 'ds'"),
         (lambda x: x.assign(price="dear"), r"'price' held numbers in training and holds text now"),
         (lambda x: x.assign(ds=range(len(x))), r"'ds'.*int64"),
@@ -491,6 +557,7 @@ def test_the_future_frame_has_the_rows_of_the_forecast(with_price):
         "past",
         "unknown series",
         "no column",
+        "unknown column",
         "no dates",
         "text",
         "integers",
@@ -554,6 +621,59 @@ def test_static_inputs():
             RBFDiffNet("D", **columns).fit(df)
 
 
+def test_unseen_amounts_follow_the_slope():
+    parts = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        discount = rng.choice([0, 10, 20, 40], 300, p=[0.7, 0.1, 0.1, 0.1])
+        y = 100.0 * (1.0 + discount / 50.0) + rng.normal(size=300)
+        part = make_panel([f"s{seed}"], n=300).assign(y=y, discount=discount)
+        parts.append(part)
+    model = RBFDiffNet("D").fit(pd.concat(parts))
+    X_df = model.make_future_frame(4)
+    X_df["discount"] = np.tile([0, 40, 30, 50], 6)
+    found = model.predict(4, X_df)[NAME].to_numpy().reshape(6, 4).mean(axis=0)
+    # What was seen is known better than what was not.
+    np.testing.assert_allclose(found[:2], [100.0, 180.0], rtol=0.01)
+    assert found[2] == pytest.approx(160.0, rel=0.05)
+    assert found[3] == pytest.approx(200.0, rel=0.06)
+
+
+@pytest.mark.parametrize("days", [1, 3, 5])
+def test_an_input_switched_on_a_few_times_keeps_its_effect(days):
+    df = make_panel("a", n=150).assign(opening=0)
+    on = [40, 80, 95, 110, 125][:days]
+    df.loc[on, "opening"] = 1
+    df.loc[on, "y"] += 200.0
+    model = RBFDiffNet("D").fit(df)
+    X_df = model.make_future_frame(3).assign(opening=0)
+    closed = model.predict(3, X_df)[NAME]
+    X_df.loc[1, "opening"] = 1
+    difference = (model.predict(3, X_df)[NAME] - closed).to_numpy()
+    # Few days say little, so their effect is taken for somewhat smaller.
+    assert 120.0 < difference[1] < 220.0
+    np.testing.assert_array_equal(difference[[0, 2]], 0.0)
+    plain = forecast(make_panel("a", n=150), 3)[NAME]
+    assert np.abs(closed - plain).max() < 6.0
+
+
+@pytest.mark.parametrize("freq", ["W", "MS", "QS", "2D"])
+def test_events_and_holidays_are_days(freq):
+    df = make_panel("a", n=60, freq=freq)
+    for parameters in ({"events": [Event("fair", ["2023-02-10"])]}, {"holidays": "US"}):
+        with pytest.raises(ValueError, match="are days, but the dates here are further apart"):
+            RBFDiffNet(freq, **parameters).fit(df)
+        with pytest.raises(ValueError, match="are days, but the dates here are further apart"):
+            RBFDiffNet(freq, **parameters).cross_validation(df, 2)
+
+
+@pytest.mark.parametrize("freq", ["h", "D", "B"])
+def test_events_of_days_and_hours(freq):
+    df = make_panel("a", n=60, freq=freq)
+    found = forecast(df, 3, freq=freq, events=[Event("fair", ["2023-01-02"])], **QUICK)
+    assert np.isfinite(found[NAME]).all()
+
+
 def test_calendar_needs_dates():
     df = make_panel("a", n=60).assign(ds=np.arange(60))
     for parameters in ({"calendar": "auto"}, {"events": [Event("x", ["2023-01-04"])]}):
@@ -582,6 +702,24 @@ def test_holidays():
     assert np.isfinite(found[NAME]).all()
 
 
+def test_days_around_holidays():
+    pytest.importorskip("holidays")
+    df = make_panel("a", n=3 * 365)
+    fourth = (df["ds"].dt.month == 7) & (df["ds"].dt.day == 4)
+    df.loc[fourth.shift(-2, fill_value=False), "y"] += 40.0  # two days before
+    df.loc[fourth.shift(1, fill_value=False), "y"] -= 30.0  # the day after
+    df = df[df["ds"] < "2025-07-01"]
+    plain = forecast(df, 7, holidays="US", **QUICK)[NAME]
+    found = forecast(df, 7, holidays="US", holiday_lead=2, holiday_lag=1, **QUICK)[NAME]
+    difference = (found - plain).to_numpy()  # from the first to the seventh of July
+    assert difference[1] > 20.0
+    assert difference[4] < -15.0
+    assert np.abs(np.delete(difference, [1, 4])).max() < 6.0
+    for name in ("holiday_lead", "holiday_lag"):
+        with pytest.raises(ValueError, match="Holidays"):
+            RBFDiffNet("D", holidays="US", **{name: -1}).fit(df)
+
+
 # Series without a network, bounds, outliers -------------------------------------------------------
 
 
@@ -593,6 +731,8 @@ def odd_panel():
             a.assign(unique_id="constant", y=4.0),
             a.assign(unique_id="zero", y=0.0),
             a.assign(unique_id="empty", y=np.nan),
+            a.assign(unique_id="spike", y=a["y"].where(a.index != 40, 900.0)),
+            a.assign(unique_id="spikes", y=a["y"].where(~a.index.isin([30, 50]), 900.0)),
             a.drop(index=[20, 21]).assign(unique_id="gap"),
             pd.concat([a, a.tail(1)]).assign(unique_id="twice"),
             a.assign(unique_id="infinite", y=a["y"].where(a.index != 9, -np.inf)),
@@ -602,7 +742,7 @@ def odd_panel():
 
 
 def test_the_report_has_a_line_for_everything_unusual():
-    model = RBFDiffNet("D", **QUICK)
+    model = RBFDiffNet("D", **QUICK, outliers=True)
     found = model.forecast(odd_panel(), 2)
     report = model.report_
     assert list(report) == ["unique_id", "problem", "action"]
@@ -612,7 +752,9 @@ def test_the_report_has_a_line_for_everything_unusual():
         "short": ("too short (known values: 3, needed: 8)", fallback),
         "constant": ("all values are the same", fallback),
         "zero": ("all values are zero", fallback),
-        "empty": ("no values", fallback),
+        "empty": ("no values", "forecast 0"),
+        "spike": ("1 outlier, first 2023-02-10", "treated as missing"),
+        "spikes": ("2 outliers, first 2023-01-31", "treated as missing"),
         "gap": ("2 missing dates, first 2023-01-21", "treated as missing"),
         "twice": (
             "1 repeated date, first 2023-03-01",
@@ -625,6 +767,7 @@ def test_the_report_has_a_line_for_everything_unusual():
     assert (values.loc[["zero", "empty"]] == 0.0).all()
     assert (values.loc["short"] == odd_panel()["y"].iloc[2]).all()
     np.testing.assert_array_equal(values.loc["twice"], values.loc["a"])
+    assert_frame_equal(RBFDiffNet("D", **QUICK, outliers=True).fit(odd_panel()).report_, report)
     assert len(RBFDiffNet("D", **QUICK).fit(make_panel("a", n=60)).report_) == 0
 
 
@@ -695,6 +838,77 @@ def test_a_new_level_is_followed():
     assert found.mean() > 100.0
 
 
+@pytest.mark.parametrize("steps", [3, 5, 8, 12])
+@pytest.mark.parametrize("size", [-60.0, 60.0])
+@pytest.mark.parametrize(
+    ("freq", "n"), [("W", 150), ("MS", 120), ("h", 190), ("D", 190), ("YS", 60)]
+)
+def test_the_latest_level_is_followed(freq, n, size, steps):
+    rng = np.random.default_rng(1)
+    walk = 200.0 + 0.3 * rng.normal(size=n).cumsum() + 0.5 * rng.normal(size=n)
+    df = make_panel("a", n=n, start="1960-01-01", freq=freq)
+    clean = RBFDiffNet(freq)
+    before = clean.forecast(df.assign(y=walk), 4)[NAME].mean()
+    assert len(clean.report_) == 0
+    walk[-steps:] += size
+    model = RBFDiffNet(freq)
+    found = model.forecast(df.assign(y=walk), 4)
+    assert found[NAME].mean() == pytest.approx(before + size, abs=0.25 * abs(size))
+    if freq != "YS":  # where a season has no length, the edge of a level may look odd
+        assert len(model.report_) == 0
+        kept = RBFDiffNet(freq, outliers=False).forecast(df.assign(y=walk), 4)
+        assert_frame_equal(found, kept, check_exact=True)
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_negative_values_have_no_logarithm(scope):
+    df = make_panel("abc", n=60)
+    df.loc[70, "y"] = -3.0
+    model = RBFDiffNet("D", scope=scope, transforms=["log1p"], **QUICK)
+    found = model.forecast(df, 7, level=[80]).set_index("unique_id")
+    assert model.report_["unique_id"].to_list() == ["b"]
+    assert model.report_["problem"].item() == ("log1p needs values that are not negative, found -3")
+    assert model.report_["action"].item() == "forecast by the last season, or the last value"
+    np.testing.assert_array_equal(found.loc["b", NAME], df["y"].iloc[113:120])
+    others = forecast(
+        df[df["unique_id"] != "b"], 7, scope=scope, transforms=["log1p"], **QUICK
+    ).set_index("unique_id")
+    for name in "ac":
+        np.testing.assert_array_equal(found.loc[name, NAME], others.loc[name, NAME])
+    with pytest.raises(ValueError, match=r"Series 'b' cannot be fitted: log1p"):
+        RBFDiffNet("D", scope=scope, transforms=["log1p"], errors="raise", **QUICK).fit(df)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_two_nearly_identical_series_share_a_network(seed):
+    rng = np.random.default_rng(seed)
+    t = np.arange(314)
+    truth = 100.0 + 20.0 * np.sin(2 * np.pi * t / 7)
+    first = truth[:300] + 4.0 * rng.normal(size=300)
+    second = first + 0.1 * rng.normal(size=300)
+    df = make_panel("ab", n=300).assign(y=np.concatenate([first, second]))
+    found = forecast(df, 14, scope="global")
+    error = np.abs(found[NAME].to_numpy().reshape(2, 14) - truth[300:])
+    assert error.mean(axis=1).max() < 3.0
+
+
+def test_a_shared_network_needs_eight_values_of_a_series():
+    df = make_panel("ab", n=60)
+    short, enough = (df.tail(n).assign(unique_id=str(n)) for n in (7, 8))
+    model = RBFDiffNet("D", scope="global").fit(pd.concat([short, df, enough]))
+    assert model.report_["unique_id"].to_list() == ["7"]
+    assert model.report_["problem"].item() == "too short (known values: 7, needed: 8)"
+    parts = model.explain(1).groupby("unique_id")["part"].unique()
+    assert ["fallback" in parts[name] for name in ("7", "8", "a")] == [True, False, False]
+    # Where that is all there is, each series says what it lacks.
+    model.fit(pd.concat([short, df.head(9).assign(y=np.nan)]))
+    assert model.report_["problem"].to_list() == [
+        "too short (known values: 7, needed: 8)",
+        "no values",
+    ]
+    assert model.report_["action"].to_list()[1] == "forecast 0"
+
+
 # Parameters ---------------------------------------------------------------------------------------
 
 
@@ -746,6 +960,9 @@ def test_the_direct_strategy_knows_its_horizon():
         ({"lower": "0"}, "lower must be a finite number"),
         ({"transforms": ["sqrt"]}, "Unknown transform 'sqrt'"),
         ({"transforms": "adf"}, "transforms must be 'auto'"),
+        ({"transforms": ["difference", "log1p"]}, "'log1p' comes first"),
+        ({"events": ["x"]}, r"events must be a list of rbfdiffnet\.Event"),
+        ({"events": "x"}, r"events must be a list of rbfdiffnet\.Event"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -762,9 +979,11 @@ def test_bad_arguments_are_named():
     for arguments in ({"n_windows": 0}, {"step_size": 0}, {"h": 0}, {"refit": 0}):
         with pytest.raises(ValueError, match="must be a positive integer"):
             model.cross_validation(df, **{"h": 2, **arguments})
-    for level in ([0], [100], [80, -5], [np.nan]):
-        with pytest.raises(ValueError, match="between 0 and 100"):
+    for level in ([0], [100], [80, -5], [np.nan], [0.8], 0.95):
+        with pytest.raises(ValueError, match="percentages from 1 to 100, such as 80"):
             model.predict(2, level=level)
+        with pytest.raises(ValueError, match="percentages from 1 to 100, such as 80"):
+            model.cross_validation(df, 2, level=level)
     with pytest.raises(ValueError, match="no series 'z'"):
         model.explain(ids=["z"])
     with pytest.raises(ValueError, match="does not fit"):
@@ -789,6 +1008,7 @@ def test_bad_arguments_are_named():
         lambda model: model.equation(),
         lambda model: model.report_,
         lambda model: model.plot(),
+        lambda model: model.plot_equation("a"),
     ],
 )
 def test_a_model_must_be_fitted_first(call):
@@ -825,6 +1045,26 @@ def test_intervals_cover_what_they_promise():
     found = RBFDiffNet("D", preset="fast").cross_validation(df, 7, n_windows=3, level=[80])
     inside = found["y"].between(found[f"{NAME}-lo-80"], found[f"{NAME}-hi-80"])
     assert 0.72 < inside.mean() < 0.92
+
+
+def test_intervals_contain_the_forecast():
+    df = make_panel("ab", n=90)
+    df.loc[df.index[-25:], "y"] += 30.0  # a level the calibrated model was not fitted to
+    for parameters in ({}, {"scope": "global"}):
+        model = RBFDiffNet("D", **parameters).fit(df)
+        found = model.predict(14, level=[1, 50, 95])
+        for label in ("1", "50", "95"):
+            assert (found[f"{NAME}-lo-{label}"] <= found[NAME]).all()
+            assert (found[NAME] <= found[f"{NAME}-hi-{label}"]).all()
+
+
+def test_intervals_of_intermittent_series_cover():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((100, 307)) < 0.1, rng.poisson(3, (100, 307)), 0)
+    df = make_panel([f"s{i}" for i in range(100)], n=307).assign(y=y.ravel())
+    found = RBFDiffNet("D", preset="fast", lower=0).cross_validation(df, 7, level=[80])
+    inside = found["y"].between(found[f"{NAME}-lo-80"], found[f"{NAME}-hi-80"])
+    assert 0.75 < inside.mean() < 0.9
 
 
 def test_plot_draws_the_widest_band():

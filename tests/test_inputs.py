@@ -34,7 +34,7 @@ def test_text_equals_pandas_dummies(texts):
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=200))
-def test_whole_numbers_equal_pandas_dummies_or_stay(numbers):
+def test_whole_numbers_stay_and_equal_pandas_dummies(numbers):
     values = np.array(numbers, dtype=float)
     names, encoded = column(values)
     distinct = len(set(numbers))
@@ -43,15 +43,16 @@ def test_whole_numbers_equal_pandas_dummies_or_stay(numbers):
         assert encoded.shape == (len(numbers), 0)
     elif 3 <= distinct <= 31:
         dummies = pd.get_dummies(pd.Series(numbers), prefix="x", prefix_sep="=")
-        assert list(names) == list(dummies.columns)
-        np.testing.assert_array_equal(encoded, dummies.to_numpy(float))
+        assert list(names) == ["x", *dummies.columns]
+        np.testing.assert_array_equal(encoded[:, 0], values)
+        np.testing.assert_array_equal(encoded[:, 1:], dummies.to_numpy(float))
     else:
         assert names == ("x",)
         np.testing.assert_array_equal(encoded[:, 0], values)
 
 
 @pytest.mark.parametrize(
-    ("distinct", "inputs"), [(1, 0), (2, 1), (3, 3), (31, 31), (32, 1), (100, 1)]
+    ("distinct", "inputs"), [(1, 0), (2, 1), (3, 4), (31, 32), (32, 1), (100, 1)]
 )
 def test_how_many_whole_numbers_are_codes(rng, distinct, inputs):
     names, _ = column(rng.permutation(np.arange(3 * distinct) % distinct).astype(float))
@@ -73,16 +74,19 @@ def test_columns_keep_their_order_and_stand_side_by_side(rng):
         "c": rng.integers(1, 4, 20).astype(float),
     }
     encoder = Encoder.fitted(columns, where)
-    assert encoder.names == ("b", "a=x", "a=y", "c=1", "c=2", "c=3")
+    assert encoder.names == ("b", "a=x", "a=y", "c", "c=1", "c=2", "c=3")
     alone = [Encoder.fitted({k: v}, where).encode({k: v}, where) for k, v in columns.items()]
     np.testing.assert_array_equal(encoder.encode(columns, where), np.hstack(alone))
 
 
-def test_new_and_missing_values_have_no_effect():
+def test_new_texts_have_no_effect_and_new_numbers_only_their_slope():
     train = {"t": objects("a", "b", None), "n": np.array([1.0, 2.0, 3.0])}
     encoder = Encoder.fitted(train, where)
     new = {"t": objects("c", None, float("nan")), "n": np.array([4.0, 2.5, -1.0])}
-    np.testing.assert_array_equal(encoder.encode(new, where), np.zeros((3, 5)))
+    assert encoder.names == ("t=a", "t=b", "n", "n=1", "n=2", "n=3")
+    expected = np.zeros((3, 6))
+    expected[:, 2] = new["n"]
+    np.testing.assert_array_equal(encoder.encode(new, where), expected)
 
 
 def test_a_text_that_is_sometimes_missing_changes():
@@ -117,9 +121,9 @@ def test_missing_numbers_get_the_mean_of_training():
         "same": np.array([np.nan, 2.0, 2.0, 2.0]),
     }
     encoder = Encoder.fitted(train, where, allow_missing=True)
-    assert encoder.names == ("f", "n=1", "n=2", "n=3")
+    assert encoder.names == ("f", "n", "n=1", "n=2", "n=3")
     encoded = encoder.encode(train, where)
-    known = ~np.isnan(np.column_stack([train["f"], *[train["n"]] * 3]))
+    known = ~np.isnan(np.column_stack([train["f"], *[train["n"]] * 4]))
     for inputs, given_ in zip(encoded.T, known.T, strict=True):
         np.testing.assert_allclose(inputs[~given_], inputs[given_].mean())
     # The means are those of training, whatever comes later.
@@ -188,3 +192,5 @@ def test_a_column_without_any_value_may_be_of_either_kind():
 def test_names_that_clash_are_refused():
     with pytest.raises(ValueError, match=r"Two inputs are called 'a=b'"):
         Encoder.fitted({"a": objects("b", "c"), "a=b": np.array([0.0, 1.0])}, where)
+    with pytest.raises(ValueError, match=r"Two inputs are called 'a=1'"):
+        Encoder.fitted({"a": np.arange(3.0), "a=1": np.array([0.0, 1.0, 0.0])}, where)

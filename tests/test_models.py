@@ -162,14 +162,72 @@ def test_constant_series_have_no_shared_model(rng):
     )
     models, _ = fit_shared([flat, make(rng), empty], PLAN)
     assert [isinstance(m, str) for m in models] == [True, False, True]
-    with pytest.raises(UnfitError, match="no series has values that vary"):
-        fit_shared([flat, empty], PLAN)
+    assert fit_shared([flat, empty], PLAN) == (["all values are the same", "no values"], None)
 
 
 def test_too_few_rows_altogether(rng):
-    short = [make(rng, 4) for _ in range(2)]
-    with pytest.raises(UnfitError, match="windows in all series together"):
-        fit_shared(short, replace(PLAN, lags=(1, 2, 3)))
+    short = [make(rng, 9) for _ in range(2)]
+    with pytest.raises(UnfitError, match=r"windows in all series together: 2, needed: 6"):
+        fit_shared(short, replace(PLAN, lags=tuple(range(1, 9))))
+
+
+def test_short_series_have_no_shared_model(rng):
+    panel = [make(rng, n) for n in (7, 200, 8)]
+    models, _ = fit_shared(panel, PLAN)
+    assert models[0] == "too short (known values: 7, needed: 8)"
+    assert models[1].windows is models[2].windows
+    (alone,), _ = fit_shared(panel[:1], PLAN)
+    assert alone == models[0]
+
+
+def validated(n_inputs):
+    return replace(quick(n_inputs), alpha=None, alpha_linear=None)
+
+
+def test_penalties_of_a_shared_network_are_those_best_on_the_latest_fifth(rng):
+    panel = [make(rng, n) for n in (200, 150)]
+    plan = replace(PLAN, lags=(1, 2, 7), level="mean", settings=validated)
+    models, _ = fit_shared(panel, plan)
+    early, late = [], []
+    for series in panel:
+        steps = prepare_for(series, replace(plan, transforms=("standardize",))).steps
+        known, none = np.isfinite(series.y), np.zeros((series.y.size, 0))
+        X, Y = window_rows(
+            steps.apply(series.y), known, none, lags=(1, 2, 7), level="mean", block=1
+        )
+        cut = len(X) - len(X) // 5
+        early.append((X[:cut], Y[:cut]))
+        late.append((X[cut:], Y[cut:]))
+    train, test = (
+        [np.concatenate(part) for part in zip(*rows, strict=True)] for rows in (early, late)
+    )
+    errors = {}
+    for alpha in (1e-4, 1e-2, 1.0, 1e9):
+        for alpha_linear in (1e-4, 1e-2, 1.0):
+            fixed = replace(quick(3), alpha=alpha, alpha_linear=alpha_linear)
+            fitted = fit_windows(*train, fixed, lags=(1, 2, 7), level="mean")
+            path = fitted.network.predict(test[0] / fitted.unit) * fitted.unit
+            errors[alpha, alpha_linear] = np.mean((path - test[1]) ** 2)
+    alpha, alpha_linear = min(errors, key=errors.get)
+    best = replace(quick(3), alpha=alpha, alpha_linear=alpha_linear)
+    expected, _ = fit_shared(panel, replace(plan, settings=lambda _: best))
+    for model, other, series in zip(models, expected, panel, strict=True):
+        np.testing.assert_allclose(forecast(model, series, 7)[0], forecast(other, series, 7)[0])
+    worst = replace(best, alpha=1e-4, alpha_linear=1e-4)
+    other, _ = fit_shared(panel, replace(plan, settings=lambda _: worst))
+    assert (alpha, alpha_linear) != (1e-4, 1e-4)
+    assert not np.allclose(forecast(models[0], panel[0], 7)[0], forecast(other[0], panel[0], 7)[0])
+
+
+def test_the_order_of_series_does_not_matter_to_a_shared_network(rng):
+    panel = [make(rng, n, n_ahead=1, n_extra=1) for n in (200, 150, 90)]
+    # Two series with the same values, but other inputs.
+    panel.append(Series(panel[0].y, panel[0].known_ahead[::-1], panel[0].extra))
+    models, effects = fit_shared(panel, PLAN)
+    others, other_effects = fit_shared(panel[::-1], PLAN)
+    np.testing.assert_array_equal(effects.gamma, other_effects.gamma)
+    for model, other, series in zip(models, others[::-1], panel, strict=True):
+        np.testing.assert_array_equal(forecast(model, series, 7)[0], forecast(other, series, 7)[0])
 
 
 def test_a_new_series_is_adopted_on_its_own_scale(rng):
@@ -229,6 +287,29 @@ def test_gaps_in_windows_are_filled_from_the_past_only(rng):
     for origin, window in zip(origins, windows, strict=True):
         alone = model.base_windows(series.until(int(origin)), np.array([origin]))[0]
         np.testing.assert_array_equal(window, alone)
+
+
+@pytest.mark.parametrize("season_length", [1, 7, 12])
+@pytest.mark.parametrize("jump", ["level", "spike", "closure"])
+def test_outliers_in_windows_are_judged_from_the_past_only(season_length, jump, rng):
+    n = 700  # so long that the level does not change for more than 5 % of the values
+    series = make(rng, n)
+    if jump == "level":
+        series.y[400:] += 200.0
+    elif jump == "spike":
+        series.y[[90, 400, 401, 650]] = 900.0
+    else:
+        series.y[[90, 400, 401, n - 1]] = 0.0
+    model = fit_local(series, replace(PLAN, season_length=season_length, lags=(1, 2, 7)))
+    origins = np.arange(50, n + 1)
+    windows = model.base_windows(series, origins)
+    for origin, window in zip(origins, windows, strict=True):
+        alone = model.base_windows(series.until(int(origin)), np.array([origin]))[0]
+        np.testing.assert_array_equal(window, alone)
+    # Seen from the end, the jump is something else than it was when it happened.
+    whole, _ = model.preparation.base(series.y, series.known_ahead)
+    hindsight = whole[origins[:, None] - np.arange(model.history, 0, -1)]
+    assert not np.array_equal(windows, hindsight)
 
 
 def test_forecasts_stay_within_bounds():

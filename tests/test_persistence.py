@@ -19,10 +19,10 @@ def with_odd_series(df):
     a = df[df["unique_id"] == "a"]
     short = a.head(5).assign(unique_id="short")
     constant = a.head(40).assign(unique_id="constant", y=3.0)
+    spike = a.assign(unique_id="spike", y=a["y"].where(np.arange(len(a)) != 70, 900.0))
     empty = a.head(9).assign(unique_id="empty", y=np.nan)
-    return pd.concat([short, df.drop(index=df.index[[40, 41]]), constant, empty]).reset_index(
-        drop=True
-    )
+    parts = [short, df.drop(index=df.index[[40, 41]]), constant, spike, empty]
+    return pd.concat(parts).reset_index(drop=True)
 
 
 def roundtrip(model, path):
@@ -113,13 +113,16 @@ def test_a_loaded_model_goes_on_like_the_old_one(scope, tmp_path):
         {"lags": np.int64(4), "random_state": 3, "season_length": 5},
         {"lags": [np.int64(7), 1]},
         {"freq": pd.offsets.Day(), "n_jobs": 2},
+        {"holidays": "US", "holiday_lead": 2, "holiday_lag": 1},
     ],
-    ids=["diffnet", "rbf", "steps", "lags", "list of lags", "offset"],
+    ids=["diffnet", "rbf", "steps", "lags", "list of lags", "offset", "holidays"],
 )
 def test_parameters_survive(parameters, tmp_path):
     df = make_panel("ab", n=80)
     model = RBFDiffNet(**{"freq": "D", **parameters}).fit(df)
     loaded = roundtrip(model, tmp_path / "model.npz")
+    for name in ("holidays", "holiday_lead", "holiday_lag"):
+        assert getattr(loaded, name) == getattr(model, name)
     assert_frame_equal(loaded.predict(5, level=[80]), model.predict(5, level=[80]))
     # Fitted anew, it is the same model, too.
     assert_frame_equal(loaded.fit(df).predict(5), model.predict(5), check_exact=True)

@@ -97,12 +97,35 @@ def test_logarithms_of_runaway_forecasts_stay_finite():
     assert np.all(np.isfinite(preparation.restore(np.array([1e9, -1e9]), none[:2])))
 
 
-def test_negative_values_count_as_zero_in_logarithms():
-    y = np.array([3.0, -1.0, 5.0, 4.0] * 5)
+def test_negative_values_have_no_logarithm():
+    y = np.array([3.0, np.nan, -1.0, 5.0, 4.0] * 4)
     none = np.zeros((20, 0))
-    preparation = prepare(y, none, season_length=1, log=True, clean=False)
-    u, _ = preparation.base(y, none)
-    np.testing.assert_allclose(preparation.restore(u, none), np.maximum(y, 0.0), atol=1e-12)
+    with pytest.raises(ValueError, match="log1p needs values that are not negative, found -1"):
+        prepare(y, none, season_length=1, log=True)
+    # Those that arrive later count as zero.
+    preparation = prepare(np.abs(y), none, season_length=1, log=True, clean=False)
+    u, known = preparation.base(y, none)
+    restored = preparation.restore(u, none)[known]
+    np.testing.assert_allclose(restored, np.maximum(y[known], 0.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("days", [1, 3, 5])
+def test_a_rare_input_keeps_its_effect(log, days, rng):
+    y = 100.0 + rng.normal(size=280)
+    on = np.arange(40, 280, 50)[:days]
+    inputs = np.zeros((280, 2))
+    inputs[on, 0] = 1.0
+    inputs[:, 1] = rng.normal(size=280)  # what is no switch is never rare
+    y[on] *= 4.0
+    robust, naive = (
+        prepare(y, inputs, season_length=7, log=log, clean=clean).effects for clean in (True, False)
+    )
+    np.testing.assert_allclose(robust.gamma[0], naive.gamma[0], rtol=0.05)
+    assert robust.gamma[0] > (0.7 * np.log(4.0) if log else 2.0)
+    # Without the input, the same days are outliers.
+    rule = prepare(y, inputs[:, 1:], season_length=7, log=log).rule
+    assert set(on) <= set(np.flatnonzero(rule.find(np.log1p(y) if log else y)))
 
 
 def test_the_base_of_nothing_is_zero():

@@ -238,8 +238,11 @@ def _place(
     )
     batch = np.arange(len(Z)) if xp is np else xp.arange(len(Z), device=Z.device)
     centers = Z[batch[:, None], :, first]
+    with_one = xp.concatenate([Z, xp.ones_like(square)], axis=1)
     for step in range(_LLOYD_STEPS + 1):
-        distance = square + (centers**2).sum(axis=-1)[:, :, None] - 2.0 * (centers @ Z)
+        # Squared distances less the rows' own squares: one product.
+        own = (centers**2).sum(axis=-1)[:, :, None]
+        distance = xp.concatenate([-2.0 * centers, own], axis=2) @ with_one
         # Comparing with the minimum is many times faster than finding its position; a row
         # between two equally near centers belongs to both.
         member = (distance == _lowest(distance, xp)) * weight[:, None]
@@ -248,6 +251,7 @@ def _place(
         count = member.sum(axis=-1)[:, :, None]
         mean = (member @ Z.swapaxes(1, 2)) / xp.clip(count, 1.0, None)
         centers = xp.where(count > 0, mean, centers)
+    distance += square
     distance = xp.clip(distance, 0.0, None)
     count = xp.clip(member.sum(axis=-1), 1.0, None)
     sigma = (member * xp.sqrt(distance)).sum(axis=-1) / count
@@ -288,10 +292,13 @@ class _Problem:
 
     def features(self, a: Any) -> Any:
         """G(a), shape (B, c, N)."""
-        along = a[:, None, 1:] @ self.Z
-        at = self.centers @ a[:, 1:, None]
-        slope = (-2.0 * self.beta * self.unit[:, None])[:, :, None]
-        return self.phi * (a[:, :1, None] + slope * (along - at))
+        xp = self.xp
+        slope = -2.0 * self.beta * self.unit[:, None]
+        constant = a[:, :1] - slope * (self.centers @ a[:, 1:, None])[..., 0]
+        along = xp.concatenate([a[:, None, 1:] @ self.Z, self.weight[:, None]], axis=1)
+        G = xp.stack([slope, constant], axis=2) @ along
+        G *= self.phi
+        return G
 
     def gram(self, G: Any) -> tuple[Any, Any]:
         """A'A and A'y."""
@@ -351,9 +358,11 @@ class _Problem:
         r = self.y - (w[:, None] @ G)[:, 0] - (b[:, None, c:] @ self.rest)[:, 0]
         scale = 2.0 * self.unit[:, None, None]
         weighted = (w * self.beta)[:, :, None]
-        p = weighted.swapaxes(1, 2) @ self.phi
-        q = (weighted * self.centers).swapaxes(1, 2) @ self.phi
-        J = xp.concatenate([w[:, None] @ self.phi, scale * (q - self.Z * p)], axis=1)
+        left = xp.concatenate([w[:, :, None], weighted * self.centers, weighted], axis=2)
+        products = left.swapaxes(1, 2) @ self.phi
+        J = products[:, :-1]
+        J[:, 1:] -= self.Z * products[:, -1:]
+        J[:, 1:] *= scale
         Jt = J.swapaxes(1, 2)
         rz = xp.concatenate([(r * self.weight)[:, None], self.Z * r[:, None]], axis=1)
         moments = self.phi @ rz.swapaxes(1, 2)  # (B, c, 1 + d)

@@ -23,6 +23,8 @@ _CLOSED = 0.2  # of the neighbors' median
 _COMMON = 0.05  # share of values beyond which they are no outliers but the rule
 _ROUNDING = 1e-9  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
+_LONGEST_SHIFT = 7  # a week of days; of longer seasons the shortest will do
+_SHIFT_AT_END = 3
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class OutlierRule:
     larger: the latest values of a series have no others. The second condition finds days on which
     a shop was closed; it is for series that are never negative and mostly positive. Either is
     dropped for series in which it would hold for more than 5 % of the values: what is common is no
-    outlier. Nor are values that come in a row as long as a season (at least 4 steps): that is a new
-    level, which the forecast must follow.
+    outlier. Nor are values that come in a row of 4 steps (a season, if that has 5 to 7), or of 3 at
+    the end of the series: that is a new level, which the forecast must follow.
 
     Attributes
     ----------
@@ -86,14 +88,24 @@ class OutlierRule:
         far, low = self._conditions(series)
         odd = far | low
         edges = np.flatnonzero(np.diff(np.concatenate([[0], odd.astype(np.int8), [0]])))
+        season = self.season_length
+        row = season if _SHORTEST_SHIFT < season <= _LONGEST_SHIFT else _SHORTEST_SHIFT
         for start, end in edges.reshape(-1, 2):
-            if end - start >= max(_SHORTEST_SHIFT, self.season_length):
+            if end - start >= (_SHIFT_AT_END if end == odd.size else row):
                 odd[start:end] = False
         return odd
 
-    def _conditions(self, series: Array) -> tuple[Mask, Mask]:
+    def doubtful(self, series: Array) -> Mask:
+        """Tell which values may look different to those who know later values than to others."""
+        odd = np.zeros(series.size, dtype=bool)
+        for later in range(_NEIGHBORS + 1):
+            far, low = self._conditions(series, later)
+            odd |= far | low
+        return odd
+
+    def _conditions(self, series: Array, later: int = _NEIGHBORS) -> tuple[Mask, Mask]:
         """Which values are far from their neighbors, and which are closures."""
-        around = _neighbors(series, self.season_length)
+        around = _neighbors(series, self.season_length, later)
         far = np.abs(series - around) > _FAR * self.spread  # False where either is NaN
         low = (series < _CLOSED * around) & self.closures
         return far, low

@@ -130,6 +130,17 @@ class PanelModel:
             values[i] = naive_forecast(panel[i].y, origins[i : i + 1], h, season)[0]
         return Forecasts(values, base, rows, diverged)
 
+    def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Series with outliers, and the steps at which these are."""
+        found = []
+        for i, (model, series) in enumerate(zip(self.models, panel, strict=True)):
+            if model is not None:
+                bare = model.preparation.bare(series.y, series.known_ahead)
+                odd = np.flatnonzero(model.preparation.rule.find(bare))
+                if odd.size:
+                    found.append((i, odd))
+        return found
+
     def one_step(self, i: int, series: Series, first: int) -> Array:
         """One-step forecasts of series i from step ``first`` on, each from the values before it."""
         model = self.models[i]
@@ -141,43 +152,64 @@ class PanelModel:
         naive = naive_forecast(series.y, origins, 1, self.plan.season_length)
         return np.where(np.isfinite(y), y, naive)[:, 0]
 
-    def half_widths(
+    def intervals(
         self,
         panel: Sequence[Series],
         origins: Ints,
         h: int,
+        ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Half-widths of intervals, shape (n, h, n_levels), and which of them are guaranteed."""
+    ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Prediction intervals; see `rbfdiffnet.intervals`.
+
+        They lie around the forecasts of the calibrated models, whose errors they are made of.
+
+        Parameters
+        ----------
+        panel, origins, h, ahead, n_jobs
+            As for `forecast`.
+        levels : sequence of float
+            Between 0 and 1, ascending.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n, h, n_levels)
+        guaranteed : ndarray of bool of shape (n,)
+        """
+        # From every origin of the last part, and from the present one.
         at = [
-            np.arange(max(int(s), int(o) - _MOST_ORIGINS, 1), int(o), dtype=np.int64)
+            np.arange(max(int(s), int(o) - _MOST_ORIGINS, 1), int(o) + 1, dtype=np.int64)
             for s, o in zip(self.starts, origins, strict=True)
         ]
-        fitted = [i for i in range(len(panel)) if self.calibrated[i] is not None and at[i].size]
+        at = [a if a.size else np.array([o]) for a, o in zip(at, origins, strict=True)]
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
+        fitted = [i for i in range(len(panel)) if self.calibrated[i] is not None]
         paths = _paths(
             [self.calibrated[i] for i in fitted],  # type: ignore[misc]
             [seen[i] for i in fitted],
             [at[i] for i in fitted],
-            [_ahead(seen[i].known_ahead, at[i], h) for i in fitted],
+            [_ahead(seen[i].known_ahead, at[i], ahead[i]) for i in fitted],
             h,
             n_jobs,
         )
         forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
-        errors, scales = [], np.zeros(len(panel))
+        errors, scales, centers = [], np.zeros(len(panel)), np.empty((len(panel), h, 1))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
-            if forecast is None:
+            if forecast is None or not np.all(np.isfinite(forecast[-1])):
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
-            actual = np.append(series.y, np.full(h, np.nan))[at[i][:, None] + np.arange(h)]
-            errors.append(np.abs(actual - forecast))
+            centers[i, :, 0] = forecast[-1]
+            actual = np.append(series.y, np.full(h, np.nan))[at[i][:-1, None] + np.arange(h)]
+            errors.append(np.abs(actual - forecast[:-1]))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
         # Nothing is known of a series without two values: it is taken for an ordinary one.
         ordinary = np.nanmedian(scales) if np.any(np.isfinite(scales)) else 0.0
-        return half_widths(errors, np.where(np.isfinite(scales), scales, ordinary), levels)
+        scales = np.where(np.isfinite(scales), scales, ordinary)
+        widths, guaranteed = half_widths(errors, scales, levels)
+        return centers - widths, centers + widths, guaranteed
 
 
 def fit_panel(
@@ -284,10 +316,13 @@ def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
     )
 
 
-def _ahead(known_ahead: Array, origins: Ints, h: int) -> Array:
-    """Inputs known in advance after each origin, (B, h, q); zero beyond the end of the series."""
-    padded = np.concatenate([known_ahead, np.zeros((h, known_ahead.shape[1]))])
-    return np.asarray(padded[origins[:, None] + np.arange(h)])
+def _ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
+    """Inputs known in advance after each origin, (B, h, q), from the series and the h steps after.
+
+    For an early origin, where the series is followed by more than its own values, they go on.
+    """
+    everything = np.concatenate([known_ahead, later])
+    return np.asarray(everything[origins[:, None] + np.arange(len(later))])
 
 
 def _paths(

@@ -22,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 Flat = dict[str, npt.NDArray[Any]]
 
 _NOTHING = Encoder(())
+_DAY = 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Exogenous:
         calendar: str | Sequence[str] | None = None,
         events: Sequence[Event] = (),
         holidays: str | None = None,
+        holiday_lead: int = 0,
+        holiday_lag: int = 0,
     ) -> Self:
         """Fix the inputs for a panel that holds all columns.
 
@@ -90,6 +93,7 @@ class Exogenous:
         calendar : None, "auto" or sequence of str
         events : sequence of Event
         holidays : str, optional
+        holiday_lead, holiday_lag : int, default=0
 
         Examples
         --------
@@ -121,7 +125,7 @@ class Exogenous:
             Encoder.fitted({name: flat[name] for name in future}, where),
             Encoder.fitted({name: flat[name] for name in past}, where, allow_missing=True),
             Encoder.fitted(_static(panel, static), lambda row: f"series {panel.name(row)!r}"),
-            _calendar(panel, calendar, events, holidays),
+            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag)),
         )
 
     def series(self, panel: Panel) -> list[Series]:
@@ -182,6 +186,11 @@ class Exogenous:
                 "make_future_frame(h) and give it as X_df. Columns that are not known in the "
                 "future belong in past_exog."
             )
+        for name in self.columns_of(X_df, panel.columns):
+            if name not in self.columns:
+                raise ValueError(
+                    f"X_df has a column {name!r} that was not there in training; leave it out."
+                )
         i, step, on_grid = panel.rows_of(X_df)
         ahead = step - panel.lengths[np.maximum(i, 0)] if panel.n_series else step
         aside = (i < 0) & (within.rows_of(X_df)[0] >= 0) if within is not None else i != i
@@ -293,7 +302,11 @@ def _static(panel: Panel, names: Sequence[str]) -> Flat:
 
 
 def _calendar(
-    panel: Panel, parts: str | Sequence[str] | None, events: Sequence[Event], holidays: str | None
+    panel: Panel,
+    parts: str | Sequence[str] | None,
+    events: Sequence[Event],
+    holidays: str | None,
+    around: tuple[int, int],
 ) -> CalendarInputs | None:
     if parts is None and not events and holidays is None:
         return None
@@ -309,7 +322,16 @@ def _calendar(
         if parts != "auto":
             raise ValueError(f"calendar must be None, 'auto' or a list of parts; got {parts!r}.")
         parts = _auto_parts(dates)
-    return CalendarInputs.fitted(tuple(parts or ()), tuple(events), holidays, dates)
+    apart = np.diff(dates.astype("datetime64[s]").astype(np.int64))
+    if (events or holidays is not None) and apart.size and np.median(apart) > _DAY:
+        raise ValueError(
+            "Events and holidays are days, but the dates here are further apart; give a column "
+            "with the number of such days in each step instead."
+        )
+    lead, lag = around
+    return CalendarInputs.fitted(
+        tuple(parts or ()), tuple(events), holidays, dates, holiday_lead=lead, holiday_lag=lag
+    )
 
 
 def _auto_parts(dates: npt.NDArray[Any]) -> tuple[str, ...]:

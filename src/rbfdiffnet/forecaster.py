@@ -75,8 +75,11 @@ class RBFDiffNet:
         Days that matter, with lead and lag days.
     holidays : str, optional
         Country whose holidays are inputs, such as ``"US"``; needs ``rbfdiffnet[calendar]``.
+    holiday_lead, holiday_lag : int, default=0
+        How many days before and after holidays are inputs, too.
     past_exog : sequence of str, default=()
-        Columns known only in the past.
+        Columns known only in the past. The network sees their latest value; the recursive strategy
+        takes it to stay, so the direct one is the better choice with them.
     static_exog : sequence of str, default=()
         Columns that do not change within a series; used in global scope.
     lower : float, optional
@@ -130,6 +133,8 @@ class RBFDiffNet:
         calendar: str | Sequence[str] | None = None,
         events: Sequence[Event] = (),
         holidays: str | None = None,
+        holiday_lead: int = 0,
+        holiday_lag: int = 0,
         past_exog: Sequence[str] = (),
         static_exog: Sequence[str] = (),
         lower: float | None = None,
@@ -153,6 +158,8 @@ class RBFDiffNet:
         self.calendar = calendar
         self.events = tuple(events)
         self.holidays = holidays
+        self.holiday_lead = holiday_lead
+        self.holiday_lag = holiday_lag
         self.past_exog = _names(past_exog)
         self.static_exog = _names(static_exog)
         self.lower = lower
@@ -250,7 +257,7 @@ class RBFDiffNet:
             )
         elif grown:
             model = _joined(model, adopt_series(model, series[-grown:]))
-        notes = self._notes(panel, model)
+        notes = self._notes(panel, model, series)
         self._state = State(panel, state.exogenous, model, series, notes)
         self._last_report = None
         return self
@@ -261,7 +268,7 @@ class RBFDiffNet:
         self,
         h: int,
         X_df: Any = None,
-        level: Sequence[float] | None = None,
+        level: Sequence[float] | None = (80, 95),
         new_df: Any = None,
     ) -> Any:
         """Forecast the steps after the last date of each series.
@@ -271,9 +278,8 @@ class RBFDiffNet:
         h : int
         X_df : pandas or polars DataFrame, optional
             Future values of the inputs; `make_future_frame` gives the rows it must have.
-        level : sequence of float, optional
-            Levels of prediction intervals in percent, such as ``[80, 95]``; see
-            `rbfdiffnet.intervals`.
+        level : sequence of float or None, default=(80, 95)
+            Levels of prediction intervals in percent; None for none. See `rbfdiffnet.intervals`.
         new_df : pandas or polars DataFrame, optional
             Histories of other series, to be forecast by a global model instead of its own.
 
@@ -287,8 +293,7 @@ class RBFDiffNet:
         if new_df is not None:
             state = self._adopted(state, new_df)
         frame, notes = self._predicted(state, h, X_df, level)
-        if new_df is None:
-            self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
+        self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
         return frame
 
     def cross_validation(
@@ -326,8 +331,7 @@ class RBFDiffNet:
         if not isinstance(refit, bool):
             _check_count("refit", refit)
         levels = _check_levels(level)
-        panel, exogenous = self._panel(df)
-        series = exogenous.series(panel)
+        panel = self._panel(df)
         plan = self._plan(panel, h)
         every = n_windows if refit is False else int(refit)
         lengths = panel.lengths
@@ -338,6 +342,10 @@ class RBFDiffNet:
         for window in range(n_windows):
             origins = np.maximum(lengths - h - (n_windows - 1 - window) * step, 0)
             if model is None or window % every == 0:
+                # Series that have not begun say nothing about the inputs.
+                past = panel.truncated(lengths - origins).select(np.flatnonzero(origins))
+                exogenous = self._exogenous(past)
+                series = exogenous.series(panel)
                 seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
                 model = fit_panel(
                     seen,
@@ -346,7 +354,7 @@ class RBFDiffNet:
                     calibrate=level is not None,
                     n_jobs=self.n_jobs,
                 )
-                for note in self._notes(panel, model):
+                for note in self._notes(panel, model, seen):
                     notes[note.series, note.problem] = note
             ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
             ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
@@ -356,19 +364,22 @@ class RBFDiffNet:
         self._last_report = self._report_of(panel, (*panel.problems, *notes.values()))
         return _backtest_frame(panel, cutoffs, values, [*self._names(levels)], h)
 
-    def make_future_frame(self, h: int) -> Any:
+    def make_future_frame(self, h: int, new_df: Any = None) -> Any:
         """Return the rows `predict` wants in ``X_df``, without values: ids and dates.
 
         Parameters
         ----------
         h : int
+        new_df : pandas or polars DataFrame, optional
+            As for `predict`.
 
         Returns
         -------
         frame
         """
-        panel = self._fitted_state().panel
+        state = self._fitted_state()
         _check_count("h", h)
+        panel = state.panel if new_df is None else self._adopted(state, new_df).panel
         return panel.frame(panel.lengths, np.full(panel.n_series, h), {})
 
     def fitted_values(self) -> Any:
@@ -444,6 +455,23 @@ class RBFDiffNet:
         from rbfdiffnet.explain import operator_table
 
         return operator_table(self._selected(ids))
+
+    def plot_equation(self, unique_id: Any, ax: Any = None) -> Any:
+        """Draw the learned differential operator of a series with matplotlib.
+
+        Parameters
+        ----------
+        unique_id : object
+            The series.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rbfdiffnet.plots import plot_operator
+
+        return plot_operator(self.equation([unique_id]), ax)
 
     def plot(
         self,
@@ -561,6 +589,10 @@ class RBFDiffNet:
         for step in () if isinstance(self.transforms, str | None) else self.transforms:
             if isinstance(step, str) and step not in TRANSFORMS:
                 raise ValueError(f"Unknown transform {step!r}; known are {', '.join(TRANSFORMS)}.")
+        if not all(isinstance(event, Event) for event in self.events):
+            raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
+        if not isinstance(self.transforms, str | None) and "log1p" in self.transforms[1:]:
+            raise ValueError("The transform 'log1p' comes first, before any other.")
         if isinstance(self.transforms, str) and self.transforms != "auto":
             raise ValueError(f"transforms must be 'auto', None or a list; got {self.transforms!r}.")
 
@@ -604,10 +636,12 @@ class RBFDiffNet:
             quick=preset.quick and self.regressor is None,
         )
 
-    def _panel(self, df: Any) -> tuple[Panel, Exogenous]:
+    def _panel(self, df: Any) -> Panel:
         names = Exogenous.columns_of(df, self._columns)
-        panel = Panel.from_frame(df, self._columns, self.freq, inputs=names, errors=self.errors)
-        exogenous = Exogenous.fitted(
+        return Panel.from_frame(df, self._columns, self.freq, inputs=names, errors=self.errors)
+
+    def _exogenous(self, panel: Panel) -> Exogenous:
+        return Exogenous.fitted(
             panel,
             past=self.past_exog,
             static=self.static_exog,
@@ -615,18 +649,20 @@ class RBFDiffNet:
             calendar=self.calendar,
             events=self.events,
             holidays=self.holidays,
+            holiday_lead=self.holiday_lead,
+            holiday_lag=self.holiday_lag,
         )
-        return panel, exogenous
 
     def _fitted(self, df: Any, h: int | None, *, calibrate: bool) -> State:
         if h is not None:
             _check_count("h", h)
-        panel, exogenous = self._panel(df)
+        panel = self._panel(df)
+        exogenous = self._exogenous(panel)
         series = exogenous.series(panel)
         plan = self._plan(panel, h)
         model = fit_panel(series, plan, scope=self.scope, calibrate=calibrate, n_jobs=self.n_jobs)
         self._last_report = None
-        return State(panel, exogenous, model, series, self._notes(panel, model))
+        return State(panel, exogenous, model, series, self._notes(panel, model, series))
 
     def _adopted(self, state: State, df: Any) -> State:
         if self.scope != "global":
@@ -636,7 +672,7 @@ class RBFDiffNet:
         )
         series = state.exogenous.series(panel)
         model = adopt_series(state.model, series)
-        return State(panel, state.exogenous, model, series, self._notes(panel, model))
+        return State(panel, state.exogenous, model, series, self._notes(panel, model, series))
 
     def _selected(self, ids: Sequence[Any] | None, most: int | None = None) -> State:
         state = self._fitted_state()
@@ -644,6 +680,7 @@ class RBFDiffNet:
         if ids is None:
             chosen = list(everything[:most])
         else:
+            ids = [ids] if isinstance(ids, str) else ids
             where = {state.panel.name(i): i for i in everything}
             unknown = [name for name in ids if str(name) not in where]
             if unknown:
@@ -663,15 +700,25 @@ class RBFDiffNet:
         panel = state.panel.select(np.array(chosen, dtype=np.int64))
         return State(panel, state.exogenous, part, [state.series[i] for i in chosen])
 
-    def _notes(self, panel: Panel, model: PanelModel) -> tuple[Problem, ...]:
+    def _notes(
+        self, panel: Panel, model: PanelModel, series: Sequence[Series]
+    ) -> tuple[Problem, ...]:
         if model.reasons and self.errors == "raise":
             i, reason = next(iter(model.reasons.items()))
             raise ValueError(
                 f"Series {panel.name(i)!r} cannot be fitted: {reason}. Leave it out, or use "
                 "errors='fallback' to get a naive forecast for it."
             )
-        action = "forecast by the last season, or the last value"
-        return tuple(Problem(i, reason, action) for i, reason in model.reasons.items())
+        naive = "forecast by the last season, or the last value"
+        notes = [
+            Problem(i, reason, "forecast 0" if reason == "no values" else naive)
+            for i, reason in model.reasons.items()
+        ]
+        for i, odd in model.outliers(series):
+            plural = "s" if odd.size > 1 else ""
+            text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"
+            notes.append(Problem(i, text, "treated as missing"))
+        return tuple(notes)
 
     def _predicted(
         self, state: State, h: int, X_df: Any, level: Sequence[float] | None
@@ -704,11 +751,12 @@ class RBFDiffNet:
         ]
         if levels and len(series):
             shares = list(levels.values())
-            widths, sure = model.half_widths(series, origins, h, shares, self.n_jobs)
+            low, high, sure = model.intervals(series, origins, h, ahead, shares, self.n_jobs)
             for j, label in enumerate(levels):
-                width = widths[:, :, j]
-                columns[f"{NAME}-lo-{label}"] = self._bounded(forecasts.values - width)
-                columns[f"{NAME}-hi-{label}"] = self._bounded(forecasts.values + width)
+                lowest = np.minimum(low[:, :, j], forecasts.values)
+                columns[f"{NAME}-lo-{label}"] = self._bounded(lowest)
+                highest = np.maximum(high[:, :, j], forecasts.values)
+                columns[f"{NAME}-hi-{label}"] = self._bounded(highest)
             notes += [
                 Problem(int(i), "too few errors for the intervals", "the largest error was taken")
                 for i in np.flatnonzero(~sure)
@@ -791,6 +839,6 @@ def _check_levels(level: Sequence[float] | None) -> dict[str, float]:
     if isinstance(level, int | float):
         level = [level]
     for value in level:
-        if not 0 < float(value) < 100:
-            raise ValueError(f"Levels are percentages between 0 and 100; got {value!r}.")
+        if not 1 <= float(value) < 100:
+            raise ValueError(f"Levels are percentages from 1 to 100, such as 80; got {value!r}.")
     return {f"{value:g}": float(value) / 100.0 for value in sorted({float(v) for v in level})}

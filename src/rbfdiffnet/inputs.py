@@ -15,7 +15,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Where = Callable[[int], str]
 
 _MOST_TEXTS = 60
-# Whole numbers with so few values are codes, such as days of the week, rather than amounts.
+# Whole numbers with so few values may be codes, such as days of the week.
 _FEWEST_CODES, _MOST_CODES = 3, 31
 
 
@@ -23,10 +23,12 @@ _FEWEST_CODES, _MOST_CODES = 3, 31
 class Column:
     r"""How one column becomes numbers.
 
-    .. math:: x \mapsto x \qquad\text{or}\qquad x \mapsto (1[x = v_1], \ldots, 1[x = v_k])
+    .. math:: x \mapsto x, \qquad x \mapsto (1[x = v_1], \ldots, 1[x = v_k]) \qquad\text{or}\qquad
+        x \mapsto (x, 1[x = v_1], \ldots, 1[x = v_k])
 
-    where :math:`v_1, \ldots, v_k` are the values known from training. Any other value has no known
-    effect and gives zeros.
+    for numbers, for text, and for whole numbers that may be codes, where
+    :math:`v_1, \ldots, v_k` are the values known from training. Any other text has no known effect
+    and gives zeros; any other whole number still has its slope.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ class Column:
         """Names of the resulting columns."""
         if self.values is None:
             return (self.name,)
-        return tuple(f"{self.name}={value}" for value in self.values)
+        switches = tuple(f"{self.name}={value}" for value in self.values)
+        return switches if self.means is None else (self.name, *switches)
 
     def encode(self, values: npt.NDArray[Any]) -> Array:
         """Return the columns, shape (n, len(names)), of values of shape (n,)."""
@@ -72,7 +75,8 @@ class Column:
             codes = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.int64)
             encoded = np.equal.outer(codes, np.arange(len(position))).astype(np.float64)
         else:
-            encoded = np.equal.outer(values, np.array(self.values)).astype(np.float64)
+            switches = np.equal.outer(values, np.array(self.values)).astype(np.float64)
+            encoded = np.column_stack([values, switches])
         if self.means is not None:
             encoded[np.isnan(values)] = self.means
         return encoded
@@ -82,9 +86,10 @@ class Column:
 class Encoder:
     """Turn the columns of a panel into numbers, in the same way after training as in it.
 
-    Text becomes one 0/1 column a value, a missing text zeros in all of them. So do whole numbers
-    with 3 to 31 different values: the days 1 to 7 of a week have no slope. All other numbers stay
-    as they are, and columns that never change are left out.
+    Text becomes one 0/1 column a value, a missing text zeros in all of them. Whole numbers with 3
+    to 31 different values may be codes, like the days 1 to 7 of a week, or amounts, like a
+    discount: they get both, one 0/1 column a value and the number itself. All other numbers stay as
+    they are, and columns that never change are left out.
 
     Parameters
     ----------
@@ -214,7 +219,8 @@ def _number_column(name: str, values: Array) -> Column | None:
         return None
     if _FEWEST_CODES <= len(distinct) <= _MOST_CODES and (distinct == np.rint(distinct)).all():
         shares = counts / len(known)
-        return Column(name, tuple(int(value) for value in distinct), tuple(shares.tolist()))
+        means = (float(known.mean()), *shares.tolist())
+        return Column(name, tuple(int(value) for value in distinct), means)
     return Column(name, None, (float(known.mean()),))
 
 

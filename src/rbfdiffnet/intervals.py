@@ -3,13 +3,15 @@ r"""Prediction intervals with a guarantee: split conformal prediction over rolli
 A model is fitted without the last part of a series (a third of it, at most 200 steps) and
 forecasts from every origin in that part. The absolute errors at horizon k are its scores, and
 
-.. math:: \hat y_{T+k} \pm q_k, \qquad q_k = \text{the } \lceil (n + 1)\,\gamma \rceil
+.. math:: \tilde y_{T+k} \pm q_k, \qquad q_k = \text{the } \lceil (n + 1)\,\gamma \rceil
     \text{-th smallest of n scores}
 
-is the interval of level :math:`\gamma`. If the errors are exchangeable with the next one, it covers
-with probability at least :math:`\gamma`, whatever their distribution and however bad the
-model: the +1 is the finite-sample correction. Errors of a series that changes its ways are not
-exchangeable with later ones; then coverage is only as good as the past resembles the future.
+is the interval of level :math:`\gamma`, where :math:`\tilde y` is the forecast of that same model
+from the end of the series. If the errors are exchangeable with the next one, it covers with
+probability at least :math:`\gamma`, whatever their distribution and however bad the model: the +1
+is the finite-sample correction. (The forecast of the model fitted to everything is taken into the
+interval if it lies outside.) Errors of a series that changes its ways are not exchangeable with
+later ones; then coverage is only as good as the past resembles the future.
 
 A series with fewer than 50 scores at a horizon borrows: scores of all series are divided by the
 mean step size of their series, pooled, and multiplied by that of the series in question. The

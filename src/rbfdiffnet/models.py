@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,9 @@ _FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
 _MOST_SHARED_ROWS = 100_000
+_MOST_VALIDATED_ROWS = 20_000
+#: Penalties on the RBF part and on the linear part that a shared network may have.
+_PENALTIES = [(a, b) for a in (1e-4, 1e-2, 1.0, 1e9) for b in (1e-4, 1e-2, 1.0)]
 _FILLED_FROM = 6  # seasons before a window that its gaps are filled from
 _NEAREST = 3  # training windows named for each center
 
@@ -179,17 +183,21 @@ class SeriesModel:
     def base_windows(self, series: Series, origins: Ints) -> Array:
         """Return the latest values of u before each origin, shape (B, history).
 
-        Gaps and outliers in a window are filled from values before its origin only. Before the
-        first value, it is repeated.
+        Gaps and outliers in a window are found and filled from values before its origin only.
+        Before the first value, it is repeated.
         """
-        u, known = self.preparation.base(series.y, series.known_ahead)
+        preparation = self.preparation
+        u, known = preparation.base(series.y, series.known_ahead)
         at = np.maximum(origins[:, None] - np.arange(self.history, 0, -1), 0)
         windows = u[at]
-        reach = self.history + _FILLED_FROM * self.preparation.season_length
-        later = (origins < series.y.size) & ~known[at].all(axis=1)
-        for k in np.flatnonzero(later).tolist():
+        if np.all(origins == series.y.size):
+            return np.asarray(windows)
+        reach = self.history + _FILLED_FROM * preparation.season_length
+        bare = preparation.bare(series.y, series.known_ahead)
+        doubtful = preparation.rule.doubtful(bare) | ~known
+        for k in np.flatnonzero(doubtful[at].any(axis=1)).tolist():
             part = slice(max(int(origins[k]) - reach, 0), int(origins[k]))
-            earlier, _ = self.preparation.base(series.y[part], series.known_ahead[part])
+            earlier, _ = preparation.base(series.y[part], series.known_ahead[part])
             windows[k] = earlier[np.maximum(at[k] - part.start, 0)]
         return np.asarray(windows)
 
@@ -302,7 +310,7 @@ def fit_shared(
     """Fit one network to the rows of all series, each brought to its own scale.
 
     Relative effects of inputs known in advance are shared, too; others have the scale of their
-    series and are estimated one by one. Series without variation are left out.
+    series and are estimated one by one. Short series and those without variation are left out.
 
     Parameters
     ----------
@@ -322,12 +330,19 @@ def fit_shared(
         If there are too few rows altogether.
     """
     plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    usable = [i for i, series in enumerate(panel) if _is_usable(series)]
+    models: list[SeriesModel | str] = [""] * len(panel)
+    usable = []
+    for i, series in enumerate(panel):
+        try:
+            check_fit(series)
+            usable.append(i)
+        except UnfitError as error:
+            models[i] = str(error)
     if not usable:
-        raise UnfitError("no series has values that vary")
+        return models, None
+    usable.sort(key=lambda i: _digest(panel[i]))  # so that their order does not matter
     effects = _shared_effects([panel[i] for i in usable], plan)
     plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
-    models: list[SeriesModel | str] = ["no two different values"] * len(panel)
     preparations = {}
     for i in usable:
         try:
@@ -345,17 +360,46 @@ def fit_shared(
             f"too short (windows in all series together: {count}, needed: {_FEWEST_ROWS})"
         )
     every = -(-count // _MOST_SHARED_ROWS)
-    pooled = _Rows(
-        np.concatenate([r.X[::every] for r in rows]),
-        np.concatenate([r.Y[::every] for r in rows]),
-        np.concatenate([r.ends[::every] for r in rows]),
-        rows[0].lags,
-        rows[0].level,
-    )
-    windows = pooled.fit(plan)
+    pooled = _Rows.pooled([r.part(slice(None), every) for r in rows])
+    windows = pooled.fit(_validated(plan, rows))
     for i, r in zip(usable, rows, strict=True):
         models[i] = SeriesModel(preparations[i], windows, _nearest(windows, r.X, r.ends))
     return models, effects
+
+
+def _validated(plan: Plan, rows: Sequence[_Rows]) -> Plan:
+    """Return the plan with penalties chosen on the latest fifth of every series.
+
+    Series of a panel go up and down together, so leaving out single rows says little: the
+    same date is still there in other series.
+    """
+    n_inputs = rows[0].X.shape[1]
+    settings = plan.settings(n_inputs)
+    if plan.quick or settings.alpha is not None or settings.penalty != "ridge":
+        return plan
+    every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
+    early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]
+    train = _Rows.pooled([r.part(cut, every) for r, cut in zip(rows, early, strict=True)])
+    late = _Rows.pooled([r.part(slice(c.stop, None), 1) for r, c in zip(rows, early, strict=True)])
+    if min(len(train.X), len(late.X)) < _FEWEST_ROWS:
+        return plan
+    best, lowest = plan, np.inf
+    factor = settings.width_factor or 4.0
+    for alpha, alpha_linear in _PENALTIES:
+        fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
+        trial = replace(plan, settings=_always(fixed))
+        windows = train.fit(trial)
+        n_extra = n_inputs - len(train.lags)
+        inputs = np.concatenate([late.X[:, :n_extra], late.X[:, n_extra:] / windows.unit], axis=1)
+        error = windows.network.predict(inputs) * windows.unit - late.Y
+        score = float(np.mean(error**2))
+        if score < lowest:
+            best, lowest = trial, score
+    return best
+
+
+def _always(settings: Settings) -> Callable[[int], Settings]:
+    return lambda n_inputs: settings  # noqa: ARG005
 
 
 def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
@@ -387,6 +431,19 @@ class _Rows:
         extra = np.concatenate([steps, series.extra[lost:]], axis=1)
         X, Y = window_rows(z, known, extra, lags=lags, level=level, block=plan.block)
         return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
+
+    @classmethod
+    def pooled(cls, rows: Sequence[_Rows]) -> _Rows:
+        X, Y, ends = (
+            np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
+        )
+        return cls(X, Y, ends, rows[0].lags, rows[0].level)
+
+    def part(self, which: slice, every: int) -> _Rows:
+        """Return every so many of some rows."""
+        return replace(
+            self, X=self.X[which][::every], Y=self.Y[which][::every], ends=self.ends[which][::every]
+        )
 
     def fit(self, plan: Plan) -> WindowModel:
         settings = plan.settings(self.X.shape[1])
@@ -434,9 +491,10 @@ def _nearest(windows: WindowModel, X: Array, ends: Ints) -> Ints:
     return nearest
 
 
-def _is_usable(series: Series) -> bool:
-    known = series.y[np.isfinite(series.y)]
-    return known.size >= 2 and float(np.ptp(known)) > 0.0
+def _digest(series: Series) -> bytes:
+    """Tell series apart by their content."""
+    parts = (series.y, series.known_ahead, series.extra)
+    return sha256(b"".join(part.tobytes() for part in parts)).digest()
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:

@@ -23,6 +23,7 @@ __all__ = ["Preparation", "prepare"]
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_RARE = 5  # days on which an input is switched on
 _REACH = 3.0  # spans by which a forecast may leave the range of its series
 
 
@@ -52,6 +53,11 @@ class Preparation:
     low: float
     high: float
 
+    def bare(self, y: Array, inputs: Array) -> Array:
+        """Return the series without effects, NaN where missing."""
+        u = np.log1p(np.maximum(y, 0.0)) if self.log else y
+        return u if self.effects is None else self.effects.remove(u, inputs)
+
     def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
         """Return u, without gaps, and which of its values are observations.
 
@@ -62,9 +68,7 @@ class Preparation:
         inputs : ndarray of shape (T, q)
             Inputs known in advance.
         """
-        u = np.log1p(np.maximum(y, 0.0)) if self.log else y
-        if self.effects is not None:
-            u = self.effects.remove(u, inputs)
+        u = self.bare(y, inputs)
         u = np.where(self.rule.find(u), np.nan, u)
         known = np.isfinite(u)
         if not known.any():
@@ -125,7 +129,9 @@ def prepare(
     >>> bool(u[50] > 16.0), np.flatnonzero(~known).tolist()
     (True, [50])
     """
-    linked = np.log1p(np.maximum(y, 0.0)) if log else y
+    if log and np.any(y < 0.0):
+        raise ValueError(f"log1p needs values that are not negative, found {np.nanmin(y):g}")
+    linked = np.log1p(y) if log else y
     if effects is None and inputs.shape[1]:
         effects = _robust_effects(linked, inputs, season_length, clean, relative=not log)
     bare = linked if effects is None else effects.remove(linked, inputs)
@@ -151,13 +157,17 @@ def _robust_effects(
 ) -> Effects:
     """Estimate effects, leave out days they cannot explain, and estimate again."""
     known = np.isfinite(y)
+    switched = np.where(np.isin(inputs, (0.0, 1.0)).all(axis=0), inputs.sum(axis=0), np.inf)
+    # What happens on the few days of a rare input is its effect, not an outlier.
+    rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
     for _ in range(2 if clean else 1):
         filled = fill_missing(np.where(known, y, np.nan), season_length)
         effects = fit_effects(
             [filled], [inputs], [known], season_length=season_length, relative=relative
         )
         bare = effects.remove(y, inputs)
-        known = np.isfinite(y) & ~OutlierRule.fitted(bare, season_length).find(bare)
+        odd = OutlierRule.fitted(bare, season_length).find(bare)
+        known = np.isfinite(y) & (~odd | rare)
         if not known.any():
             break
     return effects

@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rbfdiffnet.cli.arguments import positive
 from rbfdiffnet.cli.errors import CommandError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["add_parser", "run_logistic", "run_m5"]
 
-_LOGISTIC_RUNS, _M5_RUNS = "logistic_runs.jsonl", "m5_runs.jsonl"
-_EVIDENCE = "logistic_evidence.txt"
 _FOLDER = "reproduction"
+_INSTALL = "pip install 'rbfdiffnet[paper]'"
 
 
 def add_parser(commands: Any) -> None:
@@ -60,7 +57,8 @@ def add_parser(commands: Any) -> None:
         "m5",
         help="28-day forecasts of the M5 sales by store and category",
         description="28-day forecasts of the 30 series of M5's level 8. Writes m5.csv, "
-        "m5_summary.csv and report.html. ARIMA and LSTM need: pip install 'rbfdiffnet[paper]'. "
+        "m5_summary.csv and report.html. ARIMA, LSTM and the figures need: pip install "
+        "'rbfdiffnet[paper]'. "
         "The LSTM ensemble takes minutes for a series; everything else, seconds.",
     )
     m5.add_argument(
@@ -101,28 +99,45 @@ def run_logistic(arguments: argparse.Namespace) -> None:
     >>> main(["reproduce", "logistic", "--seeds", "3", "--out", "results"])  # doctest: +SKIP
     """
     from rbfdiffnet import __version__
-    from rbfdiffnet.experiments.evidence import noise_evidence, ridge_evidence
+    from rbfdiffnet.experiments.evidence import evidence_tasks
     from rbfdiffnet.experiments.logistic import logistic_tasks
-    from rbfdiffnet.experiments.runner import read_results, run_tasks
+    from rbfdiffnet.experiments.output import (
+        EVIDENCE_RUNS,
+        LOGISTIC_RUNS,
+        logistic_texts,
+        read_runs,
+        write_report,
+        write_tables,
+    )
+    from rbfdiffnet.experiments.runner import run_tasks
 
     folder = _folder(arguments.out)
-    runs = folder / _LOGISTIC_RUNS
+    owner = {"experiment": "logistic", "version": __version__}
+    tasks = logistic_tasks(arguments.seeds)
+    left = Counter(task.arguments[:2] for task in tasks)
+    cells: dict[tuple[float, int], list[dict[str, Any]]] = {cell: [] for cell in left}
+    written: list[Path] = []
     try:
-        for _ in run_tasks(
-            logistic_tasks(arguments.seeds),
-            runs,
-            belongs_to={"experiment": "logistic", "version": __version__},
-            n_jobs=arguments.jobs,
+        for record in run_tasks(
+            tasks, folder / LOGISTIC_RUNS, belongs_to=owner, n_jobs=arguments.jobs
         ):
+            cell = record["omega"], record["lag"]
+            cells[cell].append(record)
+            left[cell] -= 1
+            if not left[cell]:
+                print(_cell_line(cells[cell]), flush=True)
+                if not any(n for (omega, _), n in left.items() if omega == cell[0]):
+                    write_tables(folder)
+        evidence_owner = {**owner, "experiment": "logistic evidence"}
+        for _ in run_tasks(evidence_tasks(), folder / EVIDENCE_RUNS, belongs_to=evidence_owner):
             pass
-        if not (folder / _EVIDENCE).exists():
-            text = f"{noise_evidence()}\n\n{ridge_evidence()}\n"
-            (folder / _EVIDENCE).write_text(text, encoding="utf-8")
     finally:
-        _write(folder)
-    _print_logistic(read_results(runs))
-    print(f"\n{(folder / _EVIDENCE).read_text(encoding='utf-8')}")
-    print(f"Wrote {folder / 'logistic.csv'} and {folder / 'report.html'}")
+        written = [*write_tables(folder), *write_report(folder)]
+    print()
+    _print_logistic(read_runs(folder / LOGISTIC_RUNS))
+    for text in logistic_texts(folder):
+        print(f"\n{text}")
+    print(f"\nWrote {', '.join(map(str, written))}")
 
 
 def run_m5(arguments: argparse.Namespace) -> None:
@@ -144,17 +159,25 @@ def run_m5(arguments: argparse.Namespace) -> None:
     >>> main(["reproduce", "m5", "--data", "m5", "--models", "RBF-DiffNet"])  # doctest: +SKIP
     """
     from rbfdiffnet import __version__
-    from rbfdiffnet.experiments.evidence import root_evidence, seed_evidence
     from rbfdiffnet.experiments.m5 import m5_tasks
+    from rbfdiffnet.experiments.output import (
+        M5_RUNS,
+        m5_results,
+        m5_texts,
+        write_report,
+        write_tables,
+    )
     from rbfdiffnet.experiments.runner import run_tasks
 
     values, fingerprint = _load(arguments.data)
     folder = _folder(arguments.out)
-    models = _models(arguments.models)
+    tasks = m5_tasks(values, _models(arguments.models))
+    left = Counter(task.kind for task in tasks)
+    written: list[Path] = []
     try:
         for record in run_tasks(
-            m5_tasks(values, models),
-            folder / _M5_RUNS,
+            tasks,
+            folder / M5_RUNS,
             belongs_to={"experiment": "m5", "version": __version__, "data": fingerprint},
             n_jobs=arguments.jobs,
         ):
@@ -163,10 +186,18 @@ def run_m5(arguments: argparse.Namespace) -> None:
                 f"{record['fit_seconds']:9.2f} s",
                 flush=True,
             )
+            left[record["model"]] -= 1
+            if not left[record["model"]]:
+                write_tables(folder)
     finally:
-        _write(folder)
-    table, summary, records = _m5_tables(folder)
+        written = [*write_tables(folder), *write_report(folder)]
+    table, summary, records = m5_results(folder)
     print(f"\n{summary.to_string(index=False, float_format='{:.4g}'.format, na_rep='')}")
+    n_seeds = max(len(record["rmsse_by_seed"]) for record in records)
+    print(
+        f"RBF networks: mean of {n_seeds} seeds. p_value is two-sided, paper_p_value looks "
+        "one-sided (4 below)."
+    )
     for model, rows in table.groupby("model", sort=False):
         n_series = table["series"].nunique()
         if len(rows) < n_series:
@@ -178,10 +209,9 @@ def run_m5(arguments: argparse.Namespace) -> None:
     if len(both) > 2:
         correlation = both["rmsse"].corr(both["paper_rmsse"])
         print(f"Correlation of RBF-DiffNet's RMSSE with the paper's: {correlation:.3f}")
-    for evidence in filter(None, (seed_evidence(records), root_evidence(table))):
-        print(f"\n{evidence}")
-    names = "m5.csv", "m5_summary.csv", "report.html"
-    print(f"\nWrote {', '.join(str(folder / name) for name in names)}")
+    for text in m5_texts(table, records):
+        print(f"\n{text}")
+    print(f"\nWrote {', '.join(map(str, written))}")
 
 
 def _folder(out: str) -> Path:
@@ -196,76 +226,52 @@ def _folder(out: str) -> Path:
 
 
 def _models(wanted: list[str] | None) -> list[str]:
-    """Check the names, and leave out models whose library is not installed."""
+    """Check the names, and leave out models whose library is missing or broken."""
     from rbfdiffnet.experiments.m5 import M5_MODELS
     from rbfdiffnet.experiments.rivals import missing_library
 
-    names = [name for part in wanted or list(M5_MODELS) for name in part.split(",") if name]
+    parts = wanted if wanted is not None else list(M5_MODELS)
+    names = [name.strip() for part in parts for name in part.split(",") if name.strip()]
+    if not names:
+        raise CommandError(f"--models: none is named; there are {', '.join(M5_MODELS)}")
     for name in names:
         if name not in M5_MODELS:
             raise CommandError(f"--models: no model '{name}'; there are {', '.join(M5_MODELS)}")
-    for name in names:
-        library = missing_library(name)
-        if library is not None:
-            print(
-                f"Skipping {name}: it needs {library}, which is not installed: "
-                "pip install 'rbfdiffnet[paper]'",
-                file=sys.stderr,
-            )
-    return [name for name in M5_MODELS if name in names and missing_library(name) is None]
+    missing = {name: library for name in names if (library := missing_library(name))}
+    models = [name for name in M5_MODELS if name in names and name not in missing]
+    if not models:
+        needs = ", and ".join(f"{name} needs {library}" for name, library in missing.items())
+        raise CommandError(f"--models: {needs}: {_INSTALL}")
+    for name, library in missing.items():
+        print(f"Skipping {name}: it needs {library}: {_INSTALL}", file=sys.stderr)
+    return models
 
 
 def _load(path: str) -> tuple[Any, str]:
     import hashlib
+    import warnings
 
     from rbfdiffnet.datasets.m5 import load_m5_level8
 
     try:
-        values = load_m5_level8(path).to_numpy()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            values = load_m5_level8(path).to_numpy()
     except (OSError, ValueError) as error:
         raise CommandError(f"--data: {error}") from None
+    for warning in caught:
+        print(f"rbfdiffnet: warning: --data: {warning.message}", file=sys.stderr)
     return values, hashlib.sha256(values.tobytes()).hexdigest()[:16]
 
 
-def _write(folder: Path) -> None:
-    """Write the tables and the page from all results in the folder."""
-    from rbfdiffnet.experiments.evidence import root_evidence, seed_evidence
-    from rbfdiffnet.experiments.report import logistic_section, m5_section, write_report
-    from rbfdiffnet.experiments.runner import read_results
-    from rbfdiffnet.experiments.tables import logistic_table, write_table
+def _cell_line(records: list[dict[str, Any]]) -> str:
+    """Write the mean error of every model in one cell."""
+    from rbfdiffnet.experiments.tables import logistic_table
 
-    sections = []
-    records = read_results(folder / _LOGISTIC_RUNS)
-    if records:
-        table = logistic_table(records)
-        write_table(table, folder / "logistic.csv")
-        known = folder / _EVIDENCE
-        evidence = [known.read_text(encoding="utf-8")] if known.exists() else []
-        sections.append(logistic_section(table, records, evidence))
-    if read_results(folder / _M5_RUNS):
-        table, summary, records = _m5_tables(folder)
-        write_table(table, folder / "m5.csv")
-        write_table(summary, folder / "m5_summary.csv")
-        evidence = [text for text in (root_evidence(table), seed_evidence(records)) if text]
-        sections.append(m5_section(table, summary, records, evidence))
-    if sections:
-        write_report(folder / "report.html", sections)
-
-
-def _m5_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, list[dict[str, Any]]]:
-    from rbfdiffnet.datasets.m5 import M5_LEVEL8_SERIES
-    from rbfdiffnet.experiments.m5 import M5_MODELS
-    from rbfdiffnet.experiments.runner import read_results
-    from rbfdiffnet.experiments.tables import m5_summary, m5_table
-
-    models = list(M5_MODELS)
-
-    def place(record: dict[str, Any]) -> tuple[int, int]:
-        return models.index(record["model"]), M5_LEVEL8_SERIES.index(record["series"])
-
-    records = sorted(read_results(folder / _M5_RUNS), key=place)
-    table = m5_table(records)
-    return table, m5_summary(table, models), records
+    table = logistic_table(records)
+    means = table.groupby("model", sort=False)["mae"].mean()
+    first = f"l = {table['lag'][0]}, omega = {table['omega'][0]:g}"
+    return f"{first:<21}" + "".join(f"  {model} {mae:.4f}" for model, mae in means.items())
 
 
 def _print_logistic(records: list[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from https://www.kaggle.com/competitions/m5-forecasting-accuracy/data and name t
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -37,6 +38,8 @@ _SOURCE = (
     f"({_SALES} is the file needed)"
 )
 _DAYS = [f"d_{day}" for day in range(1, M5_N_DAYS + 1)]
+_N_ITEMS = 30490  # rows of the wide file
+_IDENTITIES = (("id",), ("item_id", "store_id"))  # columns that tell its rows apart
 _CHUNK = 2000  # rows of the wide file held at a time: about 30 MB
 
 
@@ -61,7 +64,13 @@ def load_m5_level8(path: str | Path) -> pd.DataFrame:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file lacks rows or columns, or holds something else than sales.
+        If the file lacks rows or columns, holds a row twice, has its days in another order, or
+        holds something else than sales.
+
+    Warns
+    -----
+    UserWarning
+        If the competition's file does not have its 30,490 rows.
 
     Examples
     --------
@@ -126,12 +135,16 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
 
     needed = ["store_id", "cat_id", *_DAYS]
     _check_columns(header, needed, file)
+    identity = next(([*names] for names in _IDENTITIES if set(names) <= set(header)), [])
+    lines: dict[tuple[str, ...], int] = {}
     totals = {name: np.zeros(M5_N_DAYS) for name in M5_LEVEL8_SERIES}
     items = dict.fromkeys(M5_LEVEL8_SERIES, 0)
     chunks: Iterator[pd.DataFrame] = pd.read_csv(
-        stream, usecols=needed, chunksize=_CHUNK, low_memory=False
+        stream, usecols=[*{*needed, *identity}], chunksize=_CHUNK, low_memory=False
     )
     for chunk in chunks:
+        if identity:
+            _check_new(chunk[identity], lines, file)
         sales = _numbers(chunk[_DAYS], file)
         names = (chunk["store_id"] + "_" + chunk["cat_id"]).to_numpy()
         for name in np.unique(names.astype(str)):
@@ -153,7 +166,27 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
                 f"'{name[5:]}' (columns 'store_id' and 'cat_id'), other stores have {full}; "
                 f"{_SOURCE}"
             )
+    n_rows = sum(items.values())
+    if n_rows != _N_ITEMS:
+        warnings.warn(
+            f"'{file}' has {n_rows:,} rows, the competition's has {_N_ITEMS:,}: the sums are those "
+            "of other sales",
+            stacklevel=3,
+        )
     return pd.DataFrame(totals)
+
+
+def _check_new(ids: pd.DataFrame, lines: dict[tuple[str, ...], int], file: str) -> None:
+    """Check that no row came before, and note the lines of these."""
+    for row, *names in ids.itertuples(name=None):
+        line, key = row + 2, tuple(names)
+        if key in lines:
+            columns = "columns 'item_id' and 'store_id'" if len(key) > 1 else "column 'id'"
+            raise ValueError(
+                f"'{file}', line {line}, {columns}: '{' '.join(map(str, key))}' is on line "
+                f"{lines[key]} already; {_SOURCE}"
+            )
+        lines[key] = line
 
 
 def _read_level8(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame:
@@ -165,12 +198,17 @@ def _read_level8(stream: IO[bytes], header: list[str], file: str) -> pd.DataFram
         raise ValueError(
             f"'{file}' has {len(frame)} days, M5 has {M5_N_DAYS} (d_1 to d_{M5_N_DAYS}); {_SOURCE}"
         )
-    if "d" in frame and frame["d"].tolist() != _DAYS:
-        wrong = int(np.argmax(frame["d"].to_numpy() != np.array(_DAYS)))
-        raise ValueError(
-            f"'{file}', line {wrong + 2}, column 'd': expected '{_DAYS[wrong]}', found "
-            f"'{frame['d'][wrong]}'; sort the days"
-        )
+    dates = pd.date_range(M5_FIRST_DAY, periods=M5_N_DAYS).strftime("%Y-%m-%d")
+    for column, expected in (("d", np.array(_DAYS)), ("date", dates.to_numpy())):
+        if column not in frame:
+            continue
+        found = frame[column].astype(str).str[:10].to_numpy()  # without a time of day
+        if (found != expected).any():
+            wrong = int(np.argmax(found != expected))
+            raise ValueError(
+                f"'{file}', line {wrong + 2}, column '{column}': expected '{expected[wrong]}', "
+                f"found '{frame[column][wrong]}'; sort the days, one row each"
+            )
     columns = list(M5_LEVEL8_SERIES)
     return pd.DataFrame(_numbers(frame[columns], file), columns=columns)
 

@@ -1,22 +1,19 @@
-"""Where the paper's text and its numbers disagree, and what decides.
+"""Where the paper's text and its numbers disagree, and what decides: what needs no data.
 
 Each function runs what it takes and returns the evidence as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.experiments.logistic import LOGISTIC_MODELS, make_cell
-from rbfdiffnet.experiments.paper_tables import PAPER_MEAN, paper_mae
+from rbfdiffnet.experiments.paper_tables import paper_mae
+from rbfdiffnet.experiments.runner import Task
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["noise_evidence", "ridge_evidence", "root_evidence", "seed_evidence"]
+__all__ = ["evidence_tasks", "noise_evidence", "ridge_evidence"]
 
 _NOISY_CELLS = ((0.08, 1), (0.12, 1), (0.08, 4), (0.12, 4))
 
@@ -75,41 +72,6 @@ def _u_rbfn_error(noise: float, lag: int, seed: int, noisy: bool) -> float:
     return float(np.abs(model.predict(cell.X_test) - cell.y_test).mean())
 
 
-def root_evidence(table: pd.DataFrame) -> str:
-    r"""Compare mean RMSSE with and without the root that the paper's formula lacks.
-
-    Parameters
-    ----------
-    table : DataFrame
-        What `rbfdiffnet.experiments.tables.m5_table` returned.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.experiments.evidence import root_evidence
-    >>> print(root_evidence(pd.DataFrame({"model": ["u-RBFN"], "rmsse": [1.1]})))
-    2. RMSSE has its root.
-       Mean over the series    with root  without root  paper
-       u-RBFN                      1.100         1.210  1.020
-    """
-    lines = [
-        "2. RMSSE has its root.",
-        f"   {'Mean over the series':<22}  with root  without root  paper",
-    ]
-    for model in dict.fromkeys(table["model"]):
-        errors = table.loc[table["model"] == model, "rmsse"].to_numpy()
-        if model in PAPER_MEAN:
-            lines.append(
-                f"   {model:<22}  {errors.mean():>9.3f}  {np.mean(errors**2):>12.3f}"
-                f"  {PAPER_MEAN[model]:.3f}"
-            )
-    return "\n".join(lines)
-
-
 def ridge_evidence() -> str:
     r"""Compare the closed form of ridge regression with :math:`\Phi'y` and with :math:`\Phi y`.
 
@@ -155,44 +117,34 @@ def ridge_evidence() -> str:
     )
 
 
-def seed_evidence(records: Sequence[dict[str, Any]]) -> str:
-    """Show how much a network's mean RMSSE, and its p-value, depend on the seed of K-Means.
+def evidence_tasks(n_seeds: int = 3) -> list[Task]:
+    """List what is to be run for the evidence that needs no data: the noise, and the closed form.
 
     Parameters
     ----------
-    records : sequence of dict
-        Results of `rbfdiffnet.experiments.m5.run_series`.
+    n_seeds : int, default=3
+        Seeds to average over.
 
     Returns
     -------
-    str
-        Mean RMSSE for each seed, and the p-value of Wilcoxon's signed-rank test against
-        RBF-DiffNet trained from the same seed; empty without results from several seeds.
+    list of Task
+        A result is a dict with the evidence as ``text``.
 
     Examples
     --------
-    >>> from rbfdiffnet.experiments.evidence import seed_evidence
-    >>> run = {"series": "CA_1_FOODS", "model": "u-RBFN", "rmsse_by_seed": [0.5, 0.7]}
-    >>> print(seed_evidence([run]))
-    One seed at a time: mean RMSSE (p-value against RBF-DiffNet)
-       u-RBFN          0.500  0.700
+    >>> from rbfdiffnet.experiments.evidence import evidence_tasks
+    >>> [task.key for task in evidence_tasks()]
+    ['1. noise, 3 seeds', '3. closed form']
     """
-    from scipy.stats import wilcoxon
+    return [
+        Task(f"1. noise, {n_seeds} seeds", "noise", _noise_record, (n_seeds,)),
+        Task("3. closed form", "closed form", _ridge_record, ()),
+    ]
 
-    by_model: dict[str, dict[str, list[float]]] = {}
-    for record in records:
-        if len(record.get("rmsse_by_seed", ())) > 1:
-            by_model.setdefault(record["model"], {})[record["series"]] = record["rmsse_by_seed"]
-    lines = []
-    for model, errors in by_model.items():
-        ours = by_model.get("RBF-DiffNet", {})
-        both = [name for name in errors if name in ours] if model != "RBF-DiffNet" else []
-        cells = []
-        for seed, mean in enumerate(np.mean(list(errors.values()), axis=0)):
-            cells.append(f"  {mean:.3f}")
-            if len(both) > 1:
-                x, y = (np.array([e[name][seed] for name in both]) for e in (ours, errors))
-                cells[-1] += f" ({wilcoxon(x, y).pvalue:.1e})"
-        lines.append(f"   {model:<14}{''.join(cells)}")
-    title = "One seed at a time: mean RMSSE (p-value against RBF-DiffNet)"
-    return "\n".join([title, *lines]) if lines else ""
+
+def _noise_record(n_seeds: int) -> dict[str, Any]:
+    return {"text": noise_evidence(n_seeds)}
+
+
+def _ridge_record() -> dict[str, Any]:
+    return {"text": ridge_evidence()}

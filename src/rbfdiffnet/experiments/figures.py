@@ -75,11 +75,14 @@ def draw_predictions(actual: npt.ArrayLike, predictions: Mapping[str, npt.ArrayL
 
     figure = Figure(figsize=(9.0, 1.1 * len(predictions) + 0.3), layout="constrained")
     panels = figure.subplots(len(predictions), sharex=True, sharey=True, squeeze=False)[:, 0]
+    steps = np.arange(1, np.size(np.asarray(actual)) + 1)
     for axes, (model, values) in zip(panels, predictions.items(), strict=True):
-        axes.plot(np.asarray(actual), color=_ACTUAL, linewidth=0.7)
-        axes.plot(np.asarray(values), color=COLORS.get(model), linewidth=0.9)
+        axes.plot(steps, np.asarray(actual), color=_ACTUAL, linewidth=0.7)
+        axes.plot(steps, np.asarray(values), color=COLORS.get(model), linewidth=0.9)
         axes.set_ylabel(model, fontsize=7, color=COLORS.get(model))
         _plain(axes)
+    panels[-1].set_xlabel("test value", fontsize=7)
+    figure.supylabel("s", fontsize=7)
     return _image(panels[0])
 
 
@@ -108,6 +111,8 @@ def draw_forecasts(actual: npt.ArrayLike, forecasts: Mapping[str, npt.ArrayLike]
     axes.plot(days, np.asarray(actual), color=_ACTUAL, linewidth=1.8, label="sales")
     for model, values in forecasts.items():
         axes.plot(days, np.asarray(values), color=COLORS.get(model), linewidth=1.0, label=model)
+    axes.set_xlabel("test day", fontsize=7)
+    axes.set_ylabel("unit sales", fontsize=7)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)
     return _image(axes)
 

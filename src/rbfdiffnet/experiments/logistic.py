@@ -171,7 +171,7 @@ def run_cell(omega: float, lag: int, model: str, seed: int) -> dict[str, Any]:
 def logistic_tasks(
     n_seeds: int, *, noise_levels: tuple[float, ...] = NOISE_LEVELS, lags: tuple[int, ...] = LAGS
 ) -> list[Task]:
-    """List the runs of the experiment, seed by seed.
+    """List the runs of the experiment, cell by cell.
 
     Parameters
     ----------
@@ -200,5 +200,5 @@ def logistic_tasks(
             function=run_cell,
             arguments=(omega, lag, model, seed),
         )
-        for seed, omega, lag, model in product(range(n_seeds), noise_levels, lags, LOGISTIC_MODELS)
+        for omega, lag, seed, model in product(noise_levels, lags, range(n_seeds), LOGISTIC_MODELS)
     ]

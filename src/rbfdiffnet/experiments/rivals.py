@@ -8,11 +8,12 @@ and one output, trained for 500 iterations from different random weights.
 from __future__ import annotations
 
 import warnings
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from rbfdiffnet.experiments.libraries import import_problem
 
 __all__ = ["LSTMRegressor", "arima", "lstm_members", "missing_library", "mlp_members"]
 
@@ -20,11 +21,15 @@ Array = npt.NDArray[np.float64]
 
 N_MEMBERS, N_HIDDEN, N_ITERATIONS, BATCH = 10, 28, 500, 200
 
-_LIBRARIES = {"ARIMA": "statsforecast", "ARIMA-nonseasonal": "statsforecast", "LSTM": "torch"}
+_MODULES = {
+    "ARIMA": "statsforecast.models",
+    "ARIMA-nonseasonal": "statsforecast.models",
+    "LSTM": "torch",
+}
 
 
 def missing_library(model: str) -> str | None:
-    """Name the library that a model needs and that is not installed.
+    """Name the library that a model needs and that is missing or broken.
 
     Parameters
     ----------
@@ -34,6 +39,7 @@ def missing_library(model: str) -> str | None:
     Returns
     -------
     str or None
+        Such as ``"torch, which is not installed"``.
 
     Examples
     --------
@@ -41,13 +47,9 @@ def missing_library(model: str) -> str | None:
     >>> missing_library("MLP") is None
     True
     """
-    library = _LIBRARIES.get(model)
-    if library is None:
-        return None
-    try:
-        return None if find_spec(library) is not None else library
-    except ImportError:
-        return library
+    module = _MODULES.get(model)
+    problem = import_problem(module) if module else None
+    return f"{module.partition('.')[0]}, which {problem}" if module and problem else None
 
 
 def arima(train: Array, season_length: int) -> Any:

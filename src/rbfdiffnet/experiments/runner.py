@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TextIO
@@ -65,14 +66,14 @@ def run_tasks(
     ----------
     tasks : sequence of Task
     path : Path
-        The file of results; made if it is not there. If it belongs to something else, it is
-        renamed to end in ``.old`` and a new one is begun.
+        The file of results; made if it is not there. If it belongs to something else, that is
+        said, it is renamed to end in ``.old1``, ``.old2``, ..., and a new one is begun.
     belongs_to : dict
         What the results depend on besides the tasks, such as the version and the data.
     n_jobs : int, default=1
         Number of processes.
     stream : text stream, optional
-        Where the progress bar goes; standard error by default.
+        Where messages and the progress bar go; standard error by default.
 
     Yields
     ------
@@ -90,10 +91,10 @@ def run_tasks(
     ...     print(list(run_tasks(tasks, path, belongs_to={}, stream=io.StringIO())))
     [{'key': '0', 'n': 0}, {'key': '1', 'n': 1}]
     """
-    known = _known(path, belongs_to)
+    progress = _Progress(len(tasks), stream or sys.stderr)
+    known = _known(path, belongs_to, progress.say)
     done = [known[task.key] for task in tasks if task.key in known]
     todo = {task.key: task for task in tasks if task.key not in known}
-    progress = _Progress(len(tasks), stream or sys.stderr)
     if done:
         progress.say(f"{len(done)} of {len(tasks)} results are in {path} already")
     yield from done
@@ -104,17 +105,20 @@ def run_tasks(
             file.write(json.dumps(record) + "\n")
             file.flush()
             kind = todo.pop(record["key"]).kind
-            progress.update(kind, seconds, [task.kind for task in todo.values()], n_jobs)
+            progress.clear()
             yield record
+            progress.update(kind, seconds, [task.kind for task in todo.values()], n_jobs)
     progress.close()
 
 
-def read_results(path: Path) -> list[Record]:
+def read_results(path: Path, **belongs_to: Any) -> list[Record]:
     """Read the results that a file holds; none if there is no such file.
 
     Parameters
     ----------
     path : Path
+    **belongs_to
+        What the results must belong to, such as ``version="1.0"``; otherwise there are none.
 
     Returns
     -------
@@ -127,23 +131,47 @@ def read_results(path: Path) -> list[Record]:
     >>> read_results(pathlib.Path("no such file"))
     []
     """
+    _, records = _read(path)
+    owner = records[0].get("belongs_to", {}) if records else {}
+    if not belongs_to.items() <= owner.items():
+        return []
+    return [record for record in records if "key" in record]
+
+
+def _read(path: Path) -> tuple[list[str], list[Record]]:
+    """Read the lines of the file, and those of them that are whole as records."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [record for record in map(_parse, lines) if record is not None and "key" in record]
+    return lines, [record for record in map(_parse, lines) if record is not None]
 
 
-def _known(path: Path, belongs_to: Record) -> dict[str, Record]:
+def _known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> dict[str, Record]:
     """Read the results kept, leaving out a line that was cut off; begin the file if need be."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    records = [record for record in map(_parse, lines) if record is not None]
+    lines, records = _read(path)
     if records and records[0] == {"belongs_to": belongs_to}:
         if len(records) < len(lines):
             _begin(path, records)
         return {record["key"]: record for record in records[1:]}
     if lines:
-        path.replace(path.with_suffix(path.suffix + ".old"))
+        aside = _free_name(path)
+        path.replace(aside)
+        owner = records[0].get("belongs_to", {}) if records else {}
+        say(
+            f"the results in {path} are of {_describe(owner)}, this run is of "
+            f"{_describe(belongs_to)}: they are set aside as {aside.name}, and all is run anew"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     _begin(path, [{"belongs_to": belongs_to}])
     return {}
+
+
+def _free_name(path: Path) -> Path:
+    """Name the first of the file's names ending in .old1, .old2, ... that is not taken."""
+    names = (path.with_name(f"{path.name}.old{number}") for number in count(1))
+    return next(name for name in names if not name.exists())
+
+
+def _describe(owner: Record) -> str:
+    return ", ".join(f"{key} {value}" for key, value in owner.items()) or "unknown origin"
 
 
 def _parse(line: str) -> Record | None:
@@ -200,20 +228,25 @@ class _Progress:
     def update(self, kind: str, seconds: float, kinds_left: list[str], n_jobs: int) -> None:
         self.seconds.setdefault(kind, []).append(seconds)
         now, terminal = time.perf_counter(), self.stream.isatty()
-        if kinds_left and now - self.shown < (0.1 if terminal else 10.0):
+        if kinds_left and not terminal and now - self.shown < 10.0:
             return
         self.shown = now
         means = {name: sum(times) / len(times) for name, times in self.seconds.items()}
         overall = sum(means.values()) / len(means)
         left = sum(means.get(name, overall) for name in kinds_left) / n_jobs
-        count = self.total - len(kinds_left)
-        filled = round(30 * count / self.total)
+        n_done = self.total - len(kinds_left)
+        filled = round(30 * n_done / self.total)
         minutes, rest = divmod(round(left), 60)
         hours, minutes = divmod(minutes, 60)
-        bar = f"[{'#' * filled:.<30}] {count}/{self.total}, {hours}:{minutes:02}:{rest:02} left"
+        bar = f"[{'#' * filled:.<30}] {n_done}/{self.total}, {hours}:{minutes:02}:{rest:02} left"
+        self.clear()
         end = "" if terminal else "\n"
-        start = "\r\033[K" if terminal else ""
-        print(f"{start}{bar} ({kind})", end=end, file=self.stream, flush=True)
+        print(f"{bar} ({kind})", end=end, file=self.stream, flush=True)
+
+    def clear(self) -> None:
+        """Take the bar off the terminal, so that what is printed next has the line to itself."""
+        if self.stream.isatty():
+            print("\r\033[K", end="", file=self.stream, flush=True)
 
     def close(self) -> None:
         if self.stream.isatty():
