@@ -103,13 +103,10 @@ def test_windows_before_the_first_value_repeat_it(rng):
 
 def test_series_that_share_a_network_are_forecast_like_each_alone(rng):
     panel = [make(rng, n, scale=s, n_ahead=1) for n, s in ((200, 1.0), (150, 100.0), (90, 0.01))]
-    shared, _ = fit_shared(panel, PLAN)
-    local = fit_local(panel[0], PLAN)
-    models = [shared[0], local, shared[1], shared[2]]
-    owners = [panel[0], panel[0], panel[1], panel[2]]
+    models, _ = fit_shared(panel, PLAN)
     origins = np.array([50, 80])
-    bases = [m.base_windows(s, origins) for m, s in zip(models, owners, strict=True)]
-    extras = [s.extra[origins - 1] for s in owners]
+    bases = [m.base_windows(s, origins) for m, s in zip(models, panel, strict=True)]
+    extras = [s.extra[origins - 1] for s in panel]
     together, rows = forecast_many(models, bases, extras, 9)
     for i, model in enumerate(models):
         for b in range(2):

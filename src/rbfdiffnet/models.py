@@ -205,11 +205,12 @@ class SeriesModel:
 def forecast_many(
     models: Sequence[SeriesModel], bases: Sequence[Array], extras: Sequence[Array], h: int
 ) -> tuple[list[Array], list[list[Array]]]:
-    """Forecast u for batches of windows, series that share a network in one go.
+    """Forecast u for batches of windows of series that share a network, in one go.
 
     Parameters
     ----------
     models : sequence of SeriesModel
+        With the same network.
     bases : sequence of ndarray of shape (B, history)
         For every model a batch of its latest values of u.
     extras : sequence of ndarray of shape (B, p)
@@ -221,26 +222,20 @@ def forecast_many(
     rows : list of lists of ndarray
         For every model the inputs of its network, block by block.
     """
-    forecasts: list[Array] = [np.empty((0, h))] * len(models)
-    rows: list[list[Array]] = [[] for _ in models]
-    groups: dict[int, list[int]] = {}
-    for i, model in enumerate(models):
-        groups.setdefault(id(model.windows), []).append(i)
-    for members in groups.values():
-        windows = models[members[0]].windows
-        z = [models[i].preparation.steps.apply(bases[i])[:, -windows.reach :] for i in members]
-        extra = np.concatenate([extras[i] for i in members])
-        path, inputs = windows.forecast(np.concatenate(z), h, extra)
-        start = 0
-        for i, own in zip(members, z, strict=True):
-            stop = start + len(own)
-            steps = models[i].preparation.steps
-            preparation = models[i].preparation
-            restored = steps.invert(path[start:stop], bases[i])
-            forecasts[i] = np.clip(restored, preparation.low, preparation.high)
-            rows[i] = [block[start:stop] for block in inputs]
-            start = stop
-    return forecasts, rows
+    windows = models[0].windows
+    preparations = [model.preparation for model in models]
+    z = [
+        p.steps.apply(base)[:, -windows.reach :]
+        for p, base in zip(preparations, bases, strict=True)
+    ]
+    path, inputs = windows.forecast(np.concatenate(z), h, np.concatenate(extras))
+    ends = np.cumsum([len(own) for own in z])[:-1]
+    forecasts = [
+        np.clip(p.steps.invert(own, base), p.low, p.high)
+        for p, own, base in zip(preparations, np.split(path, ends), bases, strict=True)
+    ]
+    blocks = [np.split(block, ends) for block in inputs]
+    return forecasts, [[block[i] for block in blocks] for i in range(len(models))]
 
 
 def check_fit(series: Series) -> None:
