@@ -1076,3 +1076,19 @@ def test_plot_draws_the_widest_band():
     figure = RBFDiffNet("D", **QUICK).fit(df).plot(5, level=[80, 95])
     assert len(figure.axes) == 4
     plt.close(figure)
+
+
+def test_columns_of_the_future_frame_are_known_ones_even_without_inputs():
+    df = make_panel().assign(region="north")
+    model = RBFDiffNet("D", static_exog="region").fit(df)
+    future = model.make_future_frame(2)
+    expected = model.predict(2)
+    assert model.predict(2, X_df=future.assign(region="north")).equals(expected)
+    with pytest.raises(ValueError, match="column 'price' that was not there in training"):
+        model.predict(2, X_df=future.assign(price=1.0))
+
+
+def test_the_fast_preset_shares_a_network_like_the_others():
+    model = RBFDiffNet("D", preset="fast", scope="global").fit(make_panel())
+    assert np.all(np.isfinite(model.predict(7, level=None)["RBFDiffNet"]))
+    assert not model._state.model.plan.quick

@@ -5,16 +5,8 @@ import pytest
 
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import fit_effects
-from rbfdiffnet.models import (
-    Plan,
-    Series,
-    UnfitError,
-    adopt,
-    fit_local,
-    fit_shared,
-    forecast_many,
-    prepare_for,
-)
+from rbfdiffnet.models import Plan, Series, UnfitError, fit_local, forecast_many, prepare_for
+from rbfdiffnet.shared import adopt, fit_shared
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference
 from rbfdiffnet.window_model import fit_windows, window_rows

@@ -6,7 +6,7 @@ Works on arrays: frames stay outside, in `rbfdiffnet.forecaster`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ from rbfdiffnet.models import (
     Series,
     SeriesModel,
     UnfitError,
-    adopt,
     fit_local,
-    fit_shared,
     forecast_many,
 )
+from rbfdiffnet.shared import adopt, fit_shared
 from rbfdiffnet.threads import one_blas_thread, parallel_map
 
 __all__ = ["Forecasts", "PanelModel", "fit_panel"]
@@ -86,6 +85,27 @@ class PanelModel:
     def shared(self) -> SeriesModel | None:
         """Any model: in a global panel all of them hold the same network."""
         return next((model for model in self.models if model is not None), None)
+
+    def select(self, series: Sequence[int]) -> PanelModel:
+        """Return the models of some series."""
+        return replace(
+            self,
+            models=tuple(self.models[i] for i in series),
+            calibrated=tuple(self.calibrated[i] for i in series),
+            starts=self.starts[list(series)],
+            reasons={k: self.reasons[i] for k, i in enumerate(series) if i in self.reasons},
+        )
+
+    def joined(self, other: PanelModel) -> PanelModel:
+        """Return these models followed by those of another panel."""
+        n = len(self.models)
+        return replace(
+            self,
+            models=(*self.models, *other.models),
+            calibrated=(*self.calibrated, *other.calibrated),
+            starts=np.concatenate([self.starts, other.starts]),
+            reasons={**self.reasons, **{n + i: text for i, text in other.reasons.items()}},
+        )
 
     def forecast(
         self,

@@ -177,6 +177,11 @@ class Exogenous:
         return list(ahead.reshape(n, h, ahead.shape[1]))
 
     def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> Flat:
+        for name in self.columns_of(X_df, panel.columns):
+            if name not in (*self.columns, *panel.inputs):
+                raise ValueError(
+                    f"X_df has a column {name!r} that was not there in training; leave it out."
+                )
         if not self.future:
             return {}
         names = ", ".join(self.future)
@@ -186,11 +191,6 @@ class Exogenous:
                 "make_future_frame(h) and give it as X_df. Columns that are not known in the "
                 "future belong in past_exog."
             )
-        for name in self.columns_of(X_df, panel.columns):
-            if name not in self.columns:
-                raise ValueError(
-                    f"X_df has a column {name!r} that was not there in training; leave it out."
-                )
         i, step, on_grid = panel.rows_of(X_df)
         ahead = step - panel.lengths[np.maximum(i, 0)] if panel.n_series else step
         aside = (i < 0) & (within.rows_of(X_df)[0] >= 0) if within is not None else i != i

@@ -256,7 +256,7 @@ class RBFDiffNet:
                 series, model.plan, scope=self.scope, calibrate=True, n_jobs=self.n_jobs
             )
         elif grown:
-            model = _joined(model, adopt_series(model, series[-grown:]))
+            model = model.joined(adopt_series(model, series[-grown:]))
         notes = self._notes(panel, model, series)
         self._state = State(panel, state.exogenous, model, series, notes)
         self._last_report = None
@@ -633,7 +633,7 @@ class RBFDiffNet:
             log=log,
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
-            quick=preset.quick and self.regressor is None,
+            quick=preset.quick and self.regressor is None and self.scope == "local",
         )
 
     def _panel(self, df: Any) -> Panel:
@@ -688,17 +688,9 @@ class RBFDiffNet:
             chosen = [where[str(name)] for name in ids]
         if chosen == list(everything):
             return state
-        model = state.model
-        part = PanelModel(
-            model.plan,
-            tuple(model.models[i] for i in chosen),
-            tuple(model.calibrated[i] for i in chosen),
-            model.starts[chosen],
-            model.effects,
-            {k: model.reasons[i] for k, i in enumerate(chosen) if i in model.reasons},
-        )
         panel = state.panel.select(np.array(chosen, dtype=np.int64))
-        return State(panel, state.exogenous, part, [state.series[i] for i in chosen])
+        part = [state.series[i] for i in chosen]
+        return State(panel, state.exogenous, state.model.select(chosen), part)
 
     def _notes(
         self, panel: Panel, model: PanelModel, series: Sequence[Series]
@@ -790,18 +782,6 @@ class RBFDiffNet:
         if self._state is None:
             raise RuntimeError("This model is not fitted yet; call fit(df) first.")
         return self._state
-
-
-def _joined(first: PanelModel, second: PanelModel) -> PanelModel:
-    """Return models of two panels as one."""
-    n = len(first.models)
-    return replace(
-        first,
-        models=(*first.models, *second.models),
-        calibrated=(*first.calibrated, *second.calibrated),
-        starts=np.concatenate([first.starts, second.starts]),
-        reasons={**first.reasons, **{n + i: reason for i, reason in second.reasons.items()}},
-    )
 
 
 def _backtest_frame(

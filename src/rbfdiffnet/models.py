@@ -7,30 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.adf import adf_test
-from rbfdiffnet.cleaning import fill_missing
-from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.effects import Effects
 from rbfdiffnet.preparation import Preparation, prepare
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference, Transform
 from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickly, window_rows
 
 __all__ = [
+    "FEWEST_ROWS",
     "Plan",
     "Series",
     "SeriesModel",
+    "TrainingRows",
     "UnfitError",
-    "adopt",
+    "check_fit",
     "default_lags",
     "fit_local",
-    "fit_shared",
     "forecast_many",
+    "nearest_windows",
     "prepare_for",
+    "transformed",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -38,13 +39,9 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _FEWEST_VALUES = 8
-_FEWEST_ROWS = 6
+FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
-_MOST_SHARED_ROWS = 100_000
-_MOST_VALIDATED_ROWS = 20_000
-#: Penalties on the RBF part and on the linear part that a shared network may have.
-_PENALTIES = [(a, b) for a in (1e-4, 1e-2, 1.0, 1e9) for b in (1e-4, 1e-2, 1.0)]
 _FILLED_FROM = 6  # seasons before a window that its gaps are filled from
 _NEAREST = 3  # training windows named for each center
 
@@ -289,124 +286,18 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     """
     check_fit(series)
     preparation = prepare_for(series, plan)
-    rows = _Rows.of(series, preparation, plan)
-    if len(rows.X) < _FEWEST_ROWS:
+    rows = TrainingRows.of(series, preparation, plan)
+    if len(rows.X) < FEWEST_ROWS:
         raise UnfitError(
-            f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {_FEWEST_ROWS})"
+            f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
         )
     windows = rows.fit(plan)
-    nearest = _nearest(windows, rows.X, rows.ends)
+    nearest = nearest_windows(windows, rows.X, rows.ends)
     return SeriesModel(preparation, windows, nearest)
 
 
-def fit_shared(
-    panel: Sequence[Series], plan: Plan
-) -> tuple[list[SeriesModel | str], Effects | None]:
-    """Fit one network to the rows of all series, each brought to its own scale.
-
-    Relative effects of inputs known in advance are shared, too; others have the scale of their
-    series and are estimated one by one. Short series and those without variation are left out.
-
-    Parameters
-    ----------
-    panel : sequence of Series
-    plan : Plan
-
-    Returns
-    -------
-    models : list of SeriesModel or str
-        The reason where a series has no model.
-    effects : Effects or None
-        The shared effects, for series that come later.
-
-    Raises
-    ------
-    UnfitError
-        If there are too few rows altogether.
-    """
-    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    models: list[SeriesModel | str] = [""] * len(panel)
-    usable = []
-    for i, series in enumerate(panel):
-        try:
-            check_fit(series)
-            usable.append(i)
-        except UnfitError as error:
-            models[i] = str(error)
-    if not usable:
-        return models, None
-    usable.sort(key=lambda i: _digest(panel[i]))  # so that their order does not matter
-    effects = _shared_effects([panel[i] for i in usable], plan)
-    plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
-    preparations = {}
-    for i in usable:
-        try:
-            preparations[i] = prepare_for(panel[i], plan, effects)
-        except UnfitError as error:
-            models[i] = str(error)
-    usable = list(preparations)
-    if not usable:
-        raise UnfitError("the transforms apply to no series")
-    plan = replace(plan, level=plan.level_for(*(_z(panel[i], preparations[i])[0] for i in usable)))
-    rows = [_Rows.of(panel[i], preparations[i], plan) for i in usable]
-    count = sum(len(r.X) for r in rows)
-    if count < _FEWEST_ROWS:
-        raise UnfitError(
-            f"too short (windows in all series together: {count}, needed: {_FEWEST_ROWS})"
-        )
-    every = -(-count // _MOST_SHARED_ROWS)
-    pooled = _Rows.pooled([r.part(slice(None), every) for r in rows])
-    windows = pooled.fit(_validated(plan, rows))
-    for i, r in zip(usable, rows, strict=True):
-        models[i] = SeriesModel(preparations[i], windows, _nearest(windows, r.X, r.ends))
-    return models, effects
-
-
-def _validated(plan: Plan, rows: Sequence[_Rows]) -> Plan:
-    """Return the plan with penalties chosen on the latest fifth of every series.
-
-    Series of a panel go up and down together, so leaving out single rows says little: the
-    same date is still there in other series.
-    """
-    n_inputs = rows[0].X.shape[1]
-    settings = plan.settings(n_inputs)
-    if plan.quick or settings.alpha is not None or settings.penalty != "ridge":
-        return plan
-    every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
-    early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]
-    train = _Rows.pooled([r.part(cut, every) for r, cut in zip(rows, early, strict=True)])
-    late = _Rows.pooled([r.part(slice(c.stop, None), 1) for r, c in zip(rows, early, strict=True)])
-    if min(len(train.X), len(late.X)) < _FEWEST_ROWS:
-        return plan
-    best, lowest = plan, np.inf
-    factor = settings.width_factor or 4.0
-    for alpha, alpha_linear in _PENALTIES:
-        fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
-        trial = replace(plan, settings=_always(fixed))
-        windows = train.fit(trial)
-        n_extra = n_inputs - len(train.lags)
-        inputs = np.concatenate([late.X[:, :n_extra], late.X[:, n_extra:] / windows.unit], axis=1)
-        error = windows.network.predict(inputs) * windows.unit - late.Y
-        score = float(np.mean(error**2))
-        if score < lowest:
-            best, lowest = trial, score
-    return best
-
-
-def _always(settings: Settings) -> Callable[[int], Settings]:
-    return lambda n_inputs: settings  # noqa: ARG005
-
-
-def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
-    """Model of a series a shared network was not trained on."""
-    check_fit(series)
-    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    own = SeriesModel(prepare_for(series, plan, effects), shared.windows, shared.exemplars)
-    return own.with_network_of(shared)
-
-
 @dataclass(frozen=True)
-class _Rows:
+class TrainingRows:
     """Rows to learn from, with the step at which each window ends."""
 
     X: Array
@@ -416,8 +307,9 @@ class _Rows:
     level: str
 
     @classmethod
-    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> _Rows:
-        z, known = _z(series, preparation)
+    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
+        """Return the rows of a series."""
+        z, known = transformed(series, preparation)
         lost = series.y.size - z.size
         lags = plan.lags_for(int(known.sum()))
         level = plan.level_for(z)
@@ -428,19 +320,21 @@ class _Rows:
         return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
 
     @classmethod
-    def pooled(cls, rows: Sequence[_Rows]) -> _Rows:
+    def pooled(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
+        """Return the rows of several series as one."""
         X, Y, ends = (
             np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
         )
         return cls(X, Y, ends, rows[0].lags, rows[0].level)
 
-    def part(self, which: slice, every: int) -> _Rows:
+    def part(self, which: slice, every: int) -> TrainingRows:
         """Return every so many of some rows."""
         return replace(
             self, X=self.X[which][::every], Y=self.Y[which][::every], ends=self.ends[which][::every]
         )
 
     def fit(self, plan: Plan) -> WindowModel:
+        """Train a network on the rows."""
         settings = plan.settings(self.X.shape[1])
         if plan.quick and plan.block == 1:
             return fit_windows_quickly(
@@ -455,7 +349,7 @@ class _Rows:
         return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
 
 
-def _z(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
+def transformed(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
     """Return the transformed series, and which of its values are made of observations only."""
     u, known = preparation.base(series.y, series.known_ahead)
     if u.size <= preparation.steps.lost:
@@ -473,7 +367,7 @@ def _unit_root(z: Array) -> float:
     return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))
 
 
-def _nearest(windows: WindowModel, X: Array, ends: Ints) -> Ints:
+def nearest_windows(windows: WindowModel, X: Array, ends: Ints) -> Ints:
     """Steps at which the windows nearest to each center end."""
     network = windows.network
     nearest = np.full((len(network.centers), _NEAREST), -1, dtype=np.int64)
@@ -484,21 +378,3 @@ def _nearest(windows: WindowModel, X: Array, ends: Ints) -> Ints:
         found = np.argsort(distances, axis=0, kind="stable")[:_NEAREST]
         nearest[:, : len(found)] = ends[found.T]
     return nearest
-
-
-def _digest(series: Series) -> bytes:
-    """Tell series apart by their content."""
-    parts = (series.y, series.known_ahead, series.extra)
-    return sha256(b"".join(part.tobytes() for part in parts)).digest()
-
-
-def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    if plan.log or not panel[0].known_ahead.shape[1]:
-        return None
-    effects = fit_effects(
-        [fill_missing(series.y, plan.season_length) for series in panel],
-        [series.known_ahead for series in panel],
-        [np.isfinite(series.y) for series in panel],
-        season_length=plan.season_length,
-    )
-    return effects if effects.relative else None

@@ -25,7 +25,8 @@ class Preset:
     seasons_of_lags : int
         How many seasons of lags; 0 to choose by season and length.
     quick : bool
-        Whether networks are trained by `rbfdiffnet.batched`, unless a regressor is given.
+        Whether networks of single series are trained by `rbfdiffnet.batched`, unless a regressor
+        is given.
     """
 
     regressor: Callable[[], Any]

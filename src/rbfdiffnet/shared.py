@@ -1,0 +1,164 @@
+"""One network for many series: cross-learning.
+
+Every series is brought to its own scale; then their rows are learned together. The network also
+forecasts series it was never trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+
+from rbfdiffnet.cleaning import fill_missing
+from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.models import (
+    FEWEST_ROWS,
+    Plan,
+    Series,
+    SeriesModel,
+    TrainingRows,
+    UnfitError,
+    check_fit,
+    nearest_windows,
+    prepare_for,
+    transformed,
+)
+from rbfdiffnet.training import Settings
+
+__all__ = ["adopt", "fit_shared"]
+
+_MOST_SHARED_ROWS = 100_000
+_MOST_VALIDATED_ROWS = 20_000
+#: Penalties on the RBF part and on the linear part that a shared network may have.
+_PENALTIES = [(a, b) for a in (1e-4, 1e-2, 1.0, 1e9) for b in (1e-4, 1e-2, 1.0)]
+
+
+def fit_shared(
+    panel: Sequence[Series], plan: Plan
+) -> tuple[list[SeriesModel | str], Effects | None]:
+    """Fit one network to the rows of all series, each brought to its own scale.
+
+    Relative effects of inputs known in advance are shared, too; others have the scale of their
+    series and are estimated one by one. Short series and those without variation are left out.
+
+    Parameters
+    ----------
+    panel : sequence of Series
+    plan : Plan
+
+    Returns
+    -------
+    models : list of SeriesModel or str
+        The reason where a series has no model.
+    effects : Effects or None
+        The shared effects, for series that come later.
+
+    Raises
+    ------
+    UnfitError
+        If there are too few rows altogether.
+    """
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    models: list[SeriesModel | str] = [""] * len(panel)
+    usable = []
+    for i, series in enumerate(panel):
+        try:
+            check_fit(series)
+            usable.append(i)
+        except UnfitError as error:
+            models[i] = str(error)
+    if not usable:
+        return models, None
+    usable.sort(key=lambda i: _digest(panel[i]))  # so that their order does not matter
+    effects = _shared_effects([panel[i] for i in usable], plan)
+    plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
+    preparations = {}
+    for i in usable:
+        try:
+            preparations[i] = prepare_for(panel[i], plan, effects)
+        except UnfitError as error:
+            models[i] = str(error)
+    usable = list(preparations)
+    if not usable:
+        raise UnfitError("the transforms apply to no series")
+    plan = replace(
+        plan, level=plan.level_for(*(transformed(panel[i], preparations[i])[0] for i in usable))
+    )
+    rows = [TrainingRows.of(panel[i], preparations[i], plan) for i in usable]
+    count = sum(len(r.X) for r in rows)
+    if count < FEWEST_ROWS:
+        raise UnfitError(
+            f"too short (windows in all series together: {count}, needed: {FEWEST_ROWS})"
+        )
+    every = -(-count // _MOST_SHARED_ROWS)
+    pooled = TrainingRows.pooled([r.part(slice(None), every) for r in rows])
+    windows = pooled.fit(_validated(plan, rows))
+    for i, r in zip(usable, rows, strict=True):
+        models[i] = SeriesModel(preparations[i], windows, nearest_windows(windows, r.X, r.ends))
+    return models, effects
+
+
+def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
+    """Model of a series a shared network was not trained on."""
+    check_fit(series)
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    own = SeriesModel(prepare_for(series, plan, effects), shared.windows, shared.exemplars)
+    return own.with_network_of(shared)
+
+
+def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
+    """Return the plan with penalties chosen on the latest fifth of every series.
+
+    Series of a panel go up and down together, so leaving out single rows says little: the
+    same date is still there in other series.
+    """
+    n_inputs = rows[0].X.shape[1]
+    settings = plan.settings(n_inputs)
+    if plan.quick or settings.alpha is not None or settings.penalty != "ridge":
+        return plan
+    every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
+    early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]
+    train = TrainingRows.pooled([r.part(cut, every) for r, cut in zip(rows, early, strict=True)])
+    late = TrainingRows.pooled(
+        [r.part(slice(c.stop, None), 1) for r, c in zip(rows, early, strict=True)]
+    )
+    if min(len(train.X), len(late.X)) < FEWEST_ROWS:
+        return plan
+    best, lowest = plan, np.inf
+    factor = settings.width_factor or 4.0
+    for alpha, alpha_linear in _PENALTIES:
+        fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
+        trial = replace(plan, settings=_always(fixed))
+        windows = train.fit(trial)
+        n_extra = n_inputs - len(train.lags)
+        inputs = np.concatenate([late.X[:, :n_extra], late.X[:, n_extra:] / windows.unit], axis=1)
+        error = windows.network.predict(inputs) * windows.unit - late.Y
+        score = float(np.mean(error**2))
+        if score < lowest:
+            best, lowest = trial, score
+    return best
+
+
+def _always(settings: Settings) -> Callable[[int], Settings]:
+    return lambda n_inputs: settings  # noqa: ARG005
+
+
+def _digest(series: Series) -> bytes:
+    """Tell series apart by their content."""
+    parts = (series.y, series.known_ahead, series.extra)
+    return sha256(b"".join(part.tobytes() for part in parts)).digest()
+
+
+def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
+    if plan.log or not panel[0].known_ahead.shape[1]:
+        return None
+    effects = fit_effects(
+        [fill_missing(series.y, plan.season_length) for series in panel],
+        [series.known_ahead for series in panel],
+        [np.isfinite(series.y) for series in panel],
+        season_length=plan.season_length,
+    )
+    return effects if effects.relative else None
