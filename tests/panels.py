@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.calendar_inputs import Event
 
+NAME = "RBFDiffNet"
+QUICK = {"preset": "fast", "lags": 7}
+LEVELS = [f"{NAME}{end}" for end in ("", "-lo-80", "-hi-80", "-lo-95", "-hi-95")]
 EVENTS = [Event("fair", ["2023-02-10", "2023-03-21", "2023-05-05", "2023-06-04"], lead=1, lag=1)]
 
 #: Parameters of the forecaster and the further columns of the frame, by name.
@@ -95,3 +99,20 @@ def to_polars(df):
             for name in df.columns
         }
     )
+
+
+def every_series(df, keep):
+    """The rows of each series that a slice of its steps keeps."""
+    parts = [group.iloc[keep] for _, group in df.groupby("unique_id", sort=False)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def last_part(df, h, columns, model):
+    """The last h rows of each series as X_df."""
+    known = [c for c in columns if c not in (*model.past_exog, *model.static_exog)]
+    return every_series(df, slice(-h, None))[["unique_id", "ds", *known]] if known else None
+
+
+def forecast(df, h=5, X_df=None, level=None, freq="D", **parameters):
+    """Forecasts of a new model."""
+    return RBFDiffNet(freq, **parameters).forecast(df, h, X_df, level)

@@ -1,0 +1,195 @@
+"""Series without a network, bounds, outliers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from panels import LEVELS, NAME, QUICK, forecast, make_panel
+from rbfdiffnet import RBFDiffNet
+
+
+def odd_panel():
+    a = make_panel("a", n=60)
+    return pd.concat(
+        [
+            a.head(3).assign(unique_id="short"),
+            a.assign(unique_id="constant", y=4.0),
+            a.assign(unique_id="zero", y=0.0),
+            a.assign(unique_id="empty", y=np.nan),
+            a.assign(unique_id="spike", y=a["y"].where(a.index != 40, 900.0)),
+            a.assign(unique_id="spikes", y=a["y"].where(~a.index.isin([30, 50]), 900.0)),
+            a.drop(index=[20, 21]).assign(unique_id="gap"),
+            pd.concat([a, a.tail(1)]).assign(unique_id="twice"),
+            a.assign(unique_id="infinite", y=a["y"].where(a.index != 9, -np.inf)),
+            a,
+        ]
+    )
+
+
+def test_the_report_has_a_line_for_everything_unusual():
+    model = RBFDiffNet("D", **QUICK, outliers=True)
+    found = model.forecast(odd_panel(), 2)
+    report = model.report_
+    assert list(report) == ["unique_id", "problem", "action"]
+    lines = {row.unique_id: (row.problem, row.action) for row in report.itertuples()}
+    fallback = "forecast by the last season, or the last value"
+    assert lines == {
+        "short": ("too short (known values: 3, needed: 8)", fallback),
+        "constant": ("all values are the same", fallback),
+        "zero": ("all values are zero", fallback),
+        "empty": ("no values", "forecast 0"),
+        "spike": ("1 outlier, first 2023-02-10", "treated as missing"),
+        "spikes": ("2 outliers, first 2023-01-31", "treated as missing"),
+        "gap": ("2 missing dates, first 2023-01-21", "treated as missing"),
+        "twice": (
+            "1 repeated date, first 2023-03-01",
+            "identical rows counted once, others averaged",
+        ),
+        "infinite": ("1 infinite 'y' value, first 2023-01-10", "treated as missing"),
+    }
+    values = found.set_index("unique_id")[NAME]
+    assert (values.loc["constant"] == 4.0).all()
+    assert (values.loc[["zero", "empty"]] == 0.0).all()
+    assert (values.loc["short"] == odd_panel()["y"].iloc[2]).all()
+    np.testing.assert_array_equal(values.loc["twice"], values.loc["a"])
+    assert_frame_equal(RBFDiffNet("D", **QUICK, outliers=True).fit(odd_panel()).report_, report)
+    assert len(RBFDiffNet("D", **QUICK).fit(make_panel("a", n=60)).report_) == 0
+
+
+def test_a_series_too_short_for_its_lags_gets_the_fallback():
+    model = RBFDiffNet("D", lags=30)
+    model.fit(make_panel("a", n=33))
+    assert model.report_["problem"].item() == "too short for lag 30 (windows: 3, needed: 6)"
+    y = make_panel("a", n=33)["y"].to_numpy()
+    np.testing.assert_array_equal(model.predict(9)[NAME], [*y[-7:], *y[-7:-5]])
+
+
+def test_a_panel_without_anything_to_learn_from():
+    df = make_panel("ab", n=9).assign(y=[1.0] * 9 + [2.0] * 9)
+    for scope in ("local", "global"):
+        model = RBFDiffNet("D", scope=scope).fit(df)
+        assert model.predict(2, level=[90])[NAME].to_list() == [1.0, 1.0, 2.0, 2.0]
+        assert len(model.fitted_values()) == 0
+        assert len(model.equation()) == 0
+        assert set(model.explain(1)["part"]) == {"fallback"}
+
+
+def test_intervals_with_too_few_errors_are_reported():
+    model = RBFDiffNet("D", **QUICK).fit(make_panel("a", n=20))
+    model.predict(2, level=[99])
+    assert "too few errors for the intervals" in model.report_["problem"].to_list()
+
+
+@pytest.mark.parametrize("name", ["short", "constant", "zero", "empty", "gap", "twice", "infinite"])
+def test_odd_series_can_be_refused(name):
+    df = odd_panel()
+    df = df[df["unique_id"].isin(["a", name])]
+    model = RBFDiffNet("D", **QUICK, errors="raise")
+    with pytest.raises(ValueError, match=f"Series '{name}'.*errors='fallback'"):
+        model.fit(df)
+    assert len(model.forecast(df[df["unique_id"] == "a"], 2)) == 2
+
+
+def test_a_lower_bound_holds_for_forecasts_and_intervals():
+    rng = np.random.default_rng(2)
+    df = make_panel("ab", n=100).assign(y=rng.poisson(0.4, 200).astype(float))
+    free = forecast(df, 10, level=[80, 95])
+    assert free[f"{NAME}-lo-95"].min() < 0.0
+    bound = forecast(df, 10, level=[80, 95], lower=0)
+    np.testing.assert_array_equal(bound[LEVELS], np.maximum(free[LEVELS], 0.0))
+    model = RBFDiffNet("D", lower=0.5).fit(df)
+    assert model.fitted_values()[NAME].min() >= 0.5
+    assert model.cross_validation(df, 5, level=[80])[LEVELS[:3]].min(axis=None) >= 0.5
+
+
+@pytest.mark.parametrize("days_ago", [1, 4, 7])
+@pytest.mark.parametrize("value", [0.0, 1e3, 1e9, -400.0])
+@pytest.mark.parametrize("parameters", [{}, {"scope": "global"}, {"calendar": "auto"}])
+def test_a_closure_or_an_outlier_does_not_move_the_next_days(days_ago, value, parameters):
+    df = make_panel("ab", n=200)
+    clean = forecast(df, 7, **parameters)
+    df.loc[200 - days_ago, "y"] = value
+    spoiled = forecast(df, 7, **parameters)
+    # The noise has standard deviation 1, the week an amplitude of 8, the level is 60.
+    difference = np.abs(spoiled[NAME] - clean[NAME])
+    assert difference.max() < 2.0
+    assert difference.mean() < 0.75
+
+
+def test_a_new_level_is_followed():
+    df = make_panel("a", n=200)
+    df.loc[df.index[-21:], "y"] += 60.0
+    found = forecast(df, 7)[NAME]
+    assert found.mean() > 100.0
+
+
+@pytest.mark.parametrize("steps", [3, 5, 8, 12])
+@pytest.mark.parametrize("size", [-60.0, 60.0])
+@pytest.mark.parametrize(
+    ("freq", "n"), [("W", 150), ("MS", 120), ("h", 190), ("D", 190), ("YS", 60)]
+)
+def test_the_latest_level_is_followed(freq, n, size, steps):
+    rng = np.random.default_rng(1)
+    walk = 200.0 + 0.3 * rng.normal(size=n).cumsum() + 0.5 * rng.normal(size=n)
+    df = make_panel("a", n=n, start="1960-01-01", freq=freq)
+    clean = RBFDiffNet(freq)
+    before = clean.forecast(df.assign(y=walk), 4)[NAME].mean()
+    assert len(clean.report_) == 0
+    walk[-steps:] += size
+    model = RBFDiffNet(freq)
+    found = model.forecast(df.assign(y=walk), 4)
+    assert found[NAME].mean() == pytest.approx(before + size, abs=0.25 * abs(size))
+    if freq != "YS":  # where a season has no length, the edge of a level may look odd
+        assert len(model.report_) == 0
+        kept = RBFDiffNet(freq, outliers=False).forecast(df.assign(y=walk), 4)
+        assert_frame_equal(found, kept, check_exact=True)
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_negative_values_have_no_logarithm(scope):
+    df = make_panel("abc", n=60)
+    df.loc[70, "y"] = -3.0
+    model = RBFDiffNet("D", scope=scope, transforms=["log1p"], **QUICK)
+    found = model.forecast(df, 7, level=[80]).set_index("unique_id")
+    assert model.report_["unique_id"].to_list() == ["b"]
+    assert model.report_["problem"].item() == ("log1p needs values that are not negative, found -3")
+    assert model.report_["action"].item() == "forecast by the last season, or the last value"
+    np.testing.assert_array_equal(found.loc["b", NAME], df["y"].iloc[113:120])
+    others = forecast(
+        df[df["unique_id"] != "b"], 7, scope=scope, transforms=["log1p"], **QUICK
+    ).set_index("unique_id")
+    for name in "ac":
+        np.testing.assert_array_equal(found.loc[name, NAME], others.loc[name, NAME])
+    with pytest.raises(ValueError, match=r"Series 'b' cannot be fitted: log1p"):
+        RBFDiffNet("D", scope=scope, transforms=["log1p"], errors="raise", **QUICK).fit(df)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_two_nearly_identical_series_share_a_network(seed):
+    rng = np.random.default_rng(seed)
+    t = np.arange(314)
+    truth = 100.0 + 20.0 * np.sin(2 * np.pi * t / 7)
+    first = truth[:300] + 4.0 * rng.normal(size=300)
+    second = first + 0.1 * rng.normal(size=300)
+    df = make_panel("ab", n=300).assign(y=np.concatenate([first, second]))
+    found = forecast(df, 14, scope="global")
+    error = np.abs(found[NAME].to_numpy().reshape(2, 14) - truth[300:])
+    assert error.mean(axis=1).max() < 3.0
+
+
+def test_a_shared_network_needs_eight_values_of_a_series():
+    df = make_panel("ab", n=60)
+    short, enough = (df.tail(n).assign(unique_id=str(n)) for n in (7, 8))
+    model = RBFDiffNet("D", scope="global").fit(pd.concat([short, df, enough]))
+    assert model.report_["unique_id"].to_list() == ["7"]
+    assert model.report_["problem"].item() == "too short (known values: 7, needed: 8)"
+    parts = model.explain(1).groupby("unique_id")["part"].unique()
+    assert ["fallback" in parts[name] for name in ("7", "8", "a")] == [True, False, False]
+    # Where that is all there is, each series says what it lacks.
+    model.fit(pd.concat([short, df.head(9).assign(y=np.nan)]))
+    assert model.report_["problem"].to_list() == [
+        "too short (known values: 7, needed: 8)",
+        "no values",
+    ]
+    assert model.report_["action"].to_list()[1] == "forecast 0"
