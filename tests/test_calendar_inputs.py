@@ -16,7 +16,9 @@ DAYS = np.arange("2015-01-01", "2025-01-01", dtype="datetime64[D]").astype("date
 
 
 def pandas_part(index, part):
-    return index.isocalendar().week.to_numpy(int) if part == "weekofyear" else getattr(index, part)
+    if part == "weekofyear":
+        return index.isocalendar().week.to_numpy(int)
+    return getattr(index, {"dayofweek": "day_of_week"}.get(part, part))
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -222,7 +222,7 @@ def test_daily_demand_has_what_it_promises():
 def test_daily_demand_has_a_week_and_promotions():
     frame = daily_demand()
     frame = frame[frame["unique_id"] == "item_001"]
-    by_day = frame[frame["promotion"] == 0].groupby(frame["ds"].dt.dayofweek)["y"].mean()
+    by_day = frame[frame["promotion"] == 0].groupby(frame["ds"].dt.day_of_week)["y"].mean()
     assert by_day.idxmax() == 5
     lift = frame.groupby("promotion")["y"].mean()
     assert lift[1] > 1.15 * lift[0]

@@ -131,7 +131,8 @@ def test_inputs_of_all_kinds():
 
     same = pl.DataFrame(
         {
-            **{name: df[name].to_list() for name in ("unique_id", "ds", "y", *names[:3])},
+            **{name: df[name].to_list() for name in ("unique_id", "ds", "y", *names[:2])},
+            "event": ["x", None, "y", "x"],
             "shade": pl.Series(["u", "v", "u", None], dtype=pl.Enum(["v", "u"])),
             "size": [1, None, 3, 4],
             "cost": df["cost"].to_list(),
@@ -391,7 +392,7 @@ def far_future(df):
         (lambda df: df.assign(ds=df.y), "D", TypeError, r"float64; .*astype\(int\)"),
         (lambda df: df.assign(ds=range(8)), "D", ValueError, "holds whole numbers.*pass freq=1"),
         (lambda df: df, 1, ValueError, "holds dates, but freq=1 counts whole numbers"),
-        (lambda df: df.assign(y="x"), "D", TypeError, "'y' must hold numbers, not object"),
+        (lambda df: df.assign(y="x"), "D", TypeError, "'y' must hold numbers, not (object|str)"),
         (lambda df: df.assign(y=True), "D", TypeError, "'y' must hold numbers, not bool"),
         (lambda df: df.assign(y=df.ds), "D", TypeError, "'y' must hold numbers"),
         (dateutil_zone, "D", TypeError, r"'ds' .* name the time zone with .*tz_convert"),

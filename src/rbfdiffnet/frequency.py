@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,8 @@ class Frequency:
             return cls(str(freq), "integer", int(freq))
         if isinstance(freq, str) and freq == "m":  # a minute to polars, once a month to pandas
             raise _refusal(freq)
+        if isinstance(freq, timedelta) and not freq % timedelta(days=1):
+            freq = f"{freq.days}D"  # pandas would count hours, without a season
         if isinstance(freq, str) and (match := _ALIAS.fullmatch(freq)):
             return cls._of_unit(freq, int(match["n"] or 1), match["unit"])
         return cls._of_offset(freq)
@@ -137,7 +140,7 @@ class Frequency:
 
         Parameters
         ----------
-        times : ndarray of datetime64[ns] or int64 of shape (n,)
+        times : ndarray of datetime64 or int64 of shape (n,)
             Dates (wall time) or whole numbers, in any order.
         codes : ndarray of shape (n,)
             The series each of them belongs to.
@@ -155,6 +158,8 @@ class Frequency:
         >>> Frequency.infer(ends, np.zeros(3, dtype=np.int64)).alias
         'ME'
         """
+        if times.dtype.kind == "M":
+            times = times.astype("M8[ns]")
         order = np.lexsort((times, codes))
         times, codes = times[order], codes[order]
         pair = (codes[1:] == codes[:-1]) & (times[1:] > times[:-1])

@@ -68,7 +68,7 @@ def daily_demand(n_series: int = 6, n_days: int = 730, seed: int = 0) -> pd.Data
         raise ValueError(f"n_series and n_days must be at least 1, got {n_series} and {n_days}.")
     days = pd.date_range(_FIRST_DAY, periods=n_days, freq="D")
     open_ = ~days.strftime("%m-%d").isin(["12-25", "01-01"])
-    week = (np.arange(n_days) + days[0].dayofweek) // 7
+    week = (np.arange(n_days) + days[0].day_of_week) // 7
     items = []
     for item in range(n_series):
         rng = np.random.default_rng([seed, item])
@@ -77,7 +77,7 @@ def daily_demand(n_series: int = 6, n_days: int = 730, seed: int = 0) -> pd.Data
             level = 0.3
         peak = rng.uniform(0, 365.25)
         promotion = (rng.random(week[-1] + 1) < 0.15)[week]
-        mean = level * _WEEKDAY[days.dayofweek] * (1 + lift * promotion)
+        mean = level * _WEEKDAY[days.day_of_week] * (1 + lift * promotion)
         mean *= 1 + 0.25 * np.cos(2 * np.pi * (np.arange(n_days) - peak) / 365.25)
         sales = rng.poisson(open_ * mean * rng.gamma(25.0, 1 / 25.0, size=n_days))
         frame = pd.DataFrame(
