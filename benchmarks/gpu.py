@@ -1,68 +1,68 @@
 """Networks for tens of thousands of series on a GPU: ``python benchmarks/gpu.py``.
 
-Made-up daily series of the size of the paper's second experiment (1,914 days, differenced, 14 lags,
-28 centers, order 1): differences, windows, K-Means, penalty, Newton steps and 28 recursive steps.
-Data is on the host at the start and forecasts are on the host at the end. Prints seconds, series a
-second, peak memory, and the largest difference to the same code on NumPy for a few series.
+Made-up daily series of the size of the paper's second experiment (1,913 days, a week of season, a
+few closed days): outliers, Dickey-Fuller tests, choice of differences, windows of 14 lags, K-Means
+with 28 centers, penalty, Newton steps and 28 recursive steps. Data is on the host at the start and
+forecasts are on the host at the end. Prints seconds, series a second, peak memory, and the largest
+difference to NumPy for some series. ``--stages`` times the stages of one batch.
 """
 
 from __future__ import annotations
 
 import argparse
+import platform
 import time
-from typing import Any
 
 import numpy as np
 import torch
 
-from rbfdiffnet.batched import fit_batch, forecast_batch
+from rbfdiffnet.gpu import backend_for
+from rbfdiffnet.quick import fit_quickly, forecast_arrays
 
 
-def made_up(n_series: int, length: int, seed: int = 0) -> np.ndarray:
+def made_up(n_series: int, length: int = 1913, seed: int = 0) -> np.ndarray:
+    """Levels that wander, weekly patterns, noise, and five closed days."""
     rng = np.random.default_rng(seed)
     week = rng.normal(size=(n_series, 7))
     level = np.cumsum(rng.normal(size=(n_series, length)) * 0.1, axis=1)
     noise = rng.normal(size=(n_series, length))
-    return 20.0 + level + np.tile(week, length // 7 + 1)[:, :length] + noise
-
-
-def forecast(series: Any, n_lags: int, h: int, n_steps: int, xp: Any) -> Any:
-    """Forecasts of a batch (B, T), of differences less their mean, summed up again."""
-    z = series[:, 1:] - series[:, :-1]
-    mean = z.mean(axis=1)[:, None]
-    z = z - mean
-    n = z.shape[1] - n_lags
-    X = xp.stack([z[:, i : i + n] for i in range(n_lags)], axis=1)
-    y = z[:, n_lags:]
-    networks = fit_batch(X, y, xp.ones_like(y), n_steps=n_steps, xp=xp)
-    path = forecast_batch(networks, z[:, -n_lags:], h, xp)
-    return series[:, -1:] + xp.cumsum(path + mean, 1)
+    series = np.maximum(40.0 + level + np.tile(week, length // 7 + 1)[:, :length] + noise, 5.0)
+    series[:, 330::365] = 0.0
+    return series
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--series", type=int, default=42_840)
-    parser.add_argument("--chunk", type=int, default=4_096)
-    parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--check", type=int, default=64, help="series compared with NumPy")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--stages", action="store_true")
     options = parser.parse_args()
-    data = made_up(options.series, 1914)
-    print(f"{options.series} series, chunks of {options.chunk}, {options.steps} Newton steps")
-    result = np.empty((options.series, 28))
+    cuda = options.device.startswith("cuda")
+    name = torch.cuda.get_device_name(options.device) if cuda else platform.processor()
+    print(f"{name}, PyTorch {torch.__version__}, {options.series} series")
+    data = made_up(options.series)
     for repeat in range(options.repeats + 1):
         start = time.perf_counter()
-        for first in range(0, options.series, options.chunk):
-            part = torch.from_numpy(data[first : first + options.chunk]).to(options.device)
-            path = forecast(part, 14, 28, options.steps, torch)
-            result[first : first + options.chunk] = path.cpu().numpy()
+        result = forecast_arrays(data, 28, season_length=7, device=options.device)
         seconds = time.perf_counter() - start
         label = "warm-up" if repeat == 0 else f"repeat {repeat}"
         print(f"{label}: {seconds:.2f} s, {options.series / seconds:,.0f} series/s", flush=True)
-    if options.device == "cuda":
+    if cuda:
         print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
-    few = forecast(data[:32], 14, 28, options.steps, np)
-    print(f"largest difference to NumPy, 32 series: {np.abs(few - result[:32]).max():.1e}")
+    few = forecast_arrays(data[: options.check], 28, season_length=7)
+    gap = np.abs(few - result[: options.check]).max() / np.abs(few).mean()
+    print(f"largest difference to NumPy, {options.check} series, of the mean: {gap:.1e}")
+    if options.stages:
+        backend = backend_for(options.device)
+        part = data[: backend.batch_size(data.shape[1], 14, 28)]
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        ) as profile:
+            fit_quickly(part, season_length=7, n_lags=14, backend=backend)
+        print(f"one batch of {len(part)}")
+        print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=40))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from m5_files import real_m5
-from rbfdiffnet.adf import adf_test, n_differences
+from rbfdiffnet.adf import _statistics, adf_test, n_differences, n_differences_many
+from rbfdiffnet.backend import NUMPY, Backend
 from rbfdiffnet.datasets import load_air_passengers, logistic_map
 from rbfdiffnet.datasets.m5 import load_m5_level8
 
@@ -121,3 +122,26 @@ def test_errors():
         n_differences([1.0, 2.0], max_differences=-1)
     with pytest.raises(ValueError, match="significance must lie between 0 and 1"):
         n_differences([1.0, 2.0], significance=1.0)
+
+
+@pytest.mark.parametrize("n", [4, 5, 7, 12, 40, 300])
+def test_many_at_once_are_tested_as_one_by_one(n):
+    panel = np.stack([series[-n:] for seed in range(3) for series in kinds(n + 3, seed).values()])
+    t = np.arange(n)
+    odd = [np.ones(n), t.astype(float), np.sin(t), 1e12 * np.eye(n)[n // 2], np.zeros(n)]
+    panel = np.concatenate([panel, odd])
+    counts = n_differences_many(panel)
+    np.testing.assert_array_equal(counts, [n_differences(series) for series in panel])
+    with np.errstate(all="ignore"):
+        statistics, sure = _statistics(panel, NUMPY)
+    expected = np.array([adf_test(series).statistic for series in panel])
+    np.testing.assert_allclose(statistics[sure], expected[sure], rtol=1e-6, atol=1e-6)
+    if n >= 40:
+        assert sure.sum() >= len(panel) - len(odd)
+
+
+def test_pytorch_counts_the_same():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    panel = np.stack([series[:100] for series in kinds(103, 0).values()])
+    counts = n_differences_many(torch.from_numpy(panel), backend=Backend(torch))
+    np.testing.assert_array_equal(counts, n_differences_many(panel))

@@ -95,7 +95,7 @@ def test_windows_before_the_first_value_repeat_it(rng):
 
 def test_series_that_share_a_network_are_forecast_like_each_alone(rng):
     panel = [make(rng, n, scale=s, n_ahead=1) for n, s in ((200, 1.0), (150, 100.0), (90, 0.01))]
-    models, _ = fit_shared(panel, PLAN)
+    models, *_ = fit_shared(panel, PLAN)
     origins = np.array([50, 80])
     bases = [m.base_windows(s, origins) for m, s in zip(models, panel, strict=True)]
     extras = [s.extra[origins - 1] for s in panel]
@@ -110,7 +110,7 @@ def test_series_that_share_a_network_are_forecast_like_each_alone(rng):
 
 def test_a_shared_network_of_one_series_is_its_local_one(rng):
     series = make(rng, gaps=5)
-    (shared,), effects = fit_shared([series], PLAN)
+    (shared,), effects, _ = fit_shared([series], PLAN)
     local = fit_local(series, replace(PLAN, transforms=("standardize",)))
     assert effects is None
     np.testing.assert_allclose(forecast(shared, series, 10)[0], forecast(local, series, 10)[0])
@@ -120,8 +120,8 @@ def test_a_shared_network_of_one_series_is_its_local_one(rng):
 def test_scales_of_series_do_not_matter_to_a_shared_network(rng):
     panel = [make(rng) for _ in range(3)]
     other = [Series(1e6 * s.y, s.known_ahead, s.extra) for s in panel]
-    a, _ = fit_shared(panel, PLAN)
-    b, _ = fit_shared([panel[0], other[1], panel[2]], PLAN)
+    a, *_ = fit_shared(panel, PLAN)
+    b, *_ = fit_shared([panel[0], other[1], panel[2]], PLAN)
     assert a[0].windows is a[1].windows
     np.testing.assert_allclose(
         1e6 * forecast(a[1], panel[1], 7)[0], forecast(b[1], other[1], 7)[0], rtol=1e-5
@@ -130,7 +130,7 @@ def test_scales_of_series_do_not_matter_to_a_shared_network(rng):
 
 def test_shared_effects_are_fitted_to_all_series_unless_they_have_units(rng):
     panel = [make(rng, scale=s, n_ahead=1, gaps=4) for s in (1.0, 1000.0)]
-    _, effects = fit_shared(panel, PLAN)
+    _, effects, _ = fit_shared(panel, PLAN)
     expected = fit_effects(
         [fill_missing(s.y, 7) for s in panel],
         [s.known_ahead for s in panel],
@@ -139,7 +139,7 @@ def test_shared_effects_are_fitted_to_all_series_unless_they_have_units(rng):
     )
     np.testing.assert_array_equal(effects.gamma, expected.gamma)
     negative = [*panel, Series(panel[0].y - 20.0, panel[0].known_ahead, panel[0].extra)]
-    models, effects = fit_shared(negative, PLAN)
+    models, effects, _ = fit_shared(negative, PLAN)
     assert effects is None
     assert models[0].preparation.effects is not models[1].preparation.effects
     assert fit_shared(panel, replace(PLAN, log=True))[1] is None
@@ -149,9 +149,9 @@ def test_constant_series_have_no_shared_model(rng):
     flat, empty = (
         Series(np.full(50, v), np.zeros((50, 0)), np.zeros((50, 0))) for v in (3.0, np.nan)
     )
-    models, _ = fit_shared([flat, make(rng), empty], PLAN)
+    models, *_ = fit_shared([flat, make(rng), empty], PLAN)
     assert [isinstance(m, str) for m in models] == [True, False, True]
-    assert fit_shared([flat, empty], PLAN) == (["all values are the same", "no values"], None)
+    assert fit_shared([flat, empty], PLAN) == (["all values are the same", "no values"], None, None)
 
 
 def test_too_few_rows_altogether(rng):
@@ -162,10 +162,10 @@ def test_too_few_rows_altogether(rng):
 
 def test_short_series_have_no_shared_model(rng):
     panel = [make(rng, n) for n in (7, 200, 8)]
-    models, _ = fit_shared(panel, PLAN)
+    models, *_ = fit_shared(panel, PLAN)
     assert models[0] == "too short (known values: 7, needed: 8)"
     assert models[1].windows is models[2].windows
-    (alone,), _ = fit_shared(panel[:1], PLAN)
+    (alone,), *_ = fit_shared(panel[:1], PLAN)
     assert alone == models[0]
 
 
@@ -176,7 +176,7 @@ def validated(n_inputs):
 def test_penalties_of_a_shared_network_are_those_best_on_the_latest_fifth(rng):
     panel = [make(rng, n) for n in (200, 150)]
     plan = replace(PLAN, lags=(1, 2, 7), level="mean", settings=validated)
-    models, _ = fit_shared(panel, plan)
+    models, *_ = fit_shared(panel, plan)
     early, late = [], []
     for series in panel:
         steps = prepare_for(series, replace(plan, transforms=("standardize",))).steps
@@ -199,11 +199,11 @@ def test_penalties_of_a_shared_network_are_those_best_on_the_latest_fifth(rng):
             errors[alpha, alpha_linear] = np.mean((path - test[1]) ** 2)
     alpha, alpha_linear = min(errors, key=errors.get)
     best = replace(quick(3), alpha=alpha, alpha_linear=alpha_linear)
-    expected, _ = fit_shared(panel, replace(plan, settings=lambda _: best))
+    expected, *_ = fit_shared(panel, replace(plan, settings=lambda _: best))
     for model, other, series in zip(models, expected, panel, strict=True):
         np.testing.assert_allclose(forecast(model, series, 7)[0], forecast(other, series, 7)[0])
     worst = replace(best, alpha=1e-4, alpha_linear=1e-4)
-    other, _ = fit_shared(panel, replace(plan, settings=lambda _: worst))
+    other, *_ = fit_shared(panel, replace(plan, settings=lambda _: worst))
     assert (alpha, alpha_linear) != (1e-4, 1e-4)
     assert not np.allclose(forecast(models[0], panel[0], 7)[0], forecast(other[0], panel[0], 7)[0])
 
@@ -212,8 +212,8 @@ def test_the_order_of_series_does_not_matter_to_a_shared_network(rng):
     panel = [make(rng, n, n_ahead=1, n_extra=1) for n in (200, 150, 90)]
     # Two series with the same values, but other inputs.
     panel.append(Series(panel[0].y, panel[0].known_ahead[::-1], panel[0].extra))
-    models, effects = fit_shared(panel, PLAN)
-    others, other_effects = fit_shared(panel[::-1], PLAN)
+    models, effects, _ = fit_shared(panel, PLAN)
+    others, other_effects, _ = fit_shared(panel[::-1], PLAN)
     np.testing.assert_array_equal(effects.gamma, other_effects.gamma)
     for model, other, series in zip(models, others[::-1], panel, strict=True):
         np.testing.assert_array_equal(forecast(model, series, 7)[0], forecast(other, series, 7)[0])
@@ -221,7 +221,7 @@ def test_the_order_of_series_does_not_matter_to_a_shared_network(rng):
 
 def test_a_new_series_is_adopted_on_its_own_scale(rng):
     panel = [make(rng, n_ahead=1) for _ in range(2)]
-    models, effects = fit_shared(panel, PLAN)
+    models, effects, _ = fit_shared(panel, PLAN)
     again = adopt(panel[1], models[0], PLAN, effects)
     assert again.windows is models[0].windows
     np.testing.assert_allclose(forecast(again, panel[1], 7)[0], forecast(models[1], panel[1], 7)[0])

@@ -144,3 +144,26 @@ def test_preparation_of_later_values_does_not_change(sales):
     whole, _ = preparation.base(y, promotion)
     part, _ = preparation.base(y[:200], promotion[:200])
     np.testing.assert_array_equal(part[:170], whole[:170])
+
+
+def test_many_are_cleaned_as_one_by_one(rng):
+    from rbfdiffnet.preparation import clean_many
+
+    preparations, panel = [], []
+    for i in range(40):
+        y = np.round(
+            20.0
+            + 5.0 * np.sin(np.arange(60 + 7 * (i % 3)) * 0.9)
+            + rng.normal(size=60 + 7 * (i % 3)),
+            2,
+        )
+        y[rng.integers(60)] = rng.choice([0.0, 300.0])
+        y[rng.integers(60, size=i % 4)] = np.nan
+        preparations.append(prepare(y, np.zeros((y.size, 0)), season_length=1 + 6 * (i % 2)))
+        panel.append(y)
+    panel[5] = np.full(60, np.nan)
+    for p, y, (u, known) in zip(preparations, panel, clean_many(preparations, panel), strict=True):
+        expected = p.base(y, np.zeros((y.size, 0)))
+        np.testing.assert_array_equal(u, expected[0])
+        np.testing.assert_array_equal(known, expected[1])
+    assert clean_many([], []) == []

@@ -14,17 +14,22 @@ the sum of the squares of the last row of L from column p + 1 on.
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["DickeyFuller", "adf_test", "n_differences"]
+from rbfdiffnet.backend import NUMPY, Backend
+
+__all__ = ["DickeyFuller", "adf_test", "n_differences", "n_differences_many"]
 
 Array = npt.NDArray[np.float64]
 
 # A column is linearly dependent on those before it when so little of its square is left.
 _DEPENDENT = 1e-13
+# For many series at once: where less than this is left, the single test decides.
+_DOUBTFUL = 1e-7
 # Spread of a column, for values between -1 and 1, that is but rounding of a constant.
 _ROUNDING = 1e-14
 
@@ -102,10 +107,9 @@ def adf_test(series: npt.ArrayLike) -> DickeyFuller:
     if values.size < 4 or np.ptp(values) == 0.0:
         return DickeyFuller(np.nan, np.nan, 0)
     values = (values - values.mean()) / np.ptp(values)
-    most = min(ceil(12.0 * (values.size / 100.0) ** 0.25), values.size // 2 - 2)
-    n_lags = _choose_lags(values, most)
+    n_lags = _choose_lags(values, _most_lags(values.size))
     statistic = _t_ratio(values, n_lags)
-    return DickeyFuller(statistic, _p_value(statistic), n_lags)
+    return DickeyFuller(statistic, float(_p_value(statistic)), n_lags)
 
 
 def n_differences(
@@ -149,6 +153,120 @@ def n_differences(
             return count
         values = np.diff(values)
     return max_differences
+
+
+def n_differences_many(
+    series: Any,
+    *,
+    max_differences: int = 10,
+    significance: float = 0.05,
+    backend: Backend = NUMPY,
+) -> npt.NDArray[np.int64]:
+    """Count for many series of the same length how often each must be differenced.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        Finite values.
+    max_differences, significance
+        As for `n_differences`.
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    ndarray of int of shape (B,)
+        As by `n_differences`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.adf import n_differences_many
+    >>> noise = np.random.default_rng(0).normal(size=(2, 500))
+    >>> n_differences_many(np.stack([noise[0], noise[1].cumsum()])).tolist()
+    [0, 1]
+    """
+    counts = np.zeros(len(series), dtype=np.int64)
+    left = np.arange(len(series))
+    for _ in range(max_differences):
+        with np.errstate(all="ignore"):  # what is in doubt is tested again
+            statistic, sure = _statistics(series, backend)
+        p_values = _p_value(statistic)
+        for i in np.flatnonzero(~sure):
+            p_values[i] = adf_test(backend.to_numpy(series[int(i)])).p_value
+        again = ~(np.isnan(p_values) | (p_values < significance))
+        if not again.any():
+            break
+        left, series = left[again], backend.select(series, np.flatnonzero(again))
+        counts[left] += 1
+        series = series[:, 1:] - series[:, :-1]
+    return counts
+
+
+def _most_lags(size: int) -> int:
+    rule = float(12.0 * (size / 100.0) ** 0.25)
+    return min(ceil(rule), size // 2 - 2)
+
+
+def _statistics(series: Any, backend: Backend) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Statistics of many series, and which of them are beyond numerical doubt."""
+    xp = backend.xp
+    most = _most_lags(series.shape[1])
+    if most < 1:
+        return np.zeros(len(series)), np.zeros(len(series), dtype=bool)
+    values = series - series.mean(axis=1)[:, None]
+    size = backend.highest(xp.abs(values))
+    values = values / xp.where(size > 0.0, size, xp.ones_like(size))[:, None]
+    steps = values[:, 1:] - values[:, :-1]
+    n = steps.shape[1] - most
+    # Level, lagged differences, the target and a constant; rows whose lags all exist.
+    lagged = [steps[:, most - i : most - i + n] for i in range(1, most + 1)]
+    one = xp.ones_like(steps[:, :n])
+    columns = xp.stack([values[:, most:-1], *lagged, steps[:, most:], one], axis=1)
+    gram = backend.contract(columns, columns)
+    root, moment, total, few = _regress(gram, backend)
+    rss = total[:, None] - xp.cumsum(moment**2, 1)
+    number = backend.arange(most + 1, series)
+    criterion = n * xp.log(xp.clip(rss, 1e-300, None)) + 2.0 * number
+    lags = criterion.argmin(1)
+    # The first rows are missing some lags, but with fewer lags they count: (B, most, columns).
+    early = [xp.zeros_like(steps[:, :most]) for _ in range(most + 3)]
+    early[0], early[-2], early[-1] = values[:, :most], steps[:, :most], one[:, :1] + early[-1]
+    for i in range(1, most + 1):
+        early[i][:, i:] = steps[:, : most - i]
+    rows = xp.stack(early, axis=1)
+    used = number[None] >= lags[:, None]  # row t has lags up to t
+    first = rows * used[:, None, :most]
+    gram = gram + backend.contract(first, rows)
+    # Lags beyond the chosen one are taken out: nothing but ones on the diagonal.
+    keep = xp.concatenate([used[:, :1] | True, number[None, 1:] <= lags[:, None]], axis=1)
+    keep = xp.concatenate([keep, keep[:, :1], keep[:, :1]], axis=1)
+    gram = xp.where(keep[:, :, None] & keep[:, None], gram, xp.zeros_like(gram))
+    gram = gram + backend.diagonal(xp.where(keep, 0.0, 1.0) + 0.0 * gram[:, 0])
+    root, moment, total, least = _regress(gram, backend)
+    rss = total - (moment**2).sum(axis=1)
+    coefficient = (root[:, :, 0] * moment).sum(axis=1)
+    freedom = gram[:, -1, -1] - 2.0 - lags
+    error = xp.sqrt(rss / freedom * (root[:, :, 0] ** 2).sum(axis=1))
+    sure = (xp.minimum(few, least) > _DOUBTFUL) & (rss > _DOUBTFUL * total) & (freedom > 0)
+    return backend.to_numpy(coefficient / error), backend.to_numpy(sure & (size > 0.0))
+
+
+def _regress(gram: Any, backend: Backend) -> tuple[Any, Any, Any, Any]:
+    """Regression of the last but one column on those before it and a constant, the last.
+
+    Returns L^-1 of the regressors' Cholesky factor, its product with the moments, the square of
+    the target, and the smallest share of a column's square that those before it leave.
+    """
+    xp = backend.xp
+    mean = gram[:, :-1, -1] / gram[:, -1, -1][:, None]
+    centered = gram[:, :-1, :-1] - mean[:, :, None] * gram[:, -1, :-1][:, None]
+    size = xp.sqrt(xp.clip(backend.diagonal_of(centered), 0.0, None))
+    size = xp.where(size > 0.0, size, xp.ones_like(size))
+    scaled = centered / size[:, :, None] / size[:, None]
+    root = backend.root(scaled[:, :-1, :-1])
+    least = 1.0 / backend.highest(backend.diagonal_of(root) ** 2)  # NaN where there is no factor
+    moment = (root @ scaled[:, :-1, -1:])[..., 0] * size[:, -1:]
+    return root / size[:, None, :-1], moment, centered[:, -1, -1], least
 
 
 def _check(series: npt.ArrayLike) -> Array:
@@ -227,10 +345,9 @@ def _t_ratio(values: Array, n_lags: int) -> float:
     return coefficient / float(np.sqrt(variance * (inverse[:, 0] @ inverse[:, 0])))
 
 
-def _p_value(statistic: float) -> float:
-    if statistic > _LARGEST:
-        return 1.0
-    if statistic < _SMALLEST:
-        return 0.0
-    coefficients = _SMALL_P if statistic <= _CHANGE else _LARGE_P
-    return float(ndtr(np.polynomial.polynomial.polyval(statistic, coefficients)))
+def _p_value(statistic: npt.ArrayLike) -> Array:
+    value = np.clip(statistic, _SMALLEST, _LARGEST)
+    small = np.polynomial.polynomial.polyval(value, _SMALL_P)
+    large = np.polynomial.polynomial.polyval(value, _LARGE_P)
+    p = ndtr(np.where(value <= _CHANGE, small, large))
+    return np.where(value >= _LARGEST, 1.0, np.where(value <= _SMALLEST, 0.0, p))

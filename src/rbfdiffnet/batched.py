@@ -16,30 +16,38 @@ c + d + 1 unknowns; a itself is found by damped Newton steps with the exact Hess
     K = A'J - R + 2 n \rho\, w a', \qquad R_{ji} = \sum_n r_n\, \partial G_{jn} / \partial a_i
 
 All arrays have the series as their first axis and rows as their last, contiguous one; the same
-code runs on NumPy arrays and on PyTorch tensors, on any device. Rows of weight 0 are padding, so
-series of different length share a batch. Nothing depends on random numbers or on the other series.
+code runs on NumPy arrays and on PyTorch tensors, on any device (`rbfdiffnet.backend`). Rows of
+weight 0 do not count, so series of different length share a batch. Nothing depends on random
+numbers or on the other series of the batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.backend import NUMPY, Backend, standardize
 from rbfdiffnet.network import Network
 
-__all__ = ["BatchNetworks", "fit_batch", "forecast_batch"]
+__all__ = ["BatchNetworks", "fit_batch", "forecast_batch", "train"]
 
 Array = npt.NDArray[np.float64]
 
+_ROWS_AT_ONCE = 8_192  # trained together: what the caches of a processor hold
 _LLOYD_STEPS = 6
-_RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1e4)  # on the RBF part; the last switches it off
-_LINEAR_RIDGES = (1e-6, 1e-2)
+_RIDGES = (1e-5, 1e-3, 1e-2, 1e-1, 1e4)  # on the RBF part; the last switches it off
+_LINEAR_RIDGE = 1e-6
 _UNPENALIZED = 1e-9
 _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
-_FIRST_DAMPING = 1e-3
+_ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
+_MOST_DAMPING = 1e5
+_FIRST_DAMPING = 5.0  # of the mean curvature: far from a minimum the Hessian is indefinite
+_standardize = standardize
 _LEAP = 2.0  # as in `rbfdiffnet.window_model`
 
 
@@ -56,8 +64,8 @@ class BatchNetworks:
     x_shift, x_scale : arrays of shape (B, d)
     y_shift, y_scale, unit, largest, value : arrays of shape (B,)
         Shift and scale of the target, unit of the first derivatives, largest target and objective.
-    ridge : array of shape (B, 2)
-        The penalties chosen.
+    ridge : array of shape (B,)
+        The penalty chosen for the RBF part.
     """
 
     centers: Any
@@ -96,6 +104,32 @@ class BatchNetworks:
             unit=float(self.unit[i]),
         )
 
+    @classmethod
+    def of(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
+        """Return networks of the same shape, made by `network`, as a batch."""
+        parts: dict[str, Any] = {
+            "centers": [n.centers for n in networks],
+            "beta": [n.beta for n in networks],
+            "a": [n.a for n in networks],
+            "w": [n.w[:, 0] for n in networks],
+            "linear": [n.linear[:, 0] for n in networks],
+            "x_shift": [n.x_shift for n in networks],
+            "x_scale": [n.x_scale for n in networks],
+            "y_shift": [n.y_shift[0] for n in networks],
+            "y_scale": [n.y_scale[0] for n in networks],
+            "unit": [n.unit for n in networks],
+            "largest": largest,
+            "value": [np.nan for _ in networks],
+            "ridge": [np.nan for _ in networks],
+        }
+        return cls(**{name: np.array(values) for name, values in parts.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
+        """Return several batches as one (NumPy arrays only)."""
+        names = [f.name for f in fields(cls)]
+        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
     def to_numpy(self) -> BatchNetworks:
         """Return the same in NumPy arrays."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -114,8 +148,8 @@ def fit_batch(
     *,
     n_centers: int = 28,
     width_factor: float = 4.0,
-    n_steps: int = 6,
-    xp: Any = np,
+    n_steps: int = 12,
+    backend: Backend = NUMPY,
 ) -> BatchNetworks:
     """Train a network for every series of a batch.
 
@@ -126,13 +160,13 @@ def fit_batch(
     y : array of shape (B, N)
         Targets.
     weight : array of shape (B, N)
-        1, or 0 for padding, which comes after all other rows.
+        1, or 0 for rows that do not count; these come first, but for a few.
     n_centers : int, default=28
     width_factor : float, default=4.0
-    n_steps : int, default=6
-        Newton steps for a.
-    xp : module, default=numpy
-        ``numpy`` or ``torch``, as the arrays are.
+    n_steps : int, default=12
+        The most Newton steps for a. One that lowers the objective by less than .3 % is the last.
+    backend : Backend, default=NUMPY
+        Operations on the kind of array given.
 
     Returns
     -------
@@ -151,32 +185,55 @@ def fit_batch(
     >>> bool(np.abs(error).mean() < 0.01)
     True
     """
-    n = weight.sum(axis=-1)
-    Z, x_shift, x_scale = _standardize(X, weight[:, None], n[:, None], xp)
+    xp = backend.xp
+    n = weight.sum(axis=1)
+    rows, x_shift, x_scale = backend.rows(X, weight, n)
     t, y_shift, y_scale = _standardize(y, weight, n, xp)
-    centers, beta, phi = _place(Z, weight, n, n_centers, width_factor, xp)
-    unit = (0.5 / beta).sqrt().mean(axis=-1) if xp is not np else np.sqrt(0.5 / beta).mean(axis=-1)
-    problem = _Problem(xp, Z, t, weight, n, centers, beta, phi * weight[:, None], unit)
-    d = Z.shape[1]
-    a = xp.ones_like(centers[:, 0, :1]) * (1.0 + d) ** -0.5
-    a = xp.concatenate([a] * (1 + d), axis=1)
-    ridge = problem.choose_ridge(a)
-    a, b, value = problem.minimize(a, ridge, n_steps)
-    c = centers.shape[1]
+    centers, beta = _place(rows, n, n_centers, width_factor, backend)
+    problem = _Problem(backend, rows, t, n, centers, beta)
+    a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5
+    a, b, value, ridge = problem.minimize(a, n_steps)
     return BatchNetworks(
         centers=centers,
         beta=beta,
         a=a,
-        w=b[:, :c],
-        linear=b[:, c:],
+        w=b[:, :n_centers],
+        linear=b[:, n_centers:],
         x_shift=x_shift,
         x_scale=x_scale,
         y_shift=y_shift,
         y_scale=y_scale,
-        unit=unit,
-        largest=xp.abs(y * weight).max(axis=-1) if xp is np else (y * weight).abs().amax(-1),
+        unit=problem.unit,
+        largest=backend.highest(xp.abs(y * weight)),
         value=value,
         ridge=ridge,
+    )
+
+
+def train(
+    X: Any, y: Any, weight: Any, *, n_centers: int = 28, backend: Backend = NUMPY
+) -> BatchNetworks:
+    """Train networks as `fit_batch` does, compiled by numba where that is installed.
+
+    Parameters
+    ----------
+    X, y, weight, n_centers, backend
+        As for `fit_batch`.
+
+    Returns
+    -------
+    BatchNetworks
+    """
+    if backend is not NUMPY:
+        return fit_batch(X, y, weight, n_centers=n_centers, backend=backend)
+    if find_spec("numba") is not None:
+        from rbfdiffnet.kernels import fit_batch_compiled
+
+        return fit_batch_compiled(X, y, weight, n_centers=n_centers)
+    size = max(1, _ROWS_AT_ONCE // X.shape[2])
+    parts = [slice(i, i + size) for i in range(0, len(X), size)]
+    return BatchNetworks.joined(
+        [fit_batch(X[p], y[p], weight[p], n_centers=n_centers) for p in parts]
     )
 
 
@@ -186,226 +243,186 @@ def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -
     Parameters
     ----------
     networks : BatchNetworks
-    window : array of shape (B, d)
-        Latest values, oldest first.
+    window : array of shape (B, d) or (B, k, d)
+        Latest values, oldest first; perhaps several windows for each network.
     h : int
     xp : module, default=numpy
 
     Returns
     -------
-    array of shape (B, h)
+    array of shape (B, h) or (B, k, h)
     """
+    if window.ndim == 2:
+        return forecast_batch(networks, window[:, None], h, xp)[:, 0]
     d = networks.centers.shape[2]
-    a0, a1 = networks.a[:, :1], networks.a[:, 1:]
-    slope = -2.0 * networks.beta * networks.unit[:, None]
-    at = (networks.centers @ a1[:, :, None])[..., 0]
-    square = (networks.centers**2).sum(axis=-1)
-    limit = _LEAP * networks.largest
+    centers = networks.centers.swapaxes(1, 2)
+    a0, a1 = networks.a[:, :1, None], networks.a[:, 1:, None]
+    slope = (-2.0 * networks.beta * networks.unit[:, None])[:, None]
+    at = a1.swapaxes(1, 2) @ centers
+    square = (centers**2).sum(axis=1)[:, None]
+    beta, weights = networks.beta[:, None], networks.w[:, :, None]
+    lam, constant = networks.linear[:, :d, None], networks.linear[:, d:, None]
+    x_shift, x_scale = networks.x_shift[:, None], networks.x_scale[:, None]
+    y_shift, y_scale = networks.y_shift[:, None], networks.y_scale[:, None]
+    limit = (_LEAP * networks.largest)[:, None]
     steps = []
     for _ in range(h):
-        z = (window - networks.x_shift) / networks.x_scale
-        distance = (z**2).sum(axis=-1)[:, None] + square
-        distance = distance - 2.0 * (networks.centers @ z[:, :, None])[..., 0]
-        phi = xp.exp(-networks.beta * xp.clip(distance, 0.0, None))
-        g = phi * (a0 + slope * ((a1 * z).sum(axis=-1)[:, None] - at))
-        linear = (networks.linear[:, :d] * z).sum(axis=-1) + networks.linear[:, d]
-        value = ((networks.w * g).sum(axis=-1) + linear) * networks.y_scale + networks.y_shift
+        z = (window - x_shift) / x_scale
+        distance = (z**2).sum(axis=2)[:, :, None] + square - 2.0 * (z @ centers)
+        phi = xp.exp(-beta * xp.clip(distance, 0.0, None))
+        g = phi * (a0 + slope * (z @ a1 - at))
+        value = (g @ weights + z @ lam + constant)[:, :, 0] * y_scale + y_shift
         value = xp.minimum(xp.maximum(value, -limit), limit)
         steps.append(value)
-        window = xp.concatenate([window[:, 1:], value[:, None]], axis=1)
-    return xp.stack(steps, axis=1)
+        window = xp.concatenate([window[:, :, 1:], value[:, :, None]], axis=2)
+    return xp.stack(steps, axis=2)
 
 
-def _standardize(values: Any, weight: Any, n: Any, xp: Any) -> tuple[Any, Any, Any]:
-    """Values with mean 0 and spread 1 along the last axis, 0 in padding; the mean, the spread."""
-    mean = (values * weight).sum(axis=-1) / n
-    centered = (values - mean[..., None]) * weight
-    spread = xp.sqrt((centered**2).sum(axis=-1) / n)
-    spread = xp.where(spread > 1e-13, spread, xp.ones_like(spread))
-    return centered / spread[..., None], mean, spread
-
-
-def _place(
-    Z: Any, weight: Any, n: Any, c: int, width_factor: float, xp: Any
-) -> tuple[Any, Any, Any]:
-    """Centers by Lloyd's algorithm from evenly spaced rows, widths from the clusters, Gaussians."""
-    square = (Z**2).sum(axis=1)[:, None]
-    number = xp.arange(c) if xp is np else xp.arange(c, device=Z.device)
-    first = (
-        ((number[None] + 0.5) * n[:, None] / c).astype(int)
-        if xp is np
-        else (((number[None] + 0.5) * n[:, None] / c).long())
-    )
-    batch = np.arange(len(Z)) if xp is np else xp.arange(len(Z), device=Z.device)
-    centers = Z[batch[:, None], :, first]
-    with_one = xp.concatenate([Z, xp.ones_like(square)], axis=1)
-    for step in range(_LLOYD_STEPS + 1):
-        # Squared distances less the rows' own squares: one product.
-        own = (centers**2).sum(axis=-1)[:, :, None]
-        distance = xp.concatenate([-2.0 * centers, own], axis=2) @ with_one
-        # Comparing with the minimum is many times faster than finding its position; a row
-        # between two equally near centers belongs to both.
-        member = (distance == _lowest(distance, xp)) * weight[:, None]
-        if step == _LLOYD_STEPS:
-            break
-        count = member.sum(axis=-1)[:, :, None]
-        mean = (member @ Z.swapaxes(1, 2)) / xp.clip(count, 1.0, None)
-        centers = xp.where(count > 0, mean, centers)
-    distance += square
-    distance = xp.clip(distance, 0.0, None)
-    count = xp.clip(member.sum(axis=-1), 1.0, None)
-    sigma = (member * xp.sqrt(distance)).sum(axis=-1) / count
+def _place(rows: Any, n: Any, c: int, width_factor: float, backend: Backend) -> tuple[Any, Any]:
+    """Centers by Lloyd's algorithm from evenly spaced rows; widths from the clusters, as beta."""
+    xp = backend.xp
+    back = (backend.arange(c, rows)[None] + 0.5) * n[:, None] / c
+    centers = backend.rows_at(rows, rows.shape[2] - 1 - backend.integers(back))
+    for _ in range(_LLOYD_STEPS):
+        sums, _ = backend.assign(rows, centers)
+        count = sums[:, :, -1:]
+        centers = xp.where(count > 0, sums[:, :, :-1] / xp.clip(count, 1.0, None), centers)
+    sums, distances = backend.assign(rows, centers)
+    sigma = distances / xp.clip(sums[:, :, -1], 1.0, None)
     # A cluster of one row, or of copies, has no width of its own: it gets the mean of the others.
-    spread = xp.sqrt((square * weight[:, None]).sum(axis=-1) / n[:, None])
-    floor = _SMALLEST_WIDTH * spread
-    good = sigma > floor
-    total = xp.where(good, sigma, xp.zeros_like(sigma)).sum(axis=-1)[:, None]
-    mean = total / xp.clip(good.sum(axis=-1)[:, None], 1, None)
+    spread = xp.sqrt((rows[:, :-1] ** 2).sum(axis=1).sum(axis=1) / n)[:, None]
+    good = sigma > _SMALLEST_WIDTH * spread
+    total = xp.where(good, sigma, xp.zeros_like(sigma)).sum(axis=1)[:, None]
+    mean = total / xp.clip(good.sum(axis=1)[:, None], 1, None)
     substitute = xp.where(mean > 0, mean, xp.where(spread > 0, spread, xp.ones_like(spread)))
     sigma = width_factor * xp.where(good, sigma, substitute + 0.0 * sigma)
-    beta = 0.5 / sigma**2
-    return centers, beta, xp.exp(-beta[:, :, None] * distance)
+    return centers, 0.5 / sigma**2
 
 
-@dataclass
 class _Problem:
-    """The training problem of a batch, in standardized units; padding is zero everywhere."""
+    """The training problem of a batch, in standardized units."""
 
-    xp: Any
-    Z: Any
-    y: Any
-    weight: Any
-    n: Any
-    centers: Any
-    beta: Any
-    phi: Any
-    unit: Any
+    def __init__(
+        self, backend: Backend, rows: Any, y: Any, n: Any, centers: Any, beta: Any
+    ) -> None:
+        self.backend, self.xp = backend, backend.xp
+        self.rows, self.y, self.n, self.centers, self.beta = rows, y, n, centers, beta
+        self.c, self.d = centers.shape[1], centers.shape[2]
+        self.unit = self.xp.sqrt(0.5 / beta).mean(axis=1)
+        self.slope = -2.0 * beta * self.unit[:, None]
+        self.products = backend.products(rows, y, centers, beta, self.slope)
+        self.fixed = self.products.fixed()
+        self.total = (y**2).sum(axis=1)
 
-    def __post_init__(self) -> None:
-        xp = self.xp
-        self.rest = xp.concatenate([self.Z, self.weight[:, None]], axis=1)  # linear inputs
-        fixed = xp.concatenate([self.rest, self.y[:, None]], axis=1)
-        self.fixed = fixed.swapaxes(1, 2)
-        self.rest_gram = self.rest @ self.fixed
-        self.total = (self.y**2).sum(axis=-1)
-        self.c, self.d = self.phi.shape[1], self.Z.shape[1]
-
-    def features(self, a: Any) -> Any:
-        """G(a), shape (B, c, N)."""
-        xp = self.xp
-        slope = -2.0 * self.beta * self.unit[:, None]
-        constant = a[:, :1] - slope * (self.centers @ a[:, 1:, None])[..., 0]
-        along = xp.concatenate([a[:, None, 1:] @ self.Z, self.weight[:, None]], axis=1)
-        G = xp.stack([slope, constant], axis=2) @ along
-        G *= self.phi
-        return G
-
-    def gram(self, G: Any) -> tuple[Any, Any]:
+    def gram(self, a: Any) -> tuple[Any, Any]:
         """A'A and A'y."""
-        xp = self.xp
-        cross = G @ self.fixed  # with the linear inputs and y
-        top = xp.concatenate([G @ G.swapaxes(1, 2), cross[:, :, :-1]], axis=2)
-        bottom = xp.concatenate(
-            [cross[:, :, :-1].swapaxes(1, 2), self.rest_gram[:, :, :-1]], axis=2
-        )
-        moment = xp.concatenate([cross[:, :, -1], self.rest_gram[:, :, -1]], axis=1)
-        return xp.concatenate([top, bottom], axis=1), moment
+        xp, c = self.xp, self.c
+        cross = self.products.gram(a)
+        bottom = xp.concatenate([cross[:, :, c:-1].swapaxes(1, 2), self.fixed[:, :, :-1]], axis=2)
+        moment = xp.concatenate([cross[:, :, -1], self.fixed[:, :, -1]], axis=1)
+        return xp.concatenate([cross[:, :, :-1], bottom], axis=1), moment
 
     def penalty(self, a: Any, ridge: Any) -> Any:
         """Diagonal of D, shape (B, p)."""
         xp = self.xp
-        rbf = self.n * (ridge[:, 0] + _UNPENALIZED) * (a**2).sum(axis=-1)
-        linear = self.n * ridge[:, 1]
+        rbf = self.n * (ridge + _UNPENALIZED) * (a**2).sum(axis=1)
+        linear = self.n * _LINEAR_RIDGE
         parts = [rbf[:, None]] * self.c + [linear[:, None]] * self.d
         return xp.concatenate([*parts, self.n[:, None] * _UNPENALIZED], axis=1)
 
-    def solve(self, a: Any, ridge: Any) -> tuple[Any, Any, Any, Any]:
-        """G(a), the inverse of A'A + D, b and the objective."""
-        G = self.features(a)
-        gram, moment = self.gram(G)
-        inverse = self.xp.linalg.inv(gram + _diagonal(self.penalty(a, ridge), self.xp))
-        b = (inverse @ moment[:, :, None])[..., 0]
-        return G, inverse, b, self.total - (moment * b).sum(axis=-1)
+    def solve(self, a: Any, ridge: Any) -> tuple[Any, Any, Any]:
+        """The root of the inverse of A'A + D, b, the objective."""
+        return self.project(*self.gram(a), self.penalty(a, ridge))
 
-    def choose_ridge(self, a: Any) -> Any:
-        """Penalties with the lowest generalized cross-validation error."""
+    def project(self, gram: Any, moment: Any, penalty: Any) -> tuple[Any, Any, Any]:
+        """The same, given A'A, A'y and the diagonal of D."""
+        root = self.backend.root(gram + self.backend.diagonal(penalty))
+        half = root @ moment[:, :, None]
+        b = (root.swapaxes(1, 2) @ half)[..., 0]
+        return root, b, self.total - (half**2).sum(axis=1)[:, 0]
+
+    def choose_ridge(self, a: Any, gram: Any, moment: Any) -> Any:
+        """Penalty with the lowest generalized cross-validation error at a."""
         xp = self.xp
-        gram, moment = self.gram(self.features(a))
         lowest, best = None, None
-        for rbf in _RIDGES:
-            for linear in _LINEAR_RIDGES:
-                ones = xp.ones_like(self.n)[:, None]
-                ridge = xp.concatenate([rbf * ones, linear * ones], axis=1)
-                penalty = self.penalty(a, ridge)
-                inverse = xp.linalg.inv(gram + _diagonal(penalty, xp))
-                b = (inverse @ moment[:, :, None])[..., 0]
-                loss = self.total - (moment * b).sum(axis=-1) - (penalty * b**2).sum(axis=-1)
-                shrunk = (_diagonal(penalty, xp) * inverse).sum(axis=(1, 2))
-                freedom = moment.shape[1] - shrunk
-                score = self.n * loss / xp.clip(self.n - freedom, 1.0, None) ** 2
-                if lowest is None:
-                    lowest, best = score, ridge
-                else:
-                    better = score < lowest
-                    lowest = xp.where(better, score, lowest)
-                    best = xp.where(better[:, None], ridge, best)
+        for value in _RIDGES:
+            ridge = value * xp.ones_like(self.n)
+            penalty = self.penalty(a, ridge)
+            root, b, objective = self.project(gram, moment, penalty)
+            loss = objective - (penalty * b**2).sum(axis=1)
+            shrunk = (penalty * (root**2).sum(axis=1)).sum(axis=1)
+            freedom = moment.shape[1] - shrunk
+            score = self.n * loss / xp.clip(self.n - freedom, 1.0, None) ** 2
+            if lowest is None:
+                lowest, best = score, ridge
+            else:
+                best = xp.where(score < lowest, ridge, best)
+                lowest = xp.where(score < lowest, score, lowest)
         return best
 
-    def newton(self, a: Any, ridge: Any, G: Any, inverse: Any, b: Any) -> tuple[Any, Any]:
-        """Gradient and Hessian of F / 2 at a."""
-        xp, c = self.xp, self.c
-        w = b[:, :c]
-        r = self.y - (w[:, None] @ G)[:, 0] - (b[:, None, c:] @ self.rest)[:, 0]
-        scale = 2.0 * self.unit[:, None, None]
-        weighted = (w * self.beta)[:, :, None]
-        left = xp.concatenate([w[:, :, None], weighted * self.centers, weighted], axis=2)
-        products = left.swapaxes(1, 2) @ self.phi
-        J = products[:, :-1]
-        J[:, 1:] -= self.Z * products[:, -1:]
-        J[:, 1:] *= scale
-        Jt = J.swapaxes(1, 2)
-        rz = xp.concatenate([(r * self.weight)[:, None], self.Z * r[:, None]], axis=1)
-        moments = self.phi @ rz.swapaxes(1, 2)  # (B, c, 1 + d)
-        R = scale * self.beta[:, :, None] * (self.centers * moments[:, :, :1] - moments[:, :, 1:])
-        R = xp.concatenate([moments[:, :, :1], R], axis=2)
-        rho = (self.n * (ridge[:, 0] + _UNPENALIZED))[:, None]
-        upper = G @ Jt - R + 2.0 * (rho * w)[:, :, None] * a[:, None]
-        K = xp.concatenate([upper, self.rest @ Jt], axis=1)
-        size = rho[:, 0] * (w**2).sum(axis=-1)
-        gradient = -(J @ r[:, :, None])[..., 0] + size[:, None] * a
-        hessian = J @ Jt - K.swapaxes(1, 2) @ (inverse @ K)
-        return gradient, hessian + _diagonal(size[:, None] * xp.ones_like(a), xp)
+    def newton(self, a: Any, ridge: Any, root: Any, b: Any) -> tuple[Any, Any]:
+        """Gradient and Hessian of F / 2 at a, the one that was solved for last."""
+        xp, w = self.xp, b[:, : self.c]
+        K, along, JJ = self.products.curvature(a, b)
+        rho = (self.n * (ridge + _UNPENALIZED))[:, None]
+        K[:, : self.c] += 2.0 * (rho * w)[:, :, None] * a[:, None]
+        size = rho[:, 0] * (w**2).sum(axis=1)
+        half = root @ K
+        hessian = JJ - half.swapaxes(1, 2) @ half
+        lift = self.backend.diagonal(size[:, None] + xp.zeros_like(a))
+        return size[:, None] * a - along, hessian + lift
 
-    def minimize(self, a: Any, ridge: Any, n_steps: int) -> tuple[Any, Any, Any]:
-        """Damped Newton steps on a; every series has its own damping and keeps what is better."""
-        xp = self.xp
-        G, inverse, b, value = self.solve(a, ridge)
+    def minimize(self, a: Any, n_steps: int) -> tuple[Any, Any, Any, Any]:
+        """Choose the penalty, then damped Newton steps on a.
+
+        Every series has its own damping, keeps what is better, and leaves when it is done.
+        """
+        xp, backend = self.xp, self.backend
+        gram, moment = self.gram(a)
+        ridge = self.choose_ridge(a, gram, moment)
+        root, b, value = self.project(gram, moment, self.penalty(a, ridge))
+        result = (a, b, value, ridge)
+        if n_steps == 0:
+            return a, b, value, ridge
         damping = xp.ones_like(value) * _FIRST_DAMPING
+        gradient, hessian = self.newton(a, ridge, root, b)
+        problem, place, live = self, backend.arange(len(a), a), value == value
         for _ in range(n_steps):
-            gradient, hessian = self.newton(a, ridge, G, inverse, b)
-            size = xp.abs(hessian * _diagonal(xp.ones_like(a), xp)).sum(axis=(1, 2)) / a.shape[1]
-            lift = (damping * size + 1e-300)[:, None] * xp.ones_like(a)
-            step = xp.linalg.solve(hessian + _diagonal(lift, xp), -gradient[:, :, None])[..., 0]
-            trial = a + step
-            trial = trial / xp.clip(xp.sqrt((trial**2).sum(axis=-1)), 1e-12, None)[:, None]
-            G_new, inverse_new, b_new, value_new = self.solve(trial, ridge)
-            better = value_new < value
+            size = xp.abs(backend.diagonal_of(hessian)).mean(axis=1)
+            lift = (damping * size + 1e-300)[:, None] + 0.0 * a
+            trial = a - backend.solve(hessian + backend.diagonal(lift), gradient)
+            trial = trial / xp.clip(xp.sqrt((trial**2).sum(axis=1)), 1e-12, None)[:, None]
+            root, b_new, value_new = problem.solve(trial, ridge)
+            better = live & (value_new < value)
+            done = better & (value - value_new < _ENOUGH * value_new)
             a = xp.where(better[:, None], trial, a)
             b = xp.where(better[:, None], b_new, b)
-            G = xp.where(better[:, None, None], G_new, G)
-            inverse = xp.where(better[:, None, None], inverse_new, inverse)
             value = xp.where(better, value_new, value)
             damping = xp.where(better, 0.2 * damping, 20.0 * damping)
-        return a, b, value
+            live = live & ~done & (damping < _MOST_DAMPING)
+            for all_of_it, part in zip(result, (a, b, value), strict=False):
+                all_of_it[place] = part
+            n_live = int(live.sum())
+            if n_live == 0:
+                break
+            if backend.any(better):
+                new = problem.newton(trial, ridge, root, b_new)
+                gradient = xp.where(better[:, None], new[0], gradient)
+                hessian = xp.where(better[:, None, None], new[1], hessian)
+            if n_live <= len(live) // 2:
+                stay = backend.positions(live)
+                problem = problem.part(stay)
+                state = (place, a, b, value, ridge, damping, gradient, hessian, live)
+                place, a, b, value, ridge, damping, gradient, hessian, live = (
+                    values[stay] for values in state
+                )
+        return result
 
-
-def _lowest(distance: Any, xp: Any) -> Any:
-    """Smallest distance of each row, (B, 1, N)."""
-    return distance.min(axis=1, keepdims=True) if xp is np else distance.amin(1, keepdim=True)
-
-
-def _diagonal(values: Any, xp: Any) -> Any:
-    """Matrices with the given diagonals, (B, p) to (B, p, p)."""
-    if xp is np:
-        return values[:, :, None] * np.eye(values.shape[1])
-    return xp.diag_embed(values)
+    def part(self, which: Any) -> _Problem:
+        """The problem of some of the series."""
+        part = object.__new__(_Problem)
+        part.backend, part.xp, part.c, part.d = self.backend, self.xp, self.c, self.d
+        for name in ("n", "centers", "unit", "slope", "fixed", "total"):
+            setattr(part, name, getattr(self, name)[which])
+        part.products = self.products.part(which)
+        return part

@@ -3,16 +3,29 @@ r"""Values that must not mislead a network: missing ones, and those far from all
 A window holds a value for as many forecasts as there are lags, so one closed day spoils them all.
 Outliers are therefore found before windows are made and treated as missing: they are no targets to
 learn, and as inputs they are replaced.
+
+The functions work on many series of the same length at once, (B, T), as NumPy arrays or PyTorch
+tensors; `OutlierRule` and `fill_missing` are for one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_OUTLIERS", "OutlierRule", "fill_missing"]
+from rbfdiffnet.backend import NUMPY, Backend
+
+__all__ = [
+    "NO_OUTLIERS",
+    "OutlierRule",
+    "apply_rules",
+    "fill_many",
+    "fill_missing",
+    "find_outliers",
+]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -68,47 +81,24 @@ class OutlierRule:
     @classmethod
     def fitted(cls, series: Array, season_length: int) -> OutlierRule:
         """Fix the rule for a series (NaN where missing)."""
-        distances = [series - _neighbors(series, season_length, later=n) for n in (0, _NEIGHBORS)]
-        known = [np.abs(distance[np.isfinite(distance)]) for distance in distances]
-        if not known[0].size:
+        if not series.size:
             return cls(season_length, np.inf, closures=False)
-        spread = max(float(np.median(distance)) for distance in known) / 0.6745
-        may_close = not np.any(series < 0.0) and float(np.nanmedian(series)) > 0.0
-        rounding = _ROUNDING * float(np.nanmedian(np.abs(series)))
-        rule = cls(season_length, spread if spread > rounding else np.inf, closures=may_close)
-        far, low = rule._conditions(series)
-        return cls(
-            season_length,
-            rule.spread if far.mean() <= _COMMON else np.inf,
-            closures=may_close and bool(low.mean() <= _COMMON),
-        )
+        _, spread, closures = find_outliers(series[None], season_length)
+        return cls(season_length, float(spread[0]), closures=bool(closures[0]))
 
     def find(self, series: Array) -> Mask:
         """Tell which values of the series are outliers."""
-        far, low = self._conditions(series)
-        odd = far | low
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], odd.astype(np.int8), [0]])))
-        season = self.season_length
-        row = season if _SHORTEST_SHIFT < season <= _LONGEST_SHIFT else _SHORTEST_SHIFT
-        for start, end in edges.reshape(-1, 2):
-            if end - start >= (_SHIFT_AT_END if end == odd.size else row):
-                odd[start:end] = False
-        return odd
+        spread, closures = np.array([self.spread]), np.array([self.closures])
+        return np.asarray(apply_rules(series[None], self.season_length, spread, closures)[0])
 
     def doubtful(self, series: Array) -> Mask:
         """Tell which values may look different to those who know later values than to others."""
-        odd = np.zeros(series.size, dtype=bool)
+        spread, closures = np.array([self.spread]), np.array([self.closures])
+        odd = np.zeros((1, series.size), dtype=bool)
         for later in range(_NEIGHBORS + 1):
-            far, low = self._conditions(series, later)
-            odd |= far | low
-        return odd
-
-    def _conditions(self, series: Array, later: int = _NEIGHBORS) -> tuple[Mask, Mask]:
-        """Which values are far from their neighbors, and which are closures."""
-        around = _neighbors(series, self.season_length, later)
-        far = np.abs(series - around) > _FAR * self.spread  # False where either is NaN
-        low = (series < _CLOSED * around) & self.closures
-        return far, low
+            around = _neighbors(series[None], self.season_length, later, NUMPY)
+            odd |= np.logical_or(*_conditions(series[None], around, spread, closures, np))
+        return np.asarray(odd[0])
 
 
 #: The rule by which nothing is an outlier.
@@ -143,33 +133,171 @@ def fill_missing(series: Array, season_length: int = 1) -> Array:
         return series
     if not known.any():
         raise ValueError("A series without any value cannot be filled.")
-    filled = series.copy()
-    for phase in range(season_length):
-        values = filled[phase::season_length]  # a view
-        _interpolate(values)
-    _interpolate(filled)
+    return np.asarray(fill_many(series[None], season_length)[0])
+
+
+def find_outliers(
+    series: Any, season_length: int, backend: Backend = NUMPY
+) -> tuple[Any, Any, Any]:
+    """Fix the rule for each of many series, and find their outliers.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        NaN where missing.
+    season_length : int
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    odd : array of bool of shape (B, T)
+    spread : array of shape (B,)
+    closures : array of bool of shape (B,)
+        As for `OutlierRule`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.cleaning import find_outliers
+    >>> series = 9.0 + np.random.default_rng(0).normal(size=(2, 100))
+    >>> series[0, 50], series[1, 70] = 40.0, 0.1
+    >>> odd, _, _ = find_outliers(series, season_length=7)
+    >>> np.argwhere(odd).tolist()
+    [[0, 50], [1, 70]]
+    """
+    xp = backend.xp
+    before = series - _neighbors(series, season_length, 0, backend)
+    around = _neighbors(series, season_length, _NEIGHBORS, backend)
+    away = series - around
+    spread = xp.maximum(_median(xp.abs(before), backend), _median(xp.abs(away), backend)) / 0.6745
+    middle, negative = _median(series, backend), (series < 0.0).any(axis=1)
+    size = _median(xp.abs(series), backend) if backend.any(negative) else middle
+    spread = xp.where(spread > _ROUNDING * size, spread, xp.ones_like(spread) * xp.inf)
+    may_close = ~negative & (middle > 0.0)
+    far, low = _conditions(series, around, spread, may_close, xp)
+    most = _COMMON * series.shape[1]
+    common = far.sum(axis=1) > most
+    closures = may_close & (low.sum(axis=1) <= most)
+    spread = xp.where(common, xp.ones_like(spread) * xp.inf, spread)
+    odd = (far & ~common[:, None]) | (low & closures[:, None])
+    return odd & ~_new_levels(odd, season_length, backend), spread, closures
+
+
+def apply_rules(
+    series: Any, season_length: int, spread: Any, closures: Any, backend: Backend = NUMPY
+) -> Any:
+    """Find the outliers of many series by rules fixed before.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        NaN where missing.
+    season_length : int
+    spread, closures : arrays of shape (B,)
+        As for `OutlierRule`.
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    array of bool of shape (B, T)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.cleaning import apply_rules
+    >>> series = np.array([[5.0, 5.1, 4.9, 9.0, 5.0, 5.1]])
+    >>> apply_rules(series, 1, np.array([0.1]), np.array([False]))
+    array([[False, False, False,  True, False, False]])
+    """
+    around = _neighbors(series, season_length, _NEIGHBORS, backend)
+    far, low = _conditions(series, around, spread, closures, backend.xp)
+    odd = far | low
+    return odd & ~_new_levels(odd, season_length, backend)
+
+
+def _conditions(series: Any, around: Any, spread: Any, closures: Any, xp: Any) -> tuple[Any, Any]:
+    """Which values are far from their neighbors, and which are closures."""
+    far = xp.abs(series - around) > _FAR * spread[:, None]  # False where either is NaN
+    return far, (series < _CLOSED * around) & closures[:, None]
+
+
+def fill_many(series: Any, season_length: int = 1, backend: Backend = NUMPY) -> Any:
+    """Replace missing values of many series as `fill_missing` does.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        NaN where missing. A series without any value stays as it is.
+    season_length : int, default=1
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    array of shape (B, T)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.cleaning import fill_many
+    >>> fill_many(np.array([[1.0, 5.0, np.nan, 6.0, 3.0, np.nan]]), season_length=2).tolist()
+    [[1.0, 5.0, 2.0, 6.0, 3.0, 6.0]]
+    """
+    xp = backend.xp
+    batch, length = series.shape
+    seasons = -(-length // season_length)
+    pad = xp.ones_like(series[:, :1]) * xp.nan
+    padded = xp.concatenate([series, *[pad] * (seasons * season_length - length)], axis=1)
+    values = padded.reshape(batch, seasons, season_length)
+    known = xp.isfinite(values)
+    number = backend.arange(seasons, series)[None, :, None] + xp.zeros_like(values)
+    before = backend.running_max(xp.where(known, number, -1.0))
+    mirrored = backend.flip(xp.where(known, seasons - 1 - number, -1.0))
+    after = seasons - 1 - backend.flip(backend.running_max(mirrored))
+    filled = _between(values, number, before, after, seasons, backend)
+    filled = filled.reshape(batch, -1)[:, :length]
+    if season_length > 1 and not bool(xp.isfinite(filled).all()):
+        return fill_many(filled, 1, backend)
     return filled
 
 
-def _interpolate(values: Array) -> None:
-    """Fill in missing values between known ones, in place."""
-    known = np.isfinite(values)
-    if known.any() and not known.all():
-        at = np.flatnonzero(known)
-        missing = np.flatnonzero(~known)
-        values[missing] = np.interp(missing, at, values[at])
+def _between(values: Any, number: Any, before: Any, after: Any, n: int, backend: Backend) -> Any:
+    """Interpolate between the latest known value before and the first after, where there are."""
+    xp = backend.xp
+    left = backend.take(values, backend.integers(xp.clip(before, 0, None)), 1)
+    right = backend.take(values, backend.integers(xp.clip(after, None, n - 1)), 1)
+    left, right = xp.where(before < 0, right, left), xp.where(after >= n, left, right)
+    share = (number - before) / xp.clip(after - before, 1.0, None)
+    share = xp.where((before < 0) | (after >= n), xp.zeros_like(share), share)
+    return xp.where(xp.isfinite(values), values, left + share * (right - left))
 
 
-def _neighbors(series: Array, season_length: int, later: int = _NEIGHBORS) -> Array:
+def _new_levels(odd: Any, season_length: int, backend: Backend) -> Any:
+    """Which values are in rows of odd ones so long that they are no outliers."""
+    xp = backend.xp
+    if not bool(odd.any()):
+        return odd
+    length = odd.shape[1]
+    number = (backend.arange(length, odd) + 0.0)[None]
+    last = backend.running_max(xp.where(odd, -1.0, number))
+    mirrored = backend.flip(xp.where(odd, -1.0, length - 1 - number))
+    first = length - 1 - backend.flip(backend.running_max(mirrored))
+    row = season_length if _SHORTEST_SHIFT < season_length <= _LONGEST_SHIFT else _SHORTEST_SHIFT
+    size = first - last - 1
+    return odd & ((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
+
+
+def _neighbors(series: Any, season_length: int, later: int, backend: Backend) -> Any:
     """Median of the values up to three seasons before and after, NaN where there is none."""
-    reach = _NEIGHBORS * season_length
-    padded = np.pad(series, reach, constant_values=np.nan)
-    shifts = [j * season_length for j in range(-_NEIGHBORS, later + 1) if j]
-    around = np.stack([padded[reach + s : reach + s + series.size] for s in shifts])
-    # A NaN-aware median without its warnings: NaN sorts last.
-    around.sort(axis=0)
-    count = np.isfinite(around).sum(axis=0)
-    columns = np.arange(series.size)
-    low, high = np.maximum((count - 1) // 2, 0), count // 2
-    middle = 0.5 * (around[low, columns] + around[np.minimum(high, len(shifts) - 1), columns])
-    return np.where(count > 0, middle, np.nan)
+    return backend.neighbors(series, season_length, _NEIGHBORS, later)
+
+
+def _median(values: Any, backend: Backend) -> Any:
+    """Median of the known values of each series, NaN where there are none."""
+    xp = backend.xp
+    known = xp.isfinite(values)
+    count = known.sum(axis=1)[:, None]
+    ordered = backend.sorted(xp.where(known, values, xp.inf))
+    low = backend.take(ordered, xp.clip((count - 1) // 2, 0, None), 1)
+    high = backend.take(ordered, xp.clip(count // 2, None, values.shape[1] - 1), 1)
+    middle = 0.5 * (low + high)
+    return xp.where(count > 0, middle, middle * xp.nan)[:, 0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ import numpy.typing as npt
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import calibration_length, half_widths
+from rbfdiffnet.learning import Learning, learn
 from rbfdiffnet.models import (
+    NUMERICAL,
     Plan,
     Series,
     SeriesModel,
@@ -22,6 +25,8 @@ from rbfdiffnet.models import (
     fit_local,
     forecast_many,
 )
+from rbfdiffnet.preparation import clean_many
+from rbfdiffnet.quick_models import fit_models, forecast_models, is_quick
 from rbfdiffnet.shared import adopt, fit_shared
 from rbfdiffnet.threads import one_blas_thread, parallel_map
 
@@ -30,8 +35,8 @@ __all__ = ["Forecasts", "PanelModel", "fit_panel"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_WINDOWS_AT_ONCE = 1_024  # continued together by plain networks
 _MOST_ORIGINS = 200  # that calibrate intervals
-_NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class PanelModel:
         Effects shared by all series.
     reasons : dict
         Why a series has no model, by its position.
+    learning : Learning or None
+        With which a shared network can go on learning.
     """
 
     plan: Plan
@@ -80,6 +87,7 @@ class PanelModel:
     starts: Ints
     effects: Effects | None
     reasons: dict[int, str]
+    learning: Learning | None = None
 
     @property
     def shared(self) -> SeriesModel | None:
@@ -94,6 +102,7 @@ class PanelModel:
             calibrated=tuple(self.calibrated[i] for i in series),
             starts=self.starts[list(series)],
             reasons={k: self.reasons[i] for k, i in enumerate(series) if i in self.reasons},
+            learning=None if self.learning is None else self.learning.select(series),
         )
 
     def joined(self, other: PanelModel) -> PanelModel:
@@ -105,7 +114,17 @@ class PanelModel:
             calibrated=(*self.calibrated, *other.calibrated),
             starts=np.concatenate([self.starts, other.starts]),
             reasons={**self.reasons, **{n + i: text for i, text in other.reasons.items()}},
+            learning=None if self.learning is None else self.learning.joined(len(other.models)),
         )
+
+    def learned(self, panel: Sequence[Series]) -> PanelModel:
+        """Return the models with a shared network that has learned what is new in a panel.
+
+        The calibrated models stay as they are; see `rbfdiffnet.learning`.
+        """
+        learning, windows = learn(self.learning, self.models, panel, self.plan)
+        models = tuple(None if m is None else replace(m, windows=windows) for m in self.models)
+        return replace(self, models=models, learning=learning)
 
     def forecast(
         self,
@@ -152,14 +171,17 @@ class PanelModel:
 
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
-        found = []
-        for i, (model, series) in enumerate(zip(self.models, panel, strict=True)):
-            if model is not None:
-                bare = model.preparation.bare(series.y, series.known_ahead)
-                odd = np.flatnonzero(model.preparation.rule.find(bare))
-                if odd.size:
-                    found.append((i, odd))
-        return found
+        found, unseen = {}, {}
+        for i, model in enumerate(self.models):
+            if model is not None and model.seen and model.seen.length == panel[i].y.size:
+                found[i] = model.seen.odd
+            elif model is not None:
+                unseen[i] = model.preparation
+        bare = [p.bare(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]
+        cleaned = clean_many(list(unseen.values()), bare)
+        for i, b, (_, known) in zip(unseen, bare, cleaned, strict=True):
+            found[i] = np.flatnonzero(np.isfinite(b) & ~known)
+        return [(i, odd) for i, odd in sorted(found.items()) if odd.size]
 
     def one_step(self, i: int, series: Series, first: int) -> Array:
         """One-step forecasts of series i from step ``first`` on, each from the values before it."""
@@ -253,7 +275,7 @@ def fit_panel(
         A series that cannot be fitted has no model, and a reason.
     """
     fit = _fit_shared if scope == "global" else _fit_each
-    models, reasons, effects = fit(panel, [plan] * len(panel), n_jobs)
+    models, reasons, effects, learning = fit(panel, [plan] * len(panel), n_jobs)
     lengths = [series.y.size for series in panel]
     starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
     calibrated: list[SeriesModel | None] = [None] * len(panel)
@@ -264,39 +286,52 @@ def fit_panel(
         plans = [model.like(plan) for model in models if model is not None]
         for i, model in zip(fitted, fit(early, plans, n_jobs)[0], strict=True):
             calibrated[i] = model
-    return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons)
+    return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons, learning)
 
 
-Fitted = tuple[list[SeriesModel | None], dict[int, str], Effects | None]
+Fitted = tuple[list[SeriesModel | None], dict[int, str], Effects | None, Learning | None]
 
 
 def _fit_each(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:
+    results: dict[int, SeriesModel | str] = {}
+    quick = [i for i in range(len(panel)) if is_quick(plans[i], panel[i])]
+    if quick:
+        found = fit_models([panel[i] for i in quick], [plans[i] for i in quick], n_jobs)
+        results |= dict(zip(quick, found, strict=True))
+    others = [i for i in range(len(panel)) if i not in results]
+    if others and plans[others[0]].device != "cpu":
+        raise ValueError(
+            f"device={plans[others[0]].device!r} takes no inputs, transforms, lags with gaps or "
+            "direct strategy; leave them out, or use device='cpu'."
+        )
+
     def fit(job: tuple[Series, Plan]) -> SeriesModel | str:
         try:
             with np.errstate(all="ignore"):
                 return fit_local(*job)
         except UnfitError as error:
             return str(error)
-        except _NUMERICAL as error:
+        except NUMERICAL as error:
             return f"numerical failure ({error})"
 
-    results = parallel_map(fit, list(zip(panel, plans, strict=True)), n_jobs)
-    return (*_split(results), None)
+    fits = parallel_map(fit, [(panel[i], plans[i]) for i in others], n_jobs)
+    results |= dict(zip(others, fits, strict=True))
+    return (*_split([results[i] for i in range(len(panel))]), None, None)
 
 
 def _fit_shared(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:  # noqa: ARG001
     if not len(panel):
-        return [], {}, None
-    effects: Effects | None = None
+        return [], {}, None, None
+    effects, learning = None, None
     results: Sequence[SeriesModel | str]
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            results, effects = fit_shared(panel, plans[0])
+            results, effects, learning = fit_shared(panel, plans[0])
     except UnfitError as error:
         results = [str(error)] * len(panel)
-    except _NUMERICAL as error:
+    except NUMERICAL as error:
         results = [f"numerical failure ({error})"] * len(panel)
-    return (*_split(results), effects)
+    return (*_split(results), effects, learning)
 
 
 def _split(
@@ -345,6 +380,44 @@ def _ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
     return np.asarray(everything[origins[:, None] + np.arange(len(later))])
 
 
+def _alike(models: Sequence[SeriesModel], origins: Sequence[Ints]) -> list[list[int]]:
+    """Groups of series that are forecast together: by one network, or by plain ones."""
+    groups: dict[Any, list[int]] = {}
+    for k, model in enumerate(models):
+        windows = model.windows
+        plain = windows.is_plain
+        key = (windows.network.centers.shape, origins[k].size) if plain else id(windows)
+        groups.setdefault((plain, key), []).append(k)
+    parts = []
+    for (plain, _), members in groups.items():
+        n_windows = max(origins[members[0]].size, 1)
+        size = max(_WINDOWS_AT_ONCE // n_windows, 1) if plain else len(members)
+        parts += [members[first : first + size] for first in range(0, len(members), size)]
+    return parts
+
+
+def _bases(
+    models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
+) -> list[Array]:
+    """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
+    at_end, unseen = {}, {}
+    for k, (model, series) in enumerate(zip(models, panel, strict=True)):
+        if np.all(origins[k] == series.y.size):
+            if model.seen and model.seen.length == series.y.size:
+                latest = model.seen.latest[-model.history :]
+                at_end[k] = np.repeat(latest[None], origins[k].size, axis=0)
+            else:
+                unseen[k] = model.preparation
+    bare = [p.bare(panel[k].y, panel[k].known_ahead) for k, p in unseen.items()]
+    for k, (u, _) in zip(unseen, clean_many(list(unseen.values()), bare), strict=True):
+        at = np.maximum(origins[k][:, None] - np.arange(models[k].history, 0, -1), 0)
+        at_end[k] = u[at]
+    return [
+        at_end[k] if k in at_end else model.base_windows(panel[k], origins[k])
+        for k, model in enumerate(models)
+    ]
+
+
 def _paths(
     models: Sequence[SeriesModel],
     panel: Sequence[Series],
@@ -355,24 +428,21 @@ def _paths(
 ) -> list[tuple[Array, Array, list[Array]]]:
     """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
 
-    def window(k: int) -> tuple[Array, Array]:
-        extra = panel[k].extra[np.maximum(origins[k] - 1, 0)]
-        return models[k].base_windows(panel[k], origins[k]), extra
-
     def run(members: list[int]) -> list[tuple[int, Array, Array, list[Array]]]:
+        own = [models[k] for k in members]
         with np.errstate(all="ignore"):
-            windows = [window(k) for k in members]
-            bases, extras = [w[0] for w in windows], [w[1] for w in windows]
-            u, rows = forecast_many([models[k] for k in members], bases, extras, h)
-            y = [models[k].preparation.restore(u[j], ahead[k]) for j, k in enumerate(members)]
+            bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
+            if own[0].windows.is_plain:
+                u, rows = forecast_models(own, bases, h)
+            else:
+                extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
+                u, rows = forecast_many(own, bases, extras, h)
+            y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
         return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
 
-    groups: dict[int, list[int]] = {}
-    for k, model in enumerate(models):
-        groups.setdefault(id(model.windows), []).append(k)
     done = {
         k: (u, y, rows)
-        for result in parallel_map(run, list(groups.values()), n_jobs)
+        for result in parallel_map(run, _alike(models, origins), n_jobs)
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]

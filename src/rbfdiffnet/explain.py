@@ -74,7 +74,8 @@ def explanation(state: State, forecasts: Forecasts, ahead: list[Array], bounded:
             terms.add("fallback", "the last season, or the last value", forecasts.values[i])
         else:
             names = state.exogenous.extra_names
-            nearest = [_dates(state, i, steps) for steps in model.exemplars]
+            found = model.nearest(series, state.model.plan)
+            nearest = [_dates(state, i, steps) for steps in found]
             _network_terms(terms, model, series, forecasts.rows[i], h, names, nearest)
             _effect_terms(terms, model, forecasts.base[i], ahead[i], state.exogenous.ahead_names)
             _rest(terms, "logarithm", "back from logarithms", forecasts.values[i])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -86,7 +87,9 @@ class RBFDiffNet:
         Bound of forecasts and intervals, such as 0 for sales.
     outliers : bool, optional
         Whether outliers and closures count as missing; by default as in the preset.
-    device : {"cpu"}, default="cpu"
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU; that needs
+        the extra ``[gpu]``. Series with inputs are not trained there.
     n_jobs : int, default=1
         Threads; results do not depend on it.
     random_state : int, default=0
@@ -222,20 +225,26 @@ class RBFDiffNet:
         self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
         return frame
 
-    def update(self, df: Any, *, refit: bool = False) -> Self:
+    def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
 
         Parameters
         ----------
         df : pandas or polars DataFrame
             Rows after the last known date of each series, with the columns seen in `fit`.
-        refit : bool, default=False
+        refit : bool or "weights", default=False
+            Whether to fit everything anew. "weights", in global scope, has the network learn from
+            all observations since the fit, those of new series too, without going back to older
+            ones: its basis and penalties and the series' preparations stay, its weights are solved
+            anew. The second network, on which intervals rest, stays as it is, so its errors remain
+            those of forecasts of values it has not seen.
 
         Returns
         -------
         RBFDiffNet
         """
         state = self._fitted_state()
+        _check_refit(refit, self.scope)
         newer = Panel.from_frame(
             df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
         )
@@ -251,12 +260,14 @@ class RBFDiffNet:
             )
         series = state.exogenous.series(panel)
         model = state.model
-        if refit:
+        if refit and refit != "weights":
             model = fit_panel(
                 series, model.plan, scope=self.scope, calibrate=True, n_jobs=self.n_jobs
             )
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
+        if refit == "weights":
+            model = model.learned(series)
         notes = self._notes(panel, model, series)
         self._state = State(panel, state.exogenous, model, series, notes)
         self._last_report = None
@@ -303,7 +314,7 @@ class RBFDiffNet:
         n_windows: int = 1,
         step_size: int | None = None,
         level: Sequence[float] | None = None,
-        refit: bool | int = True,
+        refit: bool | int | str = True,
     ) -> Any:
         """Forecast windows at the end of each series from what precedes them.
 
@@ -316,8 +327,10 @@ class RBFDiffNet:
         step_size : int, optional
             Steps from a window to the next; by default h.
         level : sequence of float, optional
-        refit : bool or int, default=True
+        refit : bool, int or "weights", default=True
             Whether to fit anew for every window, only for the first, or for every so many.
+            "weights" fits for the first, and for each later one has the network learn from what
+            has become known by then, as `update` does; in global scope.
 
         Returns
         -------
@@ -328,12 +341,11 @@ class RBFDiffNet:
         step = h if step_size is None else step_size
         for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step)):
             _check_count(name, value)
-        if not isinstance(refit, bool):
-            _check_count("refit", refit)
+        _check_refit(refit, self.scope, or_count=True)
         levels = _check_levels(level)
         panel = self._panel(df)
         plan = self._plan(panel, h)
-        every = n_windows if refit is False else int(refit)
+        every = n_windows if refit in (False, "weights") else int(refit)
         lengths = panel.lengths
         values: list[Array] = []
         cutoffs: list[Ints] = []
@@ -356,6 +368,9 @@ class RBFDiffNet:
                 )
                 for note in self._notes(panel, model, seen):
                     notes[note.series, note.problem] = note
+            elif refit == "weights":
+                seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
+                model = model.learned(seen)
             ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
             ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
             found, _ = self._columns_of(model, series, origins, h, ahead, levels)
@@ -520,8 +535,9 @@ class RBFDiffNet:
     def save(self, path: Any) -> None:
         """Save the fitted model to a file: arrays and JSON, nothing that is executed on loading.
 
-        Of long histories the latest steps are kept, as many as forecasts and intervals need (at
-        least 1,000), so `fitted_values` of a loaded model may start later.
+        Of long histories the latest steps are kept, as many as forecasts, intervals and
+        ``update(refit="weights")`` need (at least 1,000), so `fitted_values` of a loaded model may
+        start later.
 
         Parameters
         ----------
@@ -567,11 +583,18 @@ class RBFDiffNet:
             "scope": (self.scope, ("local", "global")),
             "strategy": (self.strategy, ("recursive", "direct")),
             "errors": (self.errors, ("fallback", "raise")),
-            "device": (self.device, ("cpu",)),
         }
         for name, (value, allowed) in choices.items():
             if value not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", str(self.device)):
+            raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
+        quick = PRESETS[self.preset].quick and self.regressor is None and self.scope == "local"
+        if self.device != "cpu" and not quick:
+            raise ValueError(
+                f"device={self.device!r} is for preset='fast' with scope='local' and its own "
+                "regressor; use these, or device='cpu'."
+            )
         if self.season_length is not None:
             _check_count("season_length", self.season_length)
         if self.lower is not None and not (
@@ -634,6 +657,7 @@ class RBFDiffNet:
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
             quick=preset.quick and self.regressor is None and self.scope == "local",
+            device=self.device,
         )
 
     def _panel(self, df: Any) -> Panel:
@@ -810,6 +834,21 @@ def _check_count(name: str, value: Any) -> None:
     good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
     if not good:
         raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+
+
+def _check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
+    if isinstance(refit, bool):
+        return
+    if or_count and not isinstance(refit, str):
+        _check_count("refit", refit)
+    elif refit != "weights":
+        number = " or a positive integer" if or_count else ""
+        raise ValueError(f"refit must be True, False, 'weights'{number}; got {refit!r}.")
+    elif scope == "local":
+        raise ValueError(
+            "refit='weights' needs scope='global': networks of single series have no statistics "
+            "that rows can be added to. Use refit=True."
+        )
 
 
 def _check_levels(level: Sequence[float] | None) -> dict[str, float]:

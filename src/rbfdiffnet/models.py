@@ -13,14 +13,17 @@ import numpy.typing as npt
 
 from rbfdiffnet.adf import adf_test
 from rbfdiffnet.effects import Effects
-from rbfdiffnet.preparation import Preparation, prepare
+from rbfdiffnet.preparation import Preparation, clean_many, prepare
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference, Transform
 from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickly, window_rows
 
 __all__ = [
     "FEWEST_ROWS",
+    "FILLED_FROM",
+    "NUMERICAL",
     "Plan",
+    "Seen",
     "Series",
     "SeriesModel",
     "TrainingRows",
@@ -42,8 +45,12 @@ _FEWEST_VALUES = 8
 FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
-_FILLED_FROM = 6  # seasons before a window that its gaps are filled from
+FILLED_FROM = 6  # seasons before a window that its gaps are filled from
 _NEAREST = 3  # training windows named for each center
+
+
+#: What goes wrong in computations, for one series alone.
+NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 
 
 class UnfitError(ValueError):
@@ -92,6 +99,8 @@ class Plan:
         As for `prepare`.
     block : int
         Number of steps a network forecasts at once.
+    device : str
+        Where quick networks are trained; see `rbfdiffnet.gpu.backend_for`.
     quick : bool
         Whether networks of one output are trained by `rbfdiffnet.batched`, with the settings'
         number of centers and that module's own choice of everything else.
@@ -106,6 +115,7 @@ class Plan:
     clean: bool = True
     block: int = 1
     quick: bool = False
+    device: str = "cpu"
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -147,6 +157,25 @@ def default_lags(season_length: int) -> int:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What cleaning a series found, so that a forecast right after training need not do it again.
+
+    Attributes
+    ----------
+    length : int
+        Number of values there were.
+    latest : ndarray
+        The latest values of u.
+    odd : ndarray of int
+        Steps at which the outliers are.
+    """
+
+    length: int
+    latest: Array
+    odd: Ints
+
+
+@dataclass(frozen=True)
 class SeriesModel:
     """A fitted model of one series.
 
@@ -155,14 +184,17 @@ class SeriesModel:
     preparation : Preparation
     windows : WindowModel
         The network; in a global model the same object for all series.
-    exemplars : ndarray of int of shape (c, 3)
+    exemplars : ndarray of int of shape (c, 3), or None
         For each basis function the steps at which the training windows nearest to its center end
-        (-1: none), for explanations.
+        (-1: none), for explanations; None if they are yet to be found, by `nearest`.
+    seen : Seen or None
+        What cleaning the training data found; None if it was not kept.
     """
 
     preparation: Preparation
     windows: WindowModel
-    exemplars: Ints
+    exemplars: Ints | None = None
+    seen: Seen | None = None
 
     def like(self, plan: Plan) -> Plan:
         """Return the plan with this model's lags and level, for a part of the same series."""
@@ -170,7 +202,15 @@ class SeriesModel:
 
     def with_network_of(self, other: SeriesModel) -> SeriesModel:
         """Return the model with the network of another one."""
-        return SeriesModel(self.preparation, other.windows, np.full_like(other.exemplars, -1))
+        none = np.full((len(other.windows.network.centers), _NEAREST), -1, dtype=np.int64)
+        return SeriesModel(self.preparation, other.windows, none)
+
+    def nearest(self, series: Series, plan: Plan) -> Ints:
+        """Return the exemplars; where they were not kept, those among the windows of a series."""
+        if self.exemplars is not None:
+            return self.exemplars
+        rows = TrainingRows.of(series, self.preparation, self.like(plan))
+        return nearest_windows(self.windows, rows.X, rows.ends)
 
     @property
     def history(self) -> int:
@@ -187,15 +227,15 @@ class SeriesModel:
         u, known = preparation.base(series.y, series.known_ahead)
         at = np.maximum(origins[:, None] - np.arange(self.history, 0, -1), 0)
         windows = u[at]
-        if np.all(origins == series.y.size):
-            return np.asarray(windows)
-        reach = self.history + _FILLED_FROM * preparation.season_length
+        reach = self.history + FILLED_FROM * preparation.season_length
         bare = preparation.bare(series.y, series.known_ahead)
         doubtful = preparation.rule.doubtful(bare) | ~known
-        for k in np.flatnonzero(doubtful[at].any(axis=1)).tolist():
-            part = slice(max(int(origins[k]) - reach, 0), int(origins[k]))
-            earlier, _ = preparation.base(series.y[part], series.known_ahead[part])
-            windows[k] = earlier[np.maximum(at[k] - part.start, 0)]
+        again = np.flatnonzero(doubtful[at].any(axis=1))
+        starts = np.maximum(origins[again] - reach, 0)
+        parts = [bare[s:o] for s, o in zip(starts, origins[again], strict=True)]
+        cleaned = clean_many([preparation] * len(parts), parts)
+        for k, start, (earlier, _) in zip(again, starts, cleaned, strict=True):
+            windows[k] = earlier[np.maximum(at[k] - start, 0)]
         return np.asarray(windows)
 
 
@@ -225,14 +265,20 @@ def forecast_many(
         p.steps.apply(base)[:, -windows.reach :]
         for p, base in zip(preparations, bases, strict=True)
     ]
-    path, inputs = windows.forecast(np.concatenate(z), h, np.concatenate(extras))
-    ends = np.cumsum([len(own) for own in z])[:-1]
-    forecasts = [
-        np.clip(p.steps.invert(own, base), p.low, p.high)
-        for p, own, base in zip(preparations, np.split(path, ends), bases, strict=True)
-    ]
+    # In an order of their own: the last bit of a product of matrices depends on it.
+    order = sorted(range(len(z)), key=lambda i: (z[i].tobytes(), extras[i].tobytes()))
+    path, inputs = windows.forecast(
+        np.concatenate([z[i] for i in order]), h, np.concatenate([extras[i] for i in order])
+    )
+    ends = np.cumsum([len(z[i]) for i in order])[:-1]
+    place = np.argsort(order).tolist()
+    paths = np.split(path, ends)
     blocks = [np.split(block, ends) for block in inputs]
-    return forecasts, [[block[i] for block in blocks] for i in range(len(models))]
+    forecasts = [
+        np.clip(p.steps.invert(paths[k], base), p.low, p.high)
+        for p, k, base in zip(preparations, place, bases, strict=True)
+    ]
+    return forecasts, [[block[k] for block in blocks] for k in place]
 
 
 def check_fit(series: Series) -> None:

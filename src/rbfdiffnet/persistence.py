@@ -23,10 +23,12 @@ from rbfdiffnet.cleaning import OutlierRule
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
+from rbfdiffnet.learning import Learning
 from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.network import Network
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.transforms import Compose, Difference, Log, Log1p, Rescale, Transform
 from rbfdiffnet.window_model import WindowModel
 
@@ -51,11 +53,14 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     """Save a fitted forecaster; see `RBFDiffNet.save`."""
     state = forecaster._fitted_state()
     model = state.model
-    needed = [_needed(model, i) for i in range(len(model.models))]
-    cut = np.maximum(state.panel.lengths - np.array(needed, dtype=np.int64), 0)
-    panel_arrays, panel_words = state.panel.latest(np.array(needed, dtype=np.int64)).state()
+    needed = np.array([_needed(model, i) for i in range(len(model.models))], dtype=np.int64)
+    if model.learning is not None:  # steps that are yet to be learned
+        needed += state.panel.lengths - model.learning.steps
+    cut = np.maximum(state.panel.lengths - needed, 0)
+    panel_arrays, panel_words = state.panel.latest(needed).state()
     arrays: Arrays = {f"panel/{name}": values for name, values in panel_arrays.items()}
     arrays["starts"] = np.maximum(model.starts - cut, 0)
+    arrays |= _learning_arrays(model.learning, cut)
     pool: list[WindowModel] = []
 
     def words_of(m: SeriesModel | None, cut: int) -> Any:
@@ -128,8 +133,11 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
         arrays["starts"].astype(np.int64),
         effects,
         {int(i): reason for i, reason in words["reasons"].items()},
+        _restored_learning(arrays),
     )
     if not len(model.models) == len(model.calibrated) == model.starts.size == panel.n_series:
+        raise ValueError("numbers of series differ")
+    if model.learning is not None and model.learning.steps.size != panel.n_series:
         raise ValueError("numbers of series differ")
     notes = tuple(Problem(**note) for note in words["notes"])
     forecaster._state = State(panel, exogenous, model, exogenous.series(panel), notes)
@@ -223,7 +231,9 @@ def _model_words(
     if position == len(pool):
         pool.append(model.windows)
     p = model.preparation
-    exemplars = np.where(model.exemplars >= cut, model.exemplars - cut, -1)
+    exemplars = model.exemplars
+    if exemplars is not None:
+        exemplars = np.where(exemplars >= cut, exemplars - cut, -1)
     return {
         "windows": position,
         "log": p.log,
@@ -232,7 +242,7 @@ def _model_words(
         "rule": [p.rule.season_length, p.rule.spread, p.rule.closures],
         "steps": [_step_words(step) for step in p.steps.steps],
         "bounds": [p.low, p.high],
-        "exemplars": exemplars.tolist(),
+        "exemplars": None if exemplars is None else exemplars.tolist(),
     }
 
 
@@ -252,8 +262,32 @@ def _restored_model(
         Compose(tuple(_restored_step(step) for step in words["steps"])),
         *(float(bound) for bound in words["bounds"]),
     )
-    exemplars = np.array(words["exemplars"], dtype=np.int64).reshape(-1, 3)
+    exemplars = words["exemplars"]
+    if exemplars is not None:
+        exemplars = np.array(exemplars, dtype=np.int64).reshape(-1, 3)
     return SeriesModel(preparation, pool[words["windows"]], exemplars)
+
+
+def _learning_arrays(learning: Learning | None, cut: npt.NDArray[np.int64]) -> Arrays:
+    if learning is None:
+        return {}
+    arrays: Arrays = {"learned/steps": learning.steps - cut}
+    arrays["learned/penalties"] = np.array(learning.penalties)
+    for name, values in learning.statistics.to_arrays().items():
+        # The other half of a symmetric matrix says nothing new, and zeros take no room.
+        arrays[f"statistics/{name}"] = np.tril(values) if name == "gram" else values
+    return arrays
+
+
+def _restored_learning(arrays: Arrays) -> Learning | None:
+    if "learned/steps" not in arrays:  # nor had they files of earlier versions
+        return None
+    inside = {name[11:]: values for name, values in arrays.items() if name[:11] == "statistics/"}
+    half = inside["gram"]
+    gram = half + np.tril(half, -1).T
+    statistics = Statistics.from_arrays({**inside, "gram": gram})
+    rbf, linear = arrays["learned/penalties"].tolist()
+    return Learning(statistics, (rbf, linear), arrays["learned/steps"].astype(np.int64))
 
 
 def _effects_words(effects: Effects | None) -> Any:

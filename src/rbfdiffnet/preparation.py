@@ -9,22 +9,24 @@ only, so the same preparation serves values that arrive later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.cleaning import NO_OUTLIERS, OutlierRule, fill_missing
+from rbfdiffnet.cleaning import NO_OUTLIERS, OutlierRule, apply_rules, fill_many, fill_missing
 from rbfdiffnet.effects import Effects, fit_effects
 from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
 
-__all__ = ["Preparation", "prepare"]
+__all__ = ["REACH", "Preparation", "clean_many", "prepare"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_VALUES_AT_ONCE = 32_768  # cleaned together
 _RARE = 5  # days on which an input is switched on
-_REACH = 3.0  # spans by which a forecast may leave the range of its series
+REACH = 3.0  # spans by which a forecast may leave the range of its series
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,51 @@ class Preparation:
         return Log1p().invert(y, y) if self.log else y
 
 
+def clean_many(
+    preparations: Sequence[Preparation], bare: Sequence[Array]
+) -> list[tuple[Array, Mask]]:
+    """Return u and which values are observations, as `Preparation.base` does, for many series.
+
+    Parameters
+    ----------
+    preparations : sequence of Preparation
+    bare : sequence of ndarray of shape (T,)
+        By `Preparation.bare`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.preparation import clean_many, prepare
+    >>> y = 20.0 + np.random.default_rng(0).normal(size=100)
+    >>> y[50] = 0.0
+    >>> preparation = prepare(y, np.zeros((100, 0)), season_length=7)
+    >>> ((u, known),) = clean_many([preparation], [y])
+    >>> np.flatnonzero(~known).tolist()
+    [50]
+    """
+    results: list[tuple[Array, Mask]] = [(np.empty(0), np.empty(0, dtype=bool))] * len(bare)
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for i, (p, series) in enumerate(zip(preparations, bare, strict=True)):
+        key = series.size, p.season_length, p.rule.season_length
+        groups.setdefault(key, []).append(i)
+    for (length, season, rule_season), everyone in groups.items():
+        size = max(1, _VALUES_AT_ONCE // max(length, 1))
+        for first in range(0, len(everyone) if length else 0, size):
+            members = everyone[first : first + size]
+            u = np.stack([bare[i] for i in members])
+            spread = np.array([preparations[i].rule.spread for i in members])
+            closures = np.array([preparations[i].rule.closures for i in members])
+            u = np.where(apply_rules(u, rule_season, spread, closures), np.nan, u)
+            known = np.isfinite(u)
+            gaps = ~known.all(axis=1)
+            if gaps.any():
+                u[gaps] = fill_many(u[gaps], season)
+                u[~known.any(axis=1)] = 0.0
+            for k, i in enumerate(members):
+                results[i] = u[k], known[k]
+    return results
+
+
 def prepare(
     y: Array,
     inputs: Array,
@@ -147,8 +194,8 @@ def prepare(
         season_length,
         rule,
         fit_transforms(transforms, u, season_length),
-        low - _REACH * span,
-        high + _REACH * span,
+        low - REACH * span,
+        high + REACH * span,
     )
 
 

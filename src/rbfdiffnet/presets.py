@@ -58,7 +58,7 @@ PRESETS = {
     "best": Preset(_network()),
     "fast": Preset(
         _network(metric="standard", width_factor=4.0, loss="squared"),
-        transforms=("adf", "mean"),
+        transforms=("auto", "mean"),
         level="none",
         seasons_of_lags=2,
         quick=True,

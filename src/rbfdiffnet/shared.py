@@ -14,6 +14,7 @@ import numpy as np
 
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.learning import Learning, standardized, trained
 from rbfdiffnet.models import (
     FEWEST_ROWS,
     Plan,
@@ -26,19 +27,22 @@ from rbfdiffnet.models import (
     prepare_for,
     transformed,
 )
+from rbfdiffnet.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.training import Settings
+from rbfdiffnet.window_model import WindowModel
 
 __all__ = ["adopt", "fit_shared"]
 
 _MOST_SHARED_ROWS = 100_000
 _MOST_VALIDATED_ROWS = 20_000
+_WIDTH_FACTOR = 4.0  # where it is not given
 #: Penalties on the RBF part and on the linear part that a shared network may have.
 _PENALTIES = [(a, b) for a in (1e-4, 1e-2, 1.0, 1e9) for b in (1e-4, 1e-2, 1.0)]
 
 
 def fit_shared(
     panel: Sequence[Series], plan: Plan
-) -> tuple[list[SeriesModel | str], Effects | None]:
+) -> tuple[list[SeriesModel | str], Effects | None, Learning | None]:
     """Fit one network to the rows of all series, each brought to its own scale.
 
     Relative effects of inputs known in advance are shared, too; others have the scale of their
@@ -55,6 +59,8 @@ def fit_shared(
         The reason where a series has no model.
     effects : Effects or None
         The shared effects, for series that come later.
+    learning : Learning or None
+        What the network was trained on, if it was trained on sufficient statistics.
 
     Raises
     ------
@@ -71,7 +77,7 @@ def fit_shared(
         except UnfitError as error:
             models[i] = str(error)
     if not usable:
-        return models, None
+        return models, None, None
     usable.sort(key=lambda i: _digest(panel[i]))  # so that their order does not matter
     effects = _shared_effects([panel[i] for i in usable], plan)
     plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
@@ -94,11 +100,20 @@ def fit_shared(
             f"too short (windows in all series together: {count}, needed: {FEWEST_ROWS})"
         )
     every = -(-count // _MOST_SHARED_ROWS)
-    pooled = TrainingRows.pooled([r.part(slice(None), every) for r in rows])
-    windows = pooled.fit(_validated(plan, rows))
+    parts = [r.part(slice(None), every) for r in rows]
+    found = _from_statistics(plan, parts)
+    learning: Learning | None = None
+    if found is None:
+        windows = TrainingRows.pooled(parts).fit(_validated(plan, rows))
+    else:
+        windows, statistics, penalties = found
+        # Rows that were passed over count like those that were looked at.
+        statistics = replace(statistics, gram=every * statistics.gram)
+        lengths = np.array([series.y.size for series in panel], dtype=np.int64)
+        learning = Learning(statistics, penalties, lengths)
     for i, r in zip(usable, rows, strict=True):
         models[i] = SeriesModel(preparations[i], windows, nearest_windows(windows, r.X, r.ends))
-    return models, effects
+    return models, effects, learning
 
 
 def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
@@ -107,6 +122,66 @@ def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | No
     plan = replace(plan, transforms=(*plan.transforms, "standardize"))
     own = SeriesModel(prepare_for(series, plan, effects), shared.windows, shared.exemplars)
     return own.with_network_of(shared)
+
+
+def _from_statistics(
+    plan: Plan, rows: Sequence[TrainingRows]
+) -> tuple[WindowModel, Statistics, tuple[float, float]] | None:
+    """Train on the sufficient statistics of the rows, with penalties chosen as in `_validated`.
+
+    They make all the fits cost little more than one. Returned are the network, the statistics and
+    the penalties; None where there are too few rows, the network is too large or the settings ask
+    for something else.
+    """
+    late = np.concatenate([np.arange(len(r.X)) >= len(r.X) - len(r.X) // 5 for r in rows])
+    n_inputs = rows[0].X.shape[1]
+    settings = plan.settings(n_inputs)
+    if late.sum() < FEWEST_ROWS or plan.quick or not _has_statistics(settings, n_inputs):
+        return None
+    # A plain network has the same centers and units, and no derivatives to train.
+    plain = replace(
+        settings,
+        order=0,
+        order_zero=True,
+        alpha=1.0,
+        alpha_linear=1.0,
+        width_factor=settings.width_factor or _WIDTH_FACTOR,
+    )
+    pooled = TrainingRows.pooled(rows)
+    windows = pooled.fit(replace(plan, settings=_always(plain)))
+    network = replace(windows.network, order=settings.order, order_zero=settings.order_zero)
+    X, Y = standardized(windows, pooled)
+    nothing = Statistics.empty(
+        network.centers,
+        network.beta,
+        order=network.order,
+        order_zero=network.order_zero,
+        unit=network.unit,
+        metric=network.metric,
+        n_linear=network.n_lags,
+        n_targets=Y.shape[1],
+    )
+    early, latest = nothing.add(X[~late], Y[~late]), nothing.add(X[late], Y[late])
+    fits = early.solve(_PENALTIES, tol=settings.tol)
+    errors = [latest.loss(fit.weights) @ network.y_scale**2 for (fit,) in fits]
+    best = _PENALTIES[int(np.argmin(errors))]
+    everything = early + latest
+    windows = trained(replace(windows, network=network), everything, best, tol=settings.tol)
+    return windows, everything, best
+
+
+def _has_statistics(settings: Settings, n_inputs: int) -> bool:
+    """Whether penalties are to be chosen, and sufficient statistics of the rows can do it."""
+    if isinstance(settings.metric, str) and settings.metric == "learned":
+        return False
+    if settings.order == 0 or not settings.intercept or settings.max_iter is not None:
+        return False
+    chosen = (settings.penalty, settings.loss, settings.solver, settings.n_starts, settings.alpha)
+    if chosen != ("ridge", "squared", "varpro", 1, None):
+        return False
+    n_lags = n_inputs if settings.n_lags is None else settings.n_lags
+    n_terms = int(settings.order_zero) + settings.order * n_inputs
+    return settings.n_centers * n_terms + n_lags < MOST_COLUMNS
 
 
 def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
@@ -128,7 +203,7 @@ def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
     if min(len(train.X), len(late.X)) < FEWEST_ROWS:
         return plan
     best, lowest = plan, np.inf
-    factor = settings.width_factor or 4.0
+    factor = settings.width_factor or _WIDTH_FACTOR
     for alpha, alpha_linear in _PENALTIES:
         fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
         trial = replace(plan, settings=_always(fixed))

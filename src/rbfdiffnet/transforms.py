@@ -306,7 +306,7 @@ class Rescale:
 
 
 #: Names of steps, for `fit_transforms`.
-TRANSFORMS = ("adf", "difference", "seasonal", "mean", "standardize", "log1p")
+TRANSFORMS = ("adf", "auto", "difference", "seasonal", "mean", "standardize", "log1p")
 
 
 def fit_transforms(
@@ -318,10 +318,11 @@ def fit_transforms(
     ----------
     names : tuple of str or Transform
         ``"adf"``: as many first differences as the augmented Dickey-Fuller test asks for, at most
-        10, perhaps none. ``"difference"``: one. ``"seasonal"``: the difference to a season before,
-        where the series has two seasons. ``"mean"``: subtract the mean. ``"standardize"``: subtract
-        the mean and divide by the standard deviation. ``"log1p"``. A step of your own is taken
-        as it is.
+        10, perhaps none. ``"auto"``: these, or the difference to a season before, whichever
+        forecasts better (`rbfdiffnet.differencing`). ``"difference"``: one. ``"seasonal"``: the
+        difference to a season before, where the series has two seasons. ``"mean"``: subtract the
+        mean. ``"standardize"``: subtract the mean and divide by the standard deviation.
+        ``"log1p"``. A step of your own is taken as it is.
     series : array-like of shape (T,)
         Finite values.
     season_length : int, default=1
@@ -362,6 +363,12 @@ def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[
         from rbfdiffnet.adf import n_differences
 
         return [Difference()] * n_differences(series)
+    if name == "auto":
+        from rbfdiffnet.differencing import choose_differences
+
+        chosen = choose_differences(series[None], season_length)
+        seasonal = [Difference(season_length)] if chosen.seasonal[0] else []
+        return [*seasonal, *[Difference()] * int(chosen.counts[0])]
     if name == "difference":
         return [Difference()]
     if name == "seasonal":

@@ -20,11 +20,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.batched import fit_batch
+from rbfdiffnet.batched import train
 from rbfdiffnet.network import Network
 from rbfdiffnet.training import Settings, fit_network
 
-__all__ = ["LEVELS", "WindowModel", "fit_windows", "fit_windows_quickly", "window_rows"]
+__all__ = [
+    "LEVELS",
+    "WindowModel",
+    "affordable_centers",
+    "fit_windows",
+    "fit_windows_quickly",
+    "window_rows",
+]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -61,6 +68,23 @@ class WindowModel:
     block: int
     unit: float
     largest: float
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `rbfdiffnet.batched.forecast_batch` can continue windows with it."""
+        net, lags = self.network, self.lags
+        return (
+            self.level == "none"
+            and self.block == 1
+            and lags == tuple(range(1, len(lags) + 1))
+            and net.centers.shape[1] == len(lags)
+            and net.order == 1
+            and net.order_zero
+            and net.intercept
+            and not net.normalize
+            and net.w.shape[1] == 1
+            and bool(np.all(net.metric == 1.0))
+        )
 
     @property
     def reach(self) -> int:
@@ -181,7 +205,7 @@ def fit_windows(
     True
     """
     if isinstance(settings.centers, str):
-        settings = replace(settings, n_centers=_affordable(settings.n_centers, len(X)))
+        settings = replace(settings, n_centers=affordable_centers(settings.n_centers, len(X)))
     X, Y, unit = _in_units(X, Y, len(lags))
     fit = fit_network(X, Y, np.ones(len(X)), settings)
     return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
@@ -206,12 +230,12 @@ def fit_windows_quickly(
     """
     X, Y, unit = _in_units(X, Y, len(lags))
     inputs = np.ascontiguousarray(X.T)[None]
-    n_centers = _affordable(n_centers, len(X))
-    networks = fit_batch(inputs, Y.T, np.ones((1, len(X))), n_centers=n_centers)
+    n_centers = affordable_centers(n_centers, len(X))
+    networks = train(inputs, Y.T, np.ones((1, len(X))), n_centers=n_centers)
     return WindowModel(networks.network(0), lags, level, 1, unit, float(networks.largest[0]))
 
 
-def _affordable(n_centers: int, n_rows: int) -> int:
+def affordable_centers(n_centers: int, n_rows: int) -> int:
     """Return the number of basis functions for a number of rows."""
     return min(n_centers, max(1, n_rows // _FEWEST_ROWS_PER_CENTER))
 

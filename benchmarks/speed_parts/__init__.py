@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/speed.py``; each has ``run(options)``, which returns tables."""

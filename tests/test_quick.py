@@ -1,0 +1,200 @@
+"""Quick fits against the same steps one series at a time, and their place in the forecaster."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.backend import padded_rows
+from rbfdiffnet.batched import fit_batch
+from rbfdiffnet.datasets import daily_demand
+from rbfdiffnet.gpu import TorchBackend
+from rbfdiffnet.models import Plan, Series, forecast_many, transformed
+from rbfdiffnet.preparation import prepare
+from rbfdiffnet.quick import fit_quickly, forecast_arrays
+from rbfdiffnet.quick_models import fit_models, is_quick
+from rbfdiffnet.training import Settings
+from rbfdiffnet.window_model import window_rows
+
+
+@pytest.fixture
+def panel(rng):
+    n = 240
+    week = np.tile(rng.normal(size=(12, 7)), n // 7 + 1)[:, :n]
+    walk = rng.normal(size=(12, n)).cumsum(axis=1)
+    y = 60.0 + 5.0 * week + walk * rng.choice([0.0, 0.3], size=(12, 1)) + rng.normal(size=(12, n))
+    y[3, 100], y[4, 150], y[5, 17] = 0.0, 500.0, np.nan
+    y[6, -1] = np.nan
+    return y
+
+
+def series(y):
+    none = np.zeros((y.size, 0))
+    return Series(y, none, none)
+
+
+def plan(**settings):
+    return Plan(
+        lambda n: Settings(28),  # noqa: ARG005
+        season_length=7,
+        lags=tuple(range(1, 15)),
+        level="none",
+        transforms=("auto", "mean"),
+        quick=True,
+        **settings,
+    )
+
+
+def test_every_step_is_that_of_single_series(panel):
+    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    for i, (y, model) in enumerate(zip(panel, fit.models(), strict=True)):
+        one = series(y)
+        expected = prepare(y, one.known_ahead, season_length=7, transforms=("auto", "mean"))
+        assert model.preparation.rule == expected.rule
+        assert model.preparation.steps.lost == expected.steps.lost
+        np.testing.assert_allclose(
+            [model.preparation.low, model.preparation.high], [expected.low, expected.high]
+        )
+        z, known = transformed(one, expected)
+        assert transformed(one, model.preparation)[0] == pytest.approx(z, abs=1e-9)
+        X, _ = window_rows(
+            z, known, np.zeros((z.size, 0)), lags=model.windows.lags, level="none", block=1
+        )
+        assert fit.n_rows[i] == len(X)
+        np.testing.assert_allclose(fit.unit[i], z.std(), rtol=1e-9)
+
+
+def test_networks_are_trained_on_the_windows(panel):
+    fit = fit_quickly(panel[:1], season_length=7, n_lags=14)
+    z, _ = transformed(series(panel[0]), fit.models()[0].preparation)
+    z = np.round(z / fit.unit[0], 9)
+    n = padded_rows(panel.shape[1] - 14)
+    padded = np.concatenate([np.zeros(n + 14 - z.size), z])
+    X = np.stack([padded[i : i + n] for i in range(14)])[None]
+    weight = (np.arange(n) >= n + 14 - z.size)[None] * 1.0
+    expected = fit_batch(X, padded[None, 14:], weight, n_centers=28)
+    np.testing.assert_allclose(fit.networks.centers[0], expected.centers[0], atol=1e-9)
+    np.testing.assert_allclose(fit.networks.value[0], expected.value[0], rtol=1e-8)
+
+
+def test_forecasts_are_those_of_the_models(panel):
+    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    paths = fit.forecast(30)
+    for y, model, path in zip(panel, fit.models(), paths, strict=True):
+        one = series(y)
+        base = model.base_windows(one, np.array([y.size]))
+        (expected,), _ = forecast_many([model], [base], [one.extra[:1]], 30)
+        np.testing.assert_allclose(path, expected[0], rtol=1e-9)
+
+
+def test_a_series_does_not_depend_on_the_others(panel):
+    together = forecast_arrays(panel, 20, season_length=7)
+    for i, y in enumerate(panel):
+        alone = forecast_arrays(y[None], 20, season_length=7)
+        np.testing.assert_array_equal(alone[0], together[i])
+    many = np.concatenate([panel] * 15)
+    np.testing.assert_array_equal(
+        forecast_arrays(many, 20, season_length=7, n_jobs=3), np.concatenate([together] * 15)
+    )
+
+
+def test_without_numba_it_is_the_same(panel, monkeypatch):
+    with_numba = forecast_arrays(panel, 28, season_length=7)
+    monkeypatch.setattr("rbfdiffnet.batched.find_spec", lambda name: None)  # noqa: ARG005
+    np.testing.assert_allclose(forecast_arrays(panel, 28, season_length=7), with_numba, rtol=1e-9)
+
+
+def test_pytorch_gives_the_same(panel):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    fit = fit_quickly(panel, season_length=7, n_lags=14, backend=TorchBackend("cpu"))
+    expected = forecast_arrays(panel, 28, season_length=7)
+    np.testing.assert_allclose(fit.forecast(28), expected, rtol=1e-6)
+    assert all(isinstance(model.windows.network.a, np.ndarray) for model in fit.models())
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_units_do_not_matter(panel, scale):
+    expected = forecast_arrays(panel, 10, season_length=7)
+    scaled = forecast_arrays(panel * scale, 10, season_length=7)
+    np.testing.assert_allclose(scaled / scale, expected, rtol=1e-4)
+
+
+def test_a_perfect_season_is_continued():
+    week = np.tile([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0], 40)
+    path = forecast_arrays(np.stack([week, 1e6 * week, 7.0 + 0.1 * week]), 21, season_length=7)
+    np.testing.assert_allclose(path[0], week[:21], rtol=1e-6)
+    np.testing.assert_allclose(path[1], 1e6 * week[:21], rtol=1e-6)
+    np.testing.assert_allclose(path[2], 7.0 + 0.1 * week[:21], rtol=1e-6)
+
+
+def test_what_cannot_be_fitted_is_named(panel):
+    few = np.full(240, np.nan)
+    few[-9:] = np.arange(9.0)
+    rows = [panel[0], few, panel[1][:16], np.zeros(240), panel[2][:5]]
+    results = fit_models([series(y) for y in rows], [plan()] * len(rows))
+    assert not isinstance(results[0], str)
+    assert "too short for lag 14" in results[2]
+    assert results[3] == "all values are zero"
+    assert "too short" in results[4]
+    assert np.isnan(forecast_arrays(panel[:, :10], 3, season_length=7)).all()
+
+
+def test_a_failure_is_that_of_its_series_alone(panel, monkeypatch):
+    from rbfdiffnet import quick
+
+    def fails(X, y, weight, **settings):
+        if np.any(y[:, -1] == bad):
+            raise np.linalg.LinAlgError("singular matrix")
+        return train(X, y, weight, **settings)
+
+    train = quick.train
+    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    bad = fit.window[2, -1]
+    monkeypatch.setattr(quick, "train", fails)
+    results = fit_models([series(y) for y in panel], [plan()] * len(panel))
+    assert results[2] == "numerical failure (singular matrix)"
+    assert sum(isinstance(result, str) for result in results) == 1
+
+
+def test_what_is_quick_and_what_is_not(panel):
+    one = series(panel[0])
+    assert is_quick(plan(), one)
+    assert not is_quick(plan(block=7), one)
+    assert not is_quick(plan(log=True), one)
+    assert not is_quick(plan(), Series(one.y, np.zeros((240, 1)), one.extra))
+
+
+def frame(panel):
+    n, length = panel.shape
+    days = pd.date_range("2024-01-01", periods=length)
+    names = [f"series {i:02}" for i in range(n)]
+    return pd.DataFrame(
+        {"unique_id": np.repeat(names, length), "ds": np.tile(days, n), "y": panel.ravel()}
+    )
+
+
+def test_the_forecaster_gives_the_same(panel):
+    model = RBFDiffNet(freq="D", preset="fast", season_length=7)
+    forecast = model.forecast(frame(panel), 14)["RBFDiffNet"].to_numpy()
+    expected = forecast_arrays(panel, 14, season_length=7)
+    np.testing.assert_allclose(forecast.reshape(12, 14), expected, rtol=1e-9)
+
+
+def test_explanations_name_windows_of_the_series(panel, tmp_path):
+    model = RBFDiffNet(freq="D", preset="fast", season_length=7).fit(frame(panel))
+    terms = model.explain(2, ids=["series 00"])
+    forecast = model.predict(2, level=None)["RBFDiffNet"].to_numpy()[:2]
+    total = terms.groupby("ds")["contribution"].sum().to_numpy()
+    np.testing.assert_allclose(total, forecast, rtol=1e-9)
+    nearest = terms.loc[terms["part"] == "exemplar", "nearest"]
+    assert nearest.str.startswith("2024").all()
+    model.save(tmp_path / "model")
+    again = RBFDiffNet.load(tmp_path / "model").explain(2, ids=["series 00"])
+    pd.testing.assert_frame_equal(terms, again)
+
+
+def test_series_with_inputs_are_fitted_one_by_one():
+    df = daily_demand(n_series=3)
+    model = RBFDiffNet(freq="D", preset="fast").fit(df)
+    future = model.make_future_frame(7).assign(promotion=0)
+    assert np.isfinite(model.predict(7, X_df=future, level=None)["RBFDiffNet"]).all()
