@@ -7,7 +7,8 @@ the next. The functions are small, take all arrays they need, and are kept on di
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,19 +21,25 @@ try:
 
     AVAILABLE = True
 except ImportError:  # the extra is not installed
-
-    def njit(**options: Any) -> Any:  # type: ignore[no-redef]  # noqa: ARG001
-        """Leave functions as they are."""
-        return lambda function: function
-
     AVAILABLE = False
 
 __all__ = ["AVAILABLE", "fit_batch_compiled"]
 
 _BLOCK = 328  # rows
 
-# Constants of other files are arguments: what is kept on disk does not see them change.
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    """Compile a function by numba, if it is there.
+
+    Constants of other files must be arguments: what is kept on disk does not see them change.
+    """
+    if not AVAILABLE:
+        return function
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+    compiled: Function = njit(cache=True, **options)(function)
+    return compiled
 
 
 def fit_batch_compiled(
@@ -98,56 +105,49 @@ class _Workspace:
     def __init__(self, n: int, c: int, d: int) -> None:
         blocks = -(-n // _BLOCK)
         size = 8 * -(-n // (8 * blocks))
-        p = c + d + 1
+        p, q = c + d + 1, 1 + d
         self.padded = np.zeros((d + 2, blocks * size))
         self.columns = np.zeros((blocks, p + d + 2, size))  # G, inputs, weight, target, J
         self.phi = np.empty((blocks, c, size))
-        self.gram, self.moment = np.zeros((p, p)), np.zeros(p)
-        self.root = np.zeros((p, p))
+        self.gram, self.root = np.zeros((p, p)), np.zeros((p, p))
+        self.gradient, self.hessian = np.empty(q), np.empty((q, q))
+        self.ridges = np.array(batched._RIDGES)
 
     def fit(self, rows: Any, n: float, width_factor: float, n_steps: int) -> tuple[Any, ...]:
         """Train one network on inputs, weight and target, of shape (d + 2, N), in units."""
-        columns, phi, gram, moment = self.columns, self.phi, self.gram, self.moment
+        columns, phi = self.columns, self.phi
         blocks, c, size = phi.shape
-        d, p = len(rows) - 2, len(gram)
+        d = len(rows) - 2
         self.padded[:, -rows.shape[1] :] = rows
-        data = columns[:, c : p + 1]
+        data = columns[:, c : c + d + 2]
         data[:] = self.padded.reshape(-1, blocks, size).swapaxes(0, 1)
         centers, beta = np.empty((c, d)), np.empty(c)
         limits = (batched._SMALLEST_WIDTH, TIE, batched._LLOYD_STEPS)
         unit = _place(columns, n, width_factor, *limits, phi, centers, beta)
         np.exp(phi, out=phi)
+        problem = (columns, phi, centers, beta, unit, n)
         fixed = (data @ data.swapaxes(1, 2)).sum(axis=0)
-        gram[c:, c:], moment[c:], total = fixed[:-1, :-1], fixed[:-1, -1], fixed[-1, -1]
-        gradient, hessian, eye = np.empty(1 + d), np.empty((1 + d, 1 + d)), np.eye(1 + d)
-        a = trial = np.full(1 + d, (1.0 + d) ** -0.5)
-        b, value, ridge = np.full(p, np.nan), np.inf, np.nan
-        damping = batched._FIRST_DAMPING
+        penalties = (self.ridges, batched._LINEAR_RIDGE, batched._UNPENALIZED)
+        state = (self.gram, self.root, self.gradient, self.hessian)
+        a, b = np.full(1 + d, (1.0 + d) ** -0.5), np.full(c + d + 1, np.nan)
+        value, ridge, damping = np.inf, np.nan, batched._FIRST_DAMPING
         for step in range(n_steps + 1):
-            if step > 0:
-                lift = damping * np.abs(np.diagonal(hessian)).mean() + 1e-300
-                trial = a - np.linalg.solve(hessian + lift * eye, gradient)
-                trial /= max(np.sqrt(trial @ trial), 1e-12)
-            _gram(columns, phi, centers, beta, unit, trial, gram, moment)
-            penalties = (batched._LINEAR_RIDGE, batched._UNPENALIZED)
-            problem = (gram, moment, c, trial, n, total, self.root, *penalties)
-            b_new = np.empty(p)
-            if step == 0:
-                scores = [_project(*problem, r, b_new)[1] for r in batched._RIDGES]
-                ridge = batched._RIDGES[int(np.argmin(scores))]
-            new, _ = _project(*problem, ridge, b_new)
+            trial, b_new = np.empty_like(a), np.empty_like(b)
+            settings = (step == 0, ridge, damping, a)
+            new, ridge = _attempt(*problem, fixed, *penalties, *state, *settings, trial, b_new)
             better = new < value
+            enough = value - new < batched._ENOUGH * new
             if better:
-                enough = value - new < batched._ENOUGH * new
                 a, b, value = trial, b_new, new
-                if enough or step == n_steps:
-                    break
-                state = (unit, a, n * (ridge + batched._UNPENALIZED), self.root, b)
-                _newton(columns, phi, centers, beta, *state, gradient, hessian)
             if step > 0:
                 damping *= 0.2 if better else 20.0
-                if damping >= batched._MOST_DAMPING:
-                    break
+            elif not better:  # nothing but NaN
+                break
+            if step == n_steps or (better and enough) or damping >= batched._MOST_DAMPING:
+                break
+            if better:
+                rho = n * (ridge + batched._UNPENALIZED)
+                _newton(*problem[:-1], rho, a, b, *state[1:])
         return centers, beta, a, b, unit, value, ridge
 
 
@@ -178,11 +178,12 @@ def _place(
     """Centers and widths; the exponents of the Gaussians go to phi. Returns the mean width."""
     blocks, _, size = columns.shape
     c, d = centers.shape
-    left, sums = np.empty((c, d + 1)), np.zeros((c, d + 1))
+    left, sums = np.empty((c, d + 1)), np.empty((c, d + 1))
     part = np.empty((c, d + 1))
     distance, low, square = np.empty((c, size)), np.empty(size), np.empty((blocks, size))
-    away = np.zeros(c)
+    away = np.empty(c)
     for j in range(c):
+        away[j] = 0.0
         at = blocks * size - 1 - int((j + 0.5) * total / c)
         for i in range(d):
             centers[j, i] = columns[at // size, c + i, at % size]
@@ -258,107 +259,164 @@ def _place(
 
 
 @_compiled
-def _gram(
-    columns: Any, phi: Any, centers: Any, beta: Any, unit: float, a: Any, gram: Any, moment: Any
-) -> None:
-    """Write G(a), the Gram matrix of all columns but J, and their products with the target."""
+def _attempt(
+    columns: Any,
+    phi: Any,
+    centers: Any,
+    beta: Any,
+    unit: float,
+    n: float,
+    fixed: Any,
+    ridges: Any,
+    linear_ridge: float,
+    trace: float,
+    gram: Any,
+    root: Any,
+    gradient: Any,
+    hessian: Any,
+    first: bool,
+    ridge: float,
+    damping: float,
+    a: Any,
+    trial: Any,
+    b_new: Any,
+) -> tuple[float, float]:
+    """Take a Newton step from a, if it is not the first attempt, and solve for b there.
+
+    Writes the new a and b, G(a) and L^-1; returns the objective, NaN where A'A + D is not positive
+    definite, and the penalty, chosen at the first attempt.
+    """
     blocks, _, size = columns.shape
     c, d = centers.shape
+    p, q = c + d + 1, 1 + d
+    moment, penalty, lower = np.empty(p), np.empty(p), np.empty((p, p))
     cross, rest = np.empty((c, c)), np.empty((c, d + 2))
-    for j in range(c):
-        moment[j] = 0.0
-        for i in range(c + d + 1):
-            gram[j, i] = 0.0
     slope, constant, along = np.empty(c), np.empty(c), np.empty(size)
+    half, damped = np.empty(q), np.empty((q, q))
+
+    # The next a: Newton's equations with damping, by elimination with pivots.
+    for i in range(q):
+        trial[i] = a[i]
+    if not first:
+        lift = 0.0
+        for i in range(q):
+            lift += abs(hessian[i, i])
+        lift = damping * (lift / q) + 1e-300
+        for i in range(q):
+            half[i] = gradient[i]
+            for j in range(q):
+                damped[i, j] = hessian[i, j]
+            damped[i, i] += lift
+        for k in range(q):
+            pivot = k
+            for i in range(k + 1, q):
+                if abs(damped[i, k]) > abs(damped[pivot, k]):
+                    pivot = i
+            for j in range(q):
+                damped[k, j], damped[pivot, j] = damped[pivot, j], damped[k, j]
+            half[k], half[pivot] = half[pivot], half[k]
+            for i in range(k + 1, q):
+                factor = damped[i, k] / damped[k, k]
+                for j in range(k, q):
+                    damped[i, j] -= factor * damped[k, j]
+                half[i] -= factor * half[k]
+        length = 0.0
+        for i in range(q - 1, -1, -1):
+            for j in range(i + 1, q):
+                half[i] -= damped[i, j] * half[j]
+            half[i] /= damped[i, i]
+            trial[i] -= half[i]
+            length += trial[i] ** 2
+        length = max(np.sqrt(length), 1e-12)
+        for i in range(q):
+            trial[i] /= length
+
+    # G(a) and its products with itself, the inputs and the target.
     for j in range(c):
         slope[j] = -2.0 * beta[j] * unit
         at = 0.0
         for i in range(d):
-            at += centers[j, i] * a[1 + i]
-        constant[j] = a[0] - slope[j] * at
+            at += centers[j, i] * trial[1 + i]
+        constant[j] = trial[0] - slope[j] * at
+        moment[j] = 0.0
+        for i in range(p):
+            gram[j, i] = 0.0
     for k in range(blocks):
         for t in range(size):
             along[t] = 0.0
         for i in range(d):
             for t in range(size):
-                along[t] += a[1 + i] * columns[k, c + i, t]
+                along[t] += trial[1 + i] * columns[k, c + i, t]
         for j in range(c):
             for t in range(size):
                 columns[k, j, t] = phi[k, j, t] * (slope[j] * along[t] + constant[j])
         _contract(columns[k, :c], columns[k, :c], cross)
-        _contract(columns[k, :c], columns[k, c : c + d + 2], rest)
+        _contract(columns[k, :c], columns[k, c : p + 1], rest)
         for j in range(c):
             for i in range(c):
                 gram[j, i] += cross[j, i]
-            for i in range(d + 1):
+            for i in range(q):
                 gram[j, c + i] += rest[j, i]
-            moment[j] += rest[j, d + 1]
-    for j in range(c):
-        for i in range(d + 1):
+            moment[j] += rest[j, q]
+    total = fixed[q, q]
+    for i in range(q):
+        moment[c + i] = fixed[i, q]
+        for j in range(q):
+            gram[c + i, c + j] = fixed[i, j]
+        for j in range(c):
             gram[c + i, j] = gram[j, c + i]
 
-
-@_compiled
-def _project(
-    gram: Any,
-    moment: Any,
-    c: int,
-    a: Any,
-    n: float,
-    total: float,
-    root: Any,
-    linear_ridge: float,
-    trace: float,
-    ridge: float,
-    b: Any,
-) -> tuple[float, float]:
-    """L^-1 of the Cholesky factor L of A'A + D, and b; returns objective and score of the ridge.
-
-    NaN where there is no factor.
-    """
-    p = len(moment)
+    # L^-1 of the Cholesky factor L of A'A + D, and b. First for every penalty, to choose one.
     square = 0.0
-    for i in range(len(a)):
-        square += a[i] ** 2
-    penalty, lower = np.empty(p), np.empty((p, p))
-    for i in range(p):
-        penalty[i] = n * ((ridge + trace) * square if i < c else linear_ridge)
-    penalty[p - 1] = n * trace
-    for i in range(p):
-        for j in range(i + 1):
-            s = gram[i, j] + (penalty[i] if i == j else 0.0)
-            for k in range(j):
-                s -= lower[i, k] * lower[j, k]
-            if i > j:
-                lower[i, j] = s / lower[j, j]
-            elif s > 0.0:
-                lower[i, i] = np.sqrt(s)
-            else:
-                return np.nan, np.nan
-    for i in range(p):
-        for j in range(p):
-            root[i, j] = 0.0
-        root[i, i] = 1.0
-        for k in range(i):
-            for j in range(k + 1):
-                root[i, j] -= lower[i, k] * root[k, j]
-        for j in range(i + 1):
-            root[i, j] /= lower[i, i]
-    value, loss, shrunk = total, 0.0, 0.0
-    for i in range(p):
-        b[i] = 0.0
-    for i in range(p):
-        half = 0.0
-        for j in range(i + 1):
-            half += root[i, j] * moment[j]
-            shrunk += penalty[j] * root[i, j] ** 2
-        value -= half**2
-        for j in range(i + 1):
-            b[j] += root[i, j] * half
-    loss = value
-    for i in range(p):
-        loss -= penalty[i] * b[i] ** 2
-    return value, n * loss / max(n - (p - shrunk), 1.0) ** 2
+    for i in range(q):
+        square += trial[i] ** 2
+    lowest, new, best = np.inf, np.nan, ridge
+    for r in range(0 if first else len(ridges), len(ridges) + 1):
+        candidate = ridges[r] if r < len(ridges) else best
+        for i in range(p):
+            penalty[i] = n * ((candidate + trace) * square if i < c else linear_ridge)
+        penalty[p - 1] = n * trace
+        definite = True
+        for i in range(p):
+            for j in range(i + 1):
+                s = gram[i, j]
+                for k in range(j):
+                    s -= lower[i, k] * lower[j, k]
+                if i > j:
+                    lower[i, j] = s / lower[j, j]
+                else:
+                    s += penalty[i]
+                    definite = definite and s > 0.0
+                    lower[i, i] = np.sqrt(s)
+        for i in range(p):
+            for j in range(i):
+                root[i, j] = 0.0
+            root[i, i] = 1.0
+            for k in range(i):
+                for j in range(k + 1):
+                    root[i, j] -= lower[i, k] * root[k, j]
+            for j in range(i + 1):
+                root[i, j] /= lower[i, i]
+        new, shrunk = total, 0.0
+        for i in range(p):
+            b_new[i] = 0.0
+        for i in range(p):
+            s = 0.0
+            for j in range(i + 1):
+                s += root[i, j] * moment[j]
+                shrunk += penalty[j] * root[i, j] ** 2
+            new -= s**2
+            for j in range(i + 1):
+                b_new[j] += root[i, j] * s
+        if not definite:
+            new = np.nan
+        loss = new
+        for i in range(p):
+            loss -= penalty[i] * b_new[i] ** 2
+        score = n * loss / max(n - (p - shrunk), 1.0) ** 2
+        if r < len(ridges) and score < lowest:
+            lowest, best = score, candidate
+    return new, best
 
 
 @_compiled
@@ -368,81 +426,81 @@ def _newton(
     centers: Any,
     beta: Any,
     unit: float,
-    a: Any,
     rho: float,
-    root: Any,
+    a: Any,
     b: Any,
+    root: Any,
     gradient: Any,
     hessian: Any,
 ) -> None:
     """Gradient and Hessian of F / 2 at a, whose G(a) is in its place."""
     blocks, width, size = columns.shape
     c, d = centers.shape
-    p = c + d + 1
-    left = np.empty((d + 2, c))
+    p, q = c + d + 1, 1 + d
+    left, slopes, rz = np.empty((d + 2, c)), np.empty((d + 2, size)), np.empty((q, size))
+    moments, part = np.empty((c, q)), np.empty((c, q))
+    products, more = np.empty((width, q)), np.empty((width, q))
+    along, half = np.empty(size), np.empty(q)
     for j in range(c):
         scaled = 2.0 * unit * beta[j] * b[j]
         left[0, j] = b[j]
         for i in range(d):
             left[1 + i, j] = scaled * centers[j, i]
         left[1 + d, j] = scaled
-    slopes, r = np.empty((d + 2, size)), np.empty(size)
-    rz, moments, part = np.empty((1 + d, size)), np.zeros((c, 1 + d)), np.empty((c, 1 + d))
-    products, more = np.zeros((width, 1 + d)), np.empty((width, 1 + d))
+        for i in range(q):
+            moments[j, i] = 0.0
+    for j in range(width):
+        for i in range(q):
+            products[j, i] = 0.0
     for k in range(blocks):
         _product(left, phi[k], slopes)
         for t in range(size):
             columns[k, p + 1, t] = slopes[0, t]
-            r[t] = columns[k, p, t]
+            along[t] = columns[k, p, t]
         for i in range(d):
             for t in range(size):
-                columns[k, p + 2 + i, t] = (
-                    slopes[1 + i, t] - columns[k, c + i, t] * slopes[1 + d, t]
-                )
+                change = columns[k, c + i, t] * slopes[1 + d, t]
+                columns[k, p + 2 + i, t] = slopes[1 + i, t] - change
         for j in range(p):
             for t in range(size):
-                r[t] -= b[j] * columns[k, j, t]
+                along[t] -= b[j] * columns[k, j, t]
         for t in range(size):
-            rz[0, t] = r[t] * columns[k, c + d, t]
+            rz[0, t] = along[t] * columns[k, c + d, t]
         for i in range(d):
             for t in range(size):
                 rz[1 + i, t] = rz[0, t] * columns[k, c + i, t]
         _contract(phi[k], rz, part)
         for j in range(c):
-            for i in range(1 + d):
+            for i in range(q):
                 moments[j, i] += part[j, i]
         _contract(columns[k], columns[k, p + 1 :], more)
         for j in range(width):
-            for i in range(1 + d):
+            for i in range(q):
                 products[j, i] += more[j, i]
-    K = np.empty((p, 1 + d))
-    for j in range(p):
-        for i in range(1 + d):
-            K[j, i] = products[j, i]
-    size_w = 0.0
+    weights = 0.0
     for j in range(c):
-        size_w += rho * b[j] ** 2
-        scale = 2.0 * unit * beta[j]
-        K[j, 0] += 2.0 * rho * b[j] * a[0] - moments[j, 0]
-        for i in range(d):
-            slope = scale * (centers[j, i] * moments[j, 0] - moments[j, 1 + i])
-            K[j, 1 + i] += 2.0 * rho * b[j] * a[1 + i] - slope
-    for i in range(1 + d):
+        weights += rho * b[j] ** 2
+    for i in range(q):
         s = products[p, i]
         for j in range(p):
             s -= b[j] * products[j, i]
-        gradient[i] = size_w * a[i] - s
-    for i in range(1 + d):
-        for j in range(1 + d):
+        gradient[i] = weights * a[i] - s
+        for j in range(q):
             hessian[i, j] = products[p + 1 + i, j]
-        hessian[i, i] += size_w
-    half = np.empty(1 + d)
+        hessian[i, i] += weights
+    # K = A'J - R + 2 rho w a', in the place of A'J.
+    for j in range(c):
+        products[j, 0] += 2.0 * rho * b[j] * a[0] - moments[j, 0]
+        for i in range(d):
+            change = centers[j, i] * moments[j, 0] - moments[j, 1 + i]
+            change *= 2.0 * unit * beta[j]
+            products[j, 1 + i] += 2.0 * rho * b[j] * a[1 + i] - change
     for k in range(p):
-        for i in range(1 + d):
+        for i in range(q):
             half[i] = 0.0
         for j in range(k + 1):
-            for i in range(1 + d):
-                half[i] += root[k, j] * K[j, i]
-        for i in range(1 + d):
-            for j in range(1 + d):
+            for i in range(q):
+                half[i] += root[k, j] * products[j, i]
+        for i in range(q):
+            for j in range(q):
                 hessian[i, j] -= half[i] * half[j]

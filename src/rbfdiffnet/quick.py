@@ -20,16 +20,17 @@ from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import FEWEST_ROWS, Seen, SeriesModel
 from rbfdiffnet.preparation import REACH, Preparation
-from rbfdiffnet.threads import parallel_map
+from rbfdiffnet.threads import parallel_map, workers
 from rbfdiffnet.transforms import Compose, Difference, Rescale
 from rbfdiffnet.window_model import WindowModel, affordable_centers
 
-__all__ = ["QuickFit", "fit_quickly", "forecast_arrays"]
+__all__ = ["WORTHWHILE", "QuickFit", "even_parts", "fit_quickly", "forecast_arrays"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MOST_DIFFERENCES = 10
+WORTHWHILE = 8_192  # values: less is not worth a thread
 _ROUNDING = 1e-12  # of the largest value: smaller differences are none
 _DECIMALS = 9
 
@@ -285,22 +286,36 @@ def forecast_arrays(
     backend = backend_for(device)
     size = backend.batch_size(y.shape[1], lags, n_centers)
 
-    def job(first: int) -> Array:
-        part = y[first : first + size]
+    n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
+
+    def job(part: slice) -> Array:
         with np.errstate(all="ignore"), backend.lane():
             return fit_quickly(
-                part,
+                y[part],
                 season_length=season_length,
                 n_lags=lags,
                 n_centers=n_centers,
                 backend=backend,
             ).forecast(h)
 
-    if backend.lanes > 1:
-        n_jobs = backend.lanes
-        size = max(1, -(-len(y) // max(1, -(-len(y) // size))))  # batches of the same size
-    parts = parallel_map(job, range(0, len(y), size), n_jobs)
+    parts = parallel_map(
+        job, even_parts(len(y), size, workers(n_jobs), WORTHWHILE // y.shape[1] + 1), n_jobs
+    )
     return np.concatenate([np.empty((0, h)), *parts])
+
+
+def even_parts(n: int, largest: int, n_workers: int, smallest: int = 1) -> list[slice]:
+    """Cut n items into equal parts, as many for each worker, unless they become too small.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.quick import even_parts
+    >>> even_parts(10, 16, 2), even_parts(10, 16, 2, smallest=6)
+    ([slice(0, 5, None), slice(5, 10, None)], [slice(0, 10, None)])
+    """
+    count = min(n_workers * -(-n // (largest * n_workers)), max(n // smallest, -(-n // largest)))
+    size = -(-n // max(count, 1))
+    return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]
 
 
 def _observed(known: Any, differences: Differences, season_length: int, backend: Backend) -> Any:

@@ -22,8 +22,8 @@ from rbfdiffnet.models import (
     UnfitError,
     check_fit,
 )
-from rbfdiffnet.quick import fit_quickly
-from rbfdiffnet.threads import parallel_map
+from rbfdiffnet.quick import WORTHWHILE, even_parts, fit_quickly
+from rbfdiffnet.threads import parallel_map, workers
 
 __all__ = ["fit_models", "forecast_models", "is_quick"]
 
@@ -89,11 +89,12 @@ def fit_models(
         return results
     plan = plans[0]
     backend = backend_for(plan.device)
+    n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
 
     def fit(job: tuple[int, list[int]]) -> list[SeriesModel | str]:
         n_lags, members = job
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), backend.lane():
                 fitted = fit_quickly(
                     np.stack([panel[i].y for i in members]),
                     season_length=plan.season_length,
@@ -114,7 +115,8 @@ def fit_models(
     jobs = []
     for (length, n_lags), members in groups.items():
         size = backend.batch_size(length, n_lags, plan.settings(n_lags).n_centers)
-        jobs += [(n_lags, part) for part in _parts(members, size)]
+        parts = even_parts(len(members), size, workers(n_jobs), WORTHWHILE // length + 1)
+        jobs += [(n_lags, members[part]) for part in parts]
     for (_, members), models in zip(jobs, parallel_map(fit, jobs, n_jobs), strict=True):
         for i, model in zip(members, models, strict=True):
             results[i] = model
@@ -155,10 +157,6 @@ def forecast_models(
         forecasts.append(np.clip(p.steps.invert(path[i] * units[i], base), p.low, p.high))
     steps = [rows[:, :, k : k + n_lags] for k in range(h)]
     return forecasts, [[step[i] for step in steps] for i in range(len(models))]
-
-
-def _parts(members: list[int], size: int) -> list[list[int]]:
-    return [members[k : k + size] for k in range(0, len(members), size)]
 
 
 def _too_short(n_lags: int, n_rows: int) -> UnfitError:

@@ -52,6 +52,18 @@ def one_blas_thread() -> Iterator[None]:
                 _limiter.restore_original_limits()
 
 
+def workers(n_jobs: int) -> int:
+    """Number of threads for ``n_jobs``, which is -1 for one on each core.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.threads import workers
+    >>> workers(3)
+    3
+    """
+    return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+
+
 def parallel_map(
     function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int = 1
 ) -> list[Result]:
@@ -70,9 +82,9 @@ def parallel_map(
     >>> parallel_map(abs, [-1, 2, -3], n_jobs=2)
     [1, 2, 3]
     """
-    workers = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+    n_workers = workers(n_jobs)
     with one_blas_thread():
-        if workers == 1 or len(items) < 2:
+        if n_workers == 1 or len(items) < 2:
             return [function(item) for item in items]
-        with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        with ThreadPoolExecutor(min(n_workers, len(items))) as pool:
             return list(pool.map(function, items))
