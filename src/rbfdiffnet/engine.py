@@ -26,16 +26,17 @@ from rbfdiffnet.models import (
     forecast_many,
 )
 from rbfdiffnet.preparation import clean_many
+from rbfdiffnet.quick import even_parts
 from rbfdiffnet.quick_models import fit_models, forecast_models, is_quick
 from rbfdiffnet.shared import adopt, fit_shared
-from rbfdiffnet.threads import one_blas_thread, parallel_map
+from rbfdiffnet.threads import one_blas_thread, parallel_map, workers
 
 __all__ = ["Forecasts", "PanelModel", "fit_panel"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_WINDOWS_AT_ONCE = 1_024  # continued together by plain networks
+_WINDOWS_AT_ONCE = 1_024, 128  # continued together by plain networks, at most and at least
 _MOST_ORIGINS = 200  # that calibrate intervals
 
 
@@ -380,7 +381,9 @@ def _ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
     return np.asarray(everything[origins[:, None] + np.arange(len(later))])
 
 
-def _alike(models: Sequence[SeriesModel], origins: Sequence[Ints]) -> list[list[int]]:
+def _alike(
+    models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
+) -> list[list[int]]:
     """Groups of series that are forecast together: by one network, or by plain ones."""
     groups: dict[Any, list[int]] = {}
     for k, model in enumerate(models):
@@ -390,9 +393,13 @@ def _alike(models: Sequence[SeriesModel], origins: Sequence[Ints]) -> list[list[
         groups.setdefault((plain, key), []).append(k)
     parts = []
     for (plain, _), members in groups.items():
-        n_windows = max(origins[members[0]].size, 1)
-        size = max(_WINDOWS_AT_ONCE // n_windows, 1) if plain else len(members)
-        parts += [members[first : first + size] for first in range(0, len(members), size)]
+        if plain:
+            n_windows = max(origins[members[0]].size, 1)
+            largest, smallest = (max(n // n_windows, 1) for n in _WINDOWS_AT_ONCE)
+            cuts = even_parts(len(members), largest, n_workers, smallest)
+            parts += [members[cut] for cut in cuts]
+        else:
+            parts.append(members)
     return parts
 
 
@@ -442,7 +449,7 @@ def _paths(
 
     done = {
         k: (u, y, rows)
-        for result in parallel_map(run, _alike(models, origins), n_jobs)
+        for result in parallel_map(run, _alike(models, origins, workers(n_jobs)), n_jobs)
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]

@@ -131,10 +131,11 @@ class _Workspace:
         state = (self.gram, self.root, self.gradient, self.hessian)
         a, b = np.full(1 + d, (1.0 + d) ** -0.5), np.full(c + d + 1, np.nan)
         value, ridge, damping = np.inf, np.nan, batched._FIRST_DAMPING
+        attempt: Any = _attempt
         for step in range(n_steps + 1):
             trial, b_new = np.empty_like(a), np.empty_like(b)
-            settings = (step == 0, ridge, damping, a)
-            new, ridge = _attempt(*problem, fixed, *penalties, *state, *settings, trial, b_new)
+            step_from = (*state, step == 0, ridge, damping, a)
+            new, ridge = attempt(*problem, fixed, *penalties, *step_from, trial, b_new)
             better = new < value
             enough = value - new < batched._ENOUGH * new
             if better:
@@ -292,44 +293,35 @@ def _attempt(
     moment, penalty, lower = np.empty(p), np.empty(p), np.empty((p, p))
     cross, rest = np.empty((c, c)), np.empty((c, d + 2))
     slope, constant, along = np.empty(c), np.empty(c), np.empty(size)
-    half, damped = np.empty(q), np.empty((q, q))
+    damped = np.empty((q, q + 1))
 
     # The next a: Newton's equations with damping, by elimination with pivots.
-    for i in range(q):
-        trial[i] = a[i]
+    length = 0.0
     if not first:
         lift = 0.0
         for i in range(q):
             lift += abs(hessian[i, i])
-        lift = damping * (lift / q) + 1e-300
-        for i in range(q):
-            half[i] = gradient[i]
+            damped[i, q] = gradient[i]
             for j in range(q):
                 damped[i, j] = hessian[i, j]
-            damped[i, i] += lift
+        for i in range(q):
+            damped[i, i] += damping * (lift / q) + 1e-300
         for k in range(q):
             pivot = k
             for i in range(k + 1, q):
                 if abs(damped[i, k]) > abs(damped[pivot, k]):
                     pivot = i
-            for j in range(q):
+            for j in range(q + 1):
                 damped[k, j], damped[pivot, j] = damped[pivot, j], damped[k, j]
-            half[k], half[pivot] = half[pivot], half[k]
-            for i in range(k + 1, q):
-                factor = damped[i, k] / damped[k, k]
-                for j in range(k, q):
+            for i in range(q):
+                factor = damped[i, k] / damped[k, k] if i != k else 0.0
+                for j in range(k, q + 1):
                     damped[i, j] -= factor * damped[k, j]
-                half[i] -= factor * half[k]
-        length = 0.0
-        for i in range(q - 1, -1, -1):
-            for j in range(i + 1, q):
-                half[i] -= damped[i, j] * half[j]
-            half[i] /= damped[i, i]
-            trial[i] -= half[i]
-            length += trial[i] ** 2
-        length = max(np.sqrt(length), 1e-12)
-        for i in range(q):
-            trial[i] /= length
+    for i in range(q):
+        trial[i] = a[i] if first else a[i] - damped[i, q] / damped[i, i]
+        length += trial[i] ** 2
+    for i in range(q):
+        trial[i] /= max(np.sqrt(length), 1e-12)
 
     # G(a) and its products with itself, the inputs and the target.
     for j in range(c):
@@ -367,14 +359,11 @@ def _attempt(
             gram[c + i, j] = gram[j, c + i]
 
     # L^-1 of the Cholesky factor L of A'A + D, and b. First for every penalty, to choose one.
-    square = 0.0
-    for i in range(q):
-        square += trial[i] ** 2
     lowest, new, best = np.inf, np.nan, ridge
     for r in range(0 if first else len(ridges), len(ridges) + 1):
         candidate = ridges[r] if r < len(ridges) else best
         for i in range(p):
-            penalty[i] = n * ((candidate + trace) * square if i < c else linear_ridge)
+            penalty[i] = n * (candidate + trace if i < c else linear_ridge)
         penalty[p - 1] = n * trace
         definite = True
         for i in range(p):
