@@ -19,7 +19,7 @@ __all__ = ["NUMPY", "Backend", "NumpyBackend"]
 # BLAS libraries have fast paths for products of small matrices: rows are cut into blocks of this
 # many at most.
 _BLOCK = 704
-_ROWS_AT_ONCE = 32_768  # prepared together
+_ROWS_AT_ONCE = 131_072  # values prepared together: enough work between two steps of a thread
 _SMALL = 1152  # entries of such a product
 SMALLEST_SPREAD = 1e-13  # a smaller one is that of a constant
 TIE = 1e-9  # squared distance within which two centers are equally near

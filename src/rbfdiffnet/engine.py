@@ -57,7 +57,7 @@ class Forecasts:
 
     values: Array
     base: Array
-    rows: list[list[Array]]
+    rows: list[Sequence[Array]]
     diverged: list[int]
 
 
@@ -149,7 +149,7 @@ class PanelModel:
         """
         n = len(panel)
         values, base = np.empty((n, h)), np.full((n, h), np.nan)
-        rows: list[list[Array]] = [[] for _ in range(n)]
+        rows: list[Sequence[Array]] = [[] for _ in range(n)]
         fitted = [i for i in range(n) if self.models[i] is not None]
         paths = _paths(
             [self.models[i] for i in fitted],  # type: ignore[misc]
@@ -432,10 +432,10 @@ def _paths(
     ahead: Sequence[Array],
     h: int,
     n_jobs: int,
-) -> list[tuple[Array, Array, list[Array]]]:
+) -> list[tuple[Array, Array, Sequence[Array]]]:
     """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
 
-    def run(members: list[int]) -> list[tuple[int, Array, Array, list[Array]]]:
+    def run(members: list[int]) -> list[tuple[int, Array, Array, Sequence[Array]]]:
         own = [models[k] for k in members]
         with np.errstate(all="ignore"):
             bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
@@ -443,7 +443,7 @@ def _paths(
                 u, rows = forecast_models(own, bases, h)
             else:
                 extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
-                u, rows = forecast_many(own, bases, extras, h)
+                u, rows = forecast_many(own, bases, extras, h)  # type: ignore[assignment]
             y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
         return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
 

@@ -13,6 +13,7 @@ against runaway forecasts, the logarithm's inverse or a lower bound change is a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _network_terms(
     terms: _Terms,
     model: SeriesModel,
     series: Series,
-    rows: list[Array],
+    rows: Sequence[Array],
     h: int,
     extra_names: tuple[str, ...],
     nearest: list[str],

@@ -7,6 +7,7 @@ is left to `rbfdiffnet.models`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,7 @@ def fit_models(
 
 def forecast_models(
     models: Sequence[SeriesModel], bases: Sequence[Array], h: int
-) -> tuple[list[Array], list[list[Array]]]:
+) -> tuple[list[Array], list[Sequence[Array]]]:
     """Continue series by their own quick networks, many at once.
 
     Parameters
@@ -140,7 +141,7 @@ def forecast_models(
     -------
     forecasts : list of ndarray of shape (k, h)
         Of u.
-    rows : list of lists of ndarray of shape (k, n_lags)
+    rows : list of sequences of ndarray of shape (k, n_lags)
         For every model the inputs of its network, step by step.
     """
     windows = [model.windows for model in models]
@@ -155,8 +156,31 @@ def forecast_models(
     for i, (model, base) in enumerate(zip(models, bases, strict=True)):
         p = model.preparation
         forecasts.append(np.clip(p.steps.invert(path[i] * units[i], base), p.low, p.high))
-    steps = [rows[:, :, k : k + n_lags] for k in range(h)]
-    return forecasts, [[step[i] for step in steps] for i in range(len(models))]
+    return forecasts, [SlidingWindows(path, n_lags) for path in rows]
+
+
+class SlidingWindows(Sequence[Array]):
+    """Windows that move along a path step by step, each of shape (k, width).
+
+    Parameters
+    ----------
+    path : ndarray of shape (k, width + h)
+    width : int
+    """
+
+    def __init__(self, path: Array, width: int) -> None:
+        self.path, self.width = path, width
+
+    def __len__(self) -> int:
+        return int(self.path.shape[1]) - self.width
+
+    def __getitem__(self, step: Any) -> Any:
+        if isinstance(step, slice):
+            return [self[k] for k in range(*step.indices(len(self)))]
+        if not -len(self) <= step < len(self):
+            raise IndexError(step)
+        first = step % len(self)
+        return self.path[:, first : first + self.width]
 
 
 def _too_short(n_lags: int, n_rows: int) -> UnfitError:
