@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.metrics import rmsse_score
+from rbfdiffnet.quick import forecast_arrays
 from speed_parts.data import H, bottom_level, long_frame, made_up
 from speed_parts.timing import in_turn, peak_memory
 
@@ -42,18 +44,19 @@ def memory(n_series: int, length: int) -> dict[str, Any]:
 def jobs(n_series: int, length: int, repeats: int) -> dict[str, Any]:
     """Seconds with one thread and with two."""
     _warm_up()
-    df = long_frame(made_up(n_series, length))
-    timings = in_turn({n: lambda n=n: _model(n).forecast(df, H) for n in (1, 2)}, repeats)
-    return {
-        "series": n_series,
-        "seconds_1": timings[1].median,
-        "low_1": timings[1].low,
-        "high_1": timings[1].high,
-        "seconds_2": timings[2].median,
-        "low_2": timings[2].low,
-        "high_2": timings[2].high,
-        "times_faster": timings[1].median / timings[2].median,
+    values = made_up(n_series, length)
+    df = long_frame(values)
+    ways = {
+        "frame": lambda n: _model(n).forecast(df, H),
+        "arrays": lambda n: forecast_arrays(values, H, season_length=7, n_jobs=n),
     }
+    row: dict[str, Any] = {"series": n_series, "days": length}
+    for name, way in ways.items():
+        timings = in_turn({n: partial(way, n) for n in (1, 2)}, repeats)
+        row[f"{name}_s_1"], row[f"{name}_s_2"] = timings[1].median, timings[2].median
+        row[f"{name}_times_faster"] = timings[1].median / timings[2].median
+        row[f"{name}_best"] = timings[1].low / timings[2].low
+    return row
 
 
 def bottom(m5: str | None, n_series: int | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.batched import train
+from rbfdiffnet.quick import forecast_arrays
 from speed_parts.data import H, long_frame, made_up
 from speed_parts.timing import Table, in_child, in_turn, on_cores
 
@@ -27,13 +28,14 @@ def run(options: Namespace) -> list[Table]:
     n, length = (2, 300) if quick else (N_SERIES, LONG_LENGTH)
     rows = [
         *sweep("series", counts, lambda x: (_forecast(made_up(x, LENGTH)), x), options.repeats),
+        *sweep("arrays", counts, lambda x: (_arrays(made_up(x, LENGTH)), x), options.repeats),
         *sweep("length", lengths, lambda x: (_forecast(made_up(n, x)), n), options.repeats),
         *sweep("lags", lags, lambda x: (_forecast(made_up(n, length), lags=x), n), options.repeats),
         *sweep("centers", centers, lambda x: (_fit(made_up(n, length), x), n), options.repeats),
     ]
     title = (
-        f"scaling: made-up demand, preset fast, {H} steps, one core. 'series' have {LENGTH} days; "
-        f"otherwise {n} series of {length} days; 'centers' is the fit alone ({N_LAGS} lags). "
+        f"scaling: made-up demand, preset fast, {H} steps, one core. 'series' have {LENGTH} days, in "
+        f"frames or 'arrays'; otherwise {n} series of {length} days; 'centers' is the fit alone ({N_LAGS} lags). "
         "growth is the exponent since the row above: 1 is proportional"
     )
     return [Table("scaling", title, rows), _memory(options), _jobs(options)]
@@ -69,6 +71,10 @@ def sweep(
     return rows
 
 
+def _arrays(values: np.ndarray) -> Callable[[], Any]:
+    return lambda: forecast_arrays(values, H, season_length=7)
+
+
 def _forecast(values: np.ndarray, **settings: Any) -> Callable[[], Any]:
     df = long_frame(values)
     return lambda: RBFDiffNet(freq="D", preset="fast", **settings).forecast(df, H)
@@ -101,14 +107,15 @@ def _memory(options: Namespace) -> Table:
 
 def _jobs(options: Namespace) -> Table:
     """Two threads against one."""
-    counts = (10,) if options.quick else (10, 100, 1_000)
+    panels = [(10, LENGTH), (100, LENGTH), (1_000, LENGTH), (300, LONG_LENGTH)]
     with on_cores(options.cores):
         rows = [
-            in_child("jobs", n_series=count, length=LENGTH, repeats=options.repeats)
-            for count in counts
+            in_child("jobs", n_series=count, length=length, repeats=options.repeats)
+            for count, length in (panels[:1] if options.quick else panels)
         ]
     title = (
-        f"jobs: n_jobs=2 against 1, made-up demand, {LENGTH} days; "
-        f"the process may use {len(options.cores)} core(s)"
+        "jobs: n_jobs=2 against 1, made-up demand, from a frame and from arrays; times_faster "
+        "compares medians, best the fastest runs; the process may use "
+        f"{len(options.cores)} core(s)"
     )
     return Table("jobs", title, rows)
