@@ -15,6 +15,7 @@ _X_LABELS = {
     "series": "series of 400 days",
     "length": "days",
     "lags": "lags",
+    "arrays": "series, from arrays",
     "centers": "centers (fit alone)",
 }
 

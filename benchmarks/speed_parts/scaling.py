@@ -34,9 +34,9 @@ def run(options: Namespace) -> list[Table]:
         *sweep("centers", centers, lambda x: (_fit(made_up(n, length), x), n), options.repeats),
     ]
     title = (
-        f"scaling: made-up demand, preset fast, {H} steps, one core. 'series' have {LENGTH} days, in "
-        f"frames or 'arrays'; otherwise {n} series of {length} days; 'centers' is the fit alone ({N_LAGS} lags). "
-        "growth is the exponent since the row above: 1 is proportional"
+        f"scaling: made-up demand, preset fast, {H} steps, one core. 'series' have {LENGTH} days, "
+        f"in frames or in 'arrays'; otherwise {n} series of {length} days; 'centers' is the fit "
+        f"alone ({N_LAGS} lags). growth is the exponent since the row above: 1 is proportional"
     )
     return [Table("scaling", title, rows), _memory(options), _jobs(options)]
 
