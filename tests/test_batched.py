@@ -34,7 +34,7 @@ def brute_force(p, i, a, ridge):
         columns.append(phi * (a[0] - 2.0 * b * unit * (a[1:] @ gap)))
     A = np.stack([*columns, *Z, np.ones(N)], axis=1)
     size = np.sum(a**2)
-    penalty = N * np.array([(ridge + 1e-9) * size] * C + [1e-6] * D + [1e-9])
+    penalty = N * np.array([(ridge + 1e-9) * size] * C + [1e-6 + 1e-2 * (D / N) ** 2] * D + [1e-9])
     b = np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ p.y[i])
     return np.sum((p.y[i] - A @ b) ** 2) + penalty @ b**2
 
@@ -95,7 +95,7 @@ def test_the_penalty_has_the_lowest_cross_validation_score(data):
         for ridge in (1e-5, 1e-3, 1e-2, 1e-1, 1e4):
             p.gram(a)
             A = np.concatenate([p.products.columns[i, :C], p.rows[i]]).T
-            penalty = N * np.array([ridge + 1e-9] * C + [1e-6] * D + [1e-9])
+            penalty = N * np.array([ridge + 1e-9] * C + [1e-6 + 1e-2 * (D / N) ** 2] * D + [1e-9])
             hat = A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T)
             r = p.y[i] - hat @ p.y[i]
             scores.append(N * (r @ r) / (N - np.trace(hat)) ** 2)

@@ -92,10 +92,21 @@ def test_a_series_does_not_depend_on_the_others(panel):
     for i, y in enumerate(panel):
         alone = forecast_arrays(y[None], 20, season_length=7)
         np.testing.assert_array_equal(alone[0], together[i])
-    many = np.concatenate([panel] * 15)
-    np.testing.assert_array_equal(
-        forecast_arrays(many, 20, season_length=7, n_jobs=3), np.concatenate([together] * 15)
-    )
+
+
+@pytest.mark.parametrize(("length", "season"), [(60, 7), (120, 12), (200, 1)])
+def test_batches_and_threads_do_not_matter(length, season, rng):
+    noise = rng.normal(size=(120, length))
+    kinds = rng.integers(4, size=(120, 1))
+    walk = noise.cumsum(axis=1)
+    week = np.tile(rng.normal(size=(120, season)), length // season + 1)[:, :length]
+    y = np.select([kinds == 0, kinds == 1, kinds == 2], [noise, walk, walk.cumsum(axis=1)], week)
+    y = y + 0.01 * rng.normal(size=y.shape)
+    together = forecast_arrays(y, 14, season_length=season)
+    alone = np.concatenate([forecast_arrays(one[None], 14, season_length=season) for one in y])
+    np.testing.assert_array_equal(alone, together)
+    threads = forecast_arrays(np.concatenate([y] * 8), 14, season_length=season, n_jobs=3)
+    np.testing.assert_array_equal(threads, np.concatenate([together] * 8))
 
 
 def test_without_numba_it_is_the_same(panel, monkeypatch):
@@ -136,7 +147,32 @@ def test_what_cannot_be_fitted_is_named(panel):
     assert "too short for lag 14" in results[2]
     assert results[3] == "all values are zero"
     assert "too short" in results[4]
+    assert "too short for lag 14" in results[1]
     assert np.isnan(forecast_arrays(panel[:, :10], 3, season_length=7)).all()
+    empty = panel.copy()
+    empty[1], empty[2, 5] = np.nan, np.inf
+    path = forecast_arrays(empty, 3, season_length=7)
+    assert np.isnan(path).all(axis=1).tolist() == [i == 1 for i in range(12)]
+
+
+@pytest.mark.parametrize("name", ["h", "season_length", "n_lags", "n_centers"])
+def test_wrong_numbers_are_named(panel, name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1"):
+        forecast_arrays(panel, **{"h": 2, name: 0})
+
+
+def test_wrong_shapes_and_devices_are_named(panel):
+    with pytest.raises(ValueError, match="two dimensions"):
+        forecast_arrays(panel[0], 2)
+    with pytest.raises(ValueError, match="'cpu', 'cuda' or 'cuda:N'"):
+        forecast_arrays(panel, 2, device="gpu")
+
+
+def test_a_numba_that_does_not_work_is_not_used(panel, monkeypatch):
+    expected = forecast_arrays(panel, 5, season_length=7)
+    monkeypatch.setattr("rbfdiffnet.kernels.AVAILABLE", False)
+    monkeypatch.setattr("rbfdiffnet.kernels.fit_batch_compiled", None)
+    np.testing.assert_allclose(forecast_arrays(panel, 5, season_length=7), expected, rtol=1e-9)
 
 
 def test_a_failure_is_that_of_its_series_alone(panel, monkeypatch):

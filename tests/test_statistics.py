@@ -175,7 +175,7 @@ def test_cross_validation_is_refitting_on_the_remaining_rows(data):
     folds = [Statistics.of(*basis, X[m], Y[m], weight[m]) for m in (fold_of == k for k in range(5))]
     everything = folds[0] + folds[1] + folds[2] + folds[3] + folds[4]
     for k, fold in enumerate(folds):
-        ((quick,),) = everything.minus(fold).solve([(1e-3, 1e-3)], tol=1e-9)
+        ((quick,),) = everything.subtract(fold).solve([(1e-3, 1e-3)], tol=1e-9)
         rest = fold_of != k
         ((slow,),) = Statistics.of(*basis, X[rest], Y[rest], weight[rest]).solve(
             [(1e-3, 1e-3)], tol=1e-9
@@ -268,7 +268,7 @@ def test_errors_say_what_to_do(data):
         Statistics.empty(CENTERS, BETA, metric=np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match=r"shapes \(150, 1\)"):
         some.add(X[:, :1], Y)
-    with pytest.raises(ValueError, match="take rows out with minus"):
+    with pytest.raises(ValueError, match="take rows out with subtract"):
         some.add(X, Y, -weight)
     with pytest.raises(ValueError, match="must be finite"):
         some.add(X, Y * np.nan)

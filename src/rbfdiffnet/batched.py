@@ -41,7 +41,7 @@ Array = npt.NDArray[np.float64]
 _ROWS_AT_ONCE = 8_192  # trained together: what the caches of a processor hold
 _LLOYD_STEPS = 6
 _RIDGES = (1e-5, 1e-3, 1e-2, 1e-1, 1e4)  # on the RBF part; the last switches it off
-_LINEAR_RIDGE = 1e-6
+_LINEAR_RIDGE = 1e-6, 1e-2  # on the linear part: always, and times (inputs / rows)^2
 _UNPENALIZED = 1e-9
 _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
 _ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
@@ -227,9 +227,10 @@ def train(
     if backend is not NUMPY:
         return fit_batch(X, y, weight, n_centers=n_centers, backend=backend)
     if find_spec("numba") is not None:
-        from rbfdiffnet.kernels import fit_batch_compiled
+        from rbfdiffnet.kernels import AVAILABLE, fit_batch_compiled
 
-        return fit_batch_compiled(X, y, weight, n_centers=n_centers)
+        if AVAILABLE:  # it may be there and not work, beside a NumPy too new for it
+            return fit_batch_compiled(X, y, weight, n_centers=n_centers)
     size = max(1, _ROWS_AT_ONCE // X.shape[2])
     parts = [slice(i, i + size) for i in range(0, len(X), size)]
     return BatchNetworks.joined(
@@ -276,6 +277,12 @@ def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -
         steps.append(value)
         window = xp.concatenate([window[:, :, 1:], value[:, :, None]], axis=2)
     return xp.stack(steps, axis=2)
+
+
+def linear_ridge(n: Any, d: int) -> Any:
+    """Penalty of the linear part: the fewer rows there are for an input, the more."""
+    always, few = _LINEAR_RIDGE
+    return always + few * (d / n) ** 2
 
 
 def _place(rows: Any, n: Any, c: int, width_factor: float, backend: Backend) -> tuple[Any, Any]:
@@ -326,7 +333,7 @@ class _Problem:
         """Diagonal of D, shape (B, p)."""
         xp = self.xp
         rbf = self.n * (ridge + _UNPENALIZED) * (a**2).sum(axis=1)
-        linear = self.n * _LINEAR_RIDGE
+        linear = self.n * linear_ridge(self.n, self.d)
         parts = [rbf[:, None]] * self.c + [linear[:, None]] * self.d
         return xp.concatenate([*parts, self.n[:, None] * _UNPENALIZED], axis=1)
 

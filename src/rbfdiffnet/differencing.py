@@ -27,6 +27,7 @@ __all__ = ["Differences", "choose_differences"]
 
 Ints = npt.NDArray[np.int64]
 
+_MOST_DIFFERENCES = 10
 _ORIGINS = 26
 _RIDGE = 1e-4
 
@@ -77,11 +78,11 @@ def choose_differences(u: Any, season_length: int, backend: Backend = NUMPY) -> 
     """
     plain = _first_differences(u, backend)
     lags, horizon = 2 * max(season_length, 2), 2 * season_length
-    first = max(season_length, int(plain.counts.max(initial=0))) + lags
-    if season_length == 1 or u.shape[1] - horizon - first < horizon:
+    first = max(season_length, _MOST_DIFFERENCES)  # the same for all: no series sees the others
+    if season_length == 1 or u.shape[1] - horizon - first - lags < horizon:
         return plain
     seasonal = _seasonal_difference(u, season_length, backend)
-    errors = [_errors(d, season_length, lags, horizon, backend) for d in (plain, seasonal)]
+    errors = [_errors(d, season_length, first, lags, horizon, backend) for d in (plain, seasonal)]
     better = errors[1] < errors[0]
     which = backend.place(better)[:, None]
     return Differences(
@@ -95,7 +96,7 @@ def choose_differences(u: Any, season_length: int, backend: Backend = NUMPY) -> 
 def _first_differences(u: Any, backend: Backend) -> Differences:
     """As many first differences as the Dickey-Fuller test asks for."""
     xp, z = backend.xp, u
-    counts = n_differences_many(u, backend=backend)
+    counts = n_differences_many(u, max_differences=_MOST_DIFFERENCES, backend=backend)
     for k in range(int(counts.max(initial=0))):
         change = xp.concatenate([0.0 * z[:, : k + 1], z[:, k + 1 :] - z[:, k:-1]], axis=1)
         z = xp.where(backend.place(counts > k)[:, None], change, z)
@@ -110,12 +111,11 @@ def _seasonal_difference(u: Any, season: int, backend: Backend) -> Differences:
 
 
 def _errors(
-    differences: Differences, season: int, lags: int, horizon: int, backend: Backend
+    differences: Differences, season: int, first: int, lags: int, horizon: int, backend: Backend
 ) -> npt.NDArray[np.float64]:
     """Mean squared errors of forecasts by a linear autoregression; infinite where they explode."""
     xp, z = backend.xp, differences.z
     length = z.shape[1]
-    first = int(differences.lost.max(initial=0))
     mean = z[:, first:].mean(axis=1)[:, None]
     z = z - mean
     n = length - first - lags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -177,6 +178,8 @@ def backend_for(device: str) -> Backend:
         If PyTorch is not installed.
     RuntimeError
         If it finds no such card.
+    ValueError
+        If there is no such kind of device.
 
     Examples
     --------
@@ -186,6 +189,8 @@ def backend_for(device: str) -> Backend:
     """
     if device == "cpu":
         return NUMPY
+    if not re.fullmatch(r"cuda(:\d+)?", device):
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {device!r}.")
     try:
         import torch
     except ImportError as error:

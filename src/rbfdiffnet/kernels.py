@@ -127,7 +127,7 @@ class _Workspace:
         np.exp(phi, out=phi)
         problem = (columns, phi, centers, beta, unit, n)
         fixed = (data @ data.swapaxes(1, 2)).sum(axis=0)
-        penalties = (self.ridges, batched._LINEAR_RIDGE, batched._UNPENALIZED)
+        penalties = (self.ridges, batched.linear_ridge(n, d), batched._UNPENALIZED)
         state = (self.gram, self.root, self.gradient, self.hessian)
         a, b = np.full(1 + d, (1.0 + d) ** -0.5), np.full(c + d + 1, np.nan)
         value, ridge, damping = np.inf, np.nan, batched._FIRST_DAMPING

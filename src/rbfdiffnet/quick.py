@@ -279,29 +279,38 @@ def forecast_arrays(
     >>> forecast_arrays(walks, h=5).shape
     (3, 5)
     """
-    y = np.ascontiguousarray(values, dtype=np.float64)
+    y = np.array(values, dtype=np.float64)
+    if y.ndim != 2:
+        raise ValueError(f"values must have two dimensions, series and time; got shape {y.shape}.")
     lags = 2 * max(season_length, 2) if n_lags is None else n_lags
-    if y.shape[1] <= lags:
-        return np.full((len(y), h), np.nan)
+    numbers = {"h": h, "season_length": season_length, "n_lags": lags, "n_centers": n_centers}
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1; got {number}.")
     backend = backend_for(device)
-    size = backend.batch_size(y.shape[1], lags, n_centers)
-
+    path = np.full((len(y), h), np.nan)
+    known = np.isfinite(y)
+    some = np.flatnonzero(known.any(axis=1))
+    if y.shape[1] <= lags or not some.size:
+        return path
+    y[~known] = np.nan
     n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
 
     def job(part: slice) -> Array:
         with np.errstate(all="ignore"), backend.lane():
             return fit_quickly(
-                y[part],
+                y[some[part]],
                 season_length=season_length,
                 n_lags=lags,
                 n_centers=n_centers,
                 backend=backend,
             ).forecast(h)
 
-    parts = parallel_map(
-        job, even_parts(len(y), size, workers(n_jobs), WORTHWHILE // y.shape[1] + 1), n_jobs
-    )
-    return np.concatenate([np.empty((0, h)), *parts])
+    largest = backend.batch_size(y.shape[1], lags, n_centers)
+    smallest = WORTHWHILE // y.shape[1] + 1
+    parts = even_parts(some.size, largest, workers(n_jobs), smallest)
+    path[some] = np.concatenate(parallel_map(job, parts, n_jobs))
+    return path
 
 
 def even_parts(n: int, largest: int, n_workers: int, smallest: int = 1) -> list[slice]:

@@ -207,7 +207,7 @@ class Statistics:
                 f"expected {', '.join(map(str, expected))}"
             )
         if weight is not None and np.any(weight < 0):
-            raise ValueError("weights must not be negative; take rows out with minus")
+            raise ValueError("weights must not be negative; take rows out with subtract")
         gram = np.zeros_like(self.gram, order="F")
         for start in range(0, len(X), _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -225,7 +225,7 @@ class Statistics:
         self._check_same(other)
         return replace(self, gram=self.gram + other.gram)
 
-    def minus(self, other: Statistics) -> Statistics:
+    def subtract(self, other: Statistics) -> Statistics:
         """Return the statistics of the rows without those of another; also ``self - other``."""
         self._check_same(other)
         if other.total > self.total * (1.0 + 1e-9):
@@ -239,7 +239,7 @@ class Statistics:
         return self.merge(other)
 
     def __sub__(self, other: Statistics) -> Statistics:
-        return self.minus(other)
+        return self.subtract(other)
 
     def targets(self, which: Sequence[int]) -> Statistics:
         """Return the statistics with only some of the targets."""
