@@ -16,6 +16,7 @@ import torch
 from gpu import made_up
 from rbfdiffnet import batched, cleaning, differencing, quick
 from rbfdiffnet.adf import n_differences_many
+from rbfdiffnet.backend import standardize
 from rbfdiffnet.gpu import FusedBackend, TorchBackend
 
 D, C, N = 14, 28, 1920
@@ -82,7 +83,7 @@ def stages(backend: TorchBackend, batch: int) -> None:
 
     X, weight = windows(), torch.ones_like(u[:, D:])
     n = weight.sum(1)
-    target = batched._standardize(u[:, D:], weight, n, torch)[0]
+    target = standardize(u[:, D:], weight, n, torch)[0]
     rows = backend.rows(X, weight, n)[0]
     centers = batched._place(rows, n, C, 4.0, backend)
     a = torch.ones_like(rows[:, :, 0]) * (1.0 + D) ** -0.5

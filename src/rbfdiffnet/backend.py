@@ -14,7 +14,15 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from rbfdiffnet.products import Products
 
-__all__ = ["NUMPY", "Backend", "NumpyBackend"]
+__all__ = [
+    "NUMPY",
+    "SMALLEST_SPREAD",
+    "TIE",
+    "Backend",
+    "NumpyBackend",
+    "padded_rows",
+    "standardize",
+]
 
 # BLAS libraries have fast paths for products of small matrices: rows are cut into blocks of this
 # many at most.
@@ -26,12 +34,12 @@ TIE = 1e-9  # squared distance within which two centers are equally near
 
 
 class Backend:
-    """Operations in terms of an array module.
+    """Operations on PyTorch tensors; `NumpyBackend` overrides what NumPy calls differently.
 
     Parameters
     ----------
     xp : module
-        ``numpy`` or ``torch``.
+        The array module.
     """
 
     #: How many batches it pays to work on at the same time, each in a thread and a `lane`.

@@ -47,7 +47,6 @@ _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
 _ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
 _MOST_DAMPING = 1e5
 _FIRST_DAMPING = 5.0  # of the mean curvature: far from a minimum the Hessian is indefinite
-_standardize = standardize
 _LEAP = 2.0  # as in `rbfdiffnet.window_model`
 
 
@@ -188,7 +187,7 @@ def fit_batch(
     xp = backend.xp
     n = weight.sum(axis=1)
     rows, x_shift, x_scale = backend.rows(X, weight, n)
-    t, y_shift, y_scale = _standardize(y, weight, n, xp)
+    t, y_shift, y_scale = standardize(y, weight, n, xp)
     centers, beta = _place(rows, n, n_centers, width_factor, backend)
     problem = _Problem(backend, rows, t, n, centers, beta)
     a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5

@@ -279,7 +279,7 @@ def forecast_arrays(
     >>> forecast_arrays(walks, h=5).shape
     (3, 5)
     """
-    y = np.array(values, dtype=np.float64)
+    y = np.ascontiguousarray(values, dtype=np.float64)
     if y.ndim != 2:
         raise ValueError(f"values must have two dimensions, series and time; got shape {y.shape}.")
     lags = 2 * max(season_length, 2) if n_lags is None else n_lags
@@ -288,29 +288,30 @@ def forecast_arrays(
         if number < 1:
             raise ValueError(f"{name} must be at least 1; got {number}.")
     backend = backend_for(device)
-    path = np.full((len(y), h), np.nan)
-    known = np.isfinite(y)
-    some = np.flatnonzero(known.any(axis=1))
-    if y.shape[1] <= lags or not some.size:
-        return path
-    y[~known] = np.nan
+    if y.shape[1] <= lags or not len(y):
+        return np.full((len(y), h), np.nan)
     n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
 
+    def forecast(part: Array) -> Array:
+        fit = fit_quickly(
+            part, season_length=season_length, n_lags=lags, n_centers=n_centers, backend=backend
+        )
+        return fit.forecast(h)
+
     def job(part: slice) -> Array:
+        known = np.isfinite(y[part])
         with np.errstate(all="ignore"), backend.lane():
-            return fit_quickly(
-                y[some[part]],
-                season_length=season_length,
-                n_lags=lags,
-                n_centers=n_centers,
-                backend=backend,
-            ).forecast(h)
+            if known.all():
+                return forecast(y[part])
+            path, some = np.full((len(known), h), np.nan), known.any(axis=1)
+            if some.any():
+                path[some] = forecast(np.where(known, y[part], np.nan)[some])
+            return path
 
     largest = backend.batch_size(y.shape[1], lags, n_centers)
     smallest = WORTHWHILE // y.shape[1] + 1
-    parts = even_parts(some.size, largest, workers(n_jobs), smallest)
-    path[some] = np.concatenate(parallel_map(job, parts, n_jobs))
-    return path
+    parts = even_parts(len(y), largest, workers(n_jobs), smallest)
+    return np.concatenate(parallel_map(job, parts, n_jobs))
 
 
 def even_parts(n: int, largest: int, n_workers: int, smallest: int = 1) -> list[slice]:
