@@ -34,11 +34,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def _compiled(function: Function) -> Function:
     """Compile a function by numba, if it is there.
 
-    Constants of other files must be arguments: what is kept on disk does not see them change.
+    Constants of other files must be arguments: what is kept on disk does not see them change. Sums
+    are not reordered: whether they would be depends on where arrays lie in memory.
     """
     if not AVAILABLE:
         return function
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     compiled: Function = njit(cache=True, **options)(function)
     return compiled
 
