@@ -130,14 +130,18 @@ class _Workspace:
         problem = (columns, phi, centers, beta, unit, n)
         fixed = (data @ data.swapaxes(1, 2)).sum(axis=0)
         penalties = (self.ridges, batched.linear_ridge(n, d), batched._UNPENALIZED)
-        state = (self.gram, self.root, self.gradient, self.hessian)
+        gradient, hessian, eye = self.gradient, self.hessian, np.eye(1 + d)
         a, b = np.full(1 + d, (1.0 + d) ** -0.5), np.full(c + d + 1, np.nan)
         value, ridge, damping = np.inf, np.nan, batched._FIRST_DAMPING
         attempt: Any = _attempt
         for step in range(n_steps + 1):
-            trial, b_new = np.empty_like(a), np.empty_like(b)
-            step_from = (*state, step == 0, ridge, damping, a)
-            new, ridge = attempt(*problem, fixed, *penalties, *step_from, trial, b_new)
+            trial, b_new = a, np.empty_like(b)
+            if step > 0:
+                lift = damping * np.abs(np.diagonal(hessian)).mean() + 1e-300
+                trial = a - np.linalg.solve(hessian + lift * eye, gradient)
+                trial /= max(np.sqrt(trial @ trial), 1e-12)
+            at = (self.gram, self.root, step == 0, ridge, trial, b_new)
+            new, ridge = attempt(*problem, fixed, *penalties, *at)
             better = new < value
             enough = value - new < batched._ENOUGH * new
             if better:
@@ -150,7 +154,7 @@ class _Workspace:
                 break
             if better:
                 rho = n * (ridge + batched._UNPENALIZED)
-                _newton(*problem[:-1], rho, a, b, *state[1:])
+                _newton(*problem[:-1], rho, a, b, self.root, gradient, hessian)
         return centers, beta, a, b, unit, value, ridge
 
 
@@ -275,57 +279,27 @@ def _attempt(
     trace: float,
     gram: Any,
     root: Any,
-    gradient: Any,
-    hessian: Any,
     first: bool,
     ridge: float,
-    damping: float,
-    a: Any,
     trial: Any,
     b_new: Any,
 ) -> tuple[float, float]:
-    """Take a Newton step from a, if it is not the first attempt, and solve for b there.
+    """Solve for b, given a.
 
-    Writes the new a and b, G(a) and L^-1; returns the objective, NaN where A'A + D is not positive
-    definite, and the penalty, chosen at the first attempt.
+    Writes b, G(a) and L^-1; returns the objective, NaN where A'A + D is not positive definite, and
+    the penalty, which is chosen at the first attempt.
     """
     blocks, _, size = columns.shape
     c, d = centers.shape
     p, q = c + d + 1, 1 + d
     moment, penalty, lower = np.empty(p), np.empty(p), np.empty((p, p))
     cross, rest = np.empty((c, c)), np.empty((c, d + 2))
-    slope, constant, along = np.empty(c), np.empty(c), np.empty(size)
-    damped = np.empty((q, q + 1))
-
-    # The next a: Newton's equations with damping, by elimination with pivots.
-    length = 0.0
-    if not first:
-        lift = 0.0
-        for i in range(q):
-            lift += abs(hessian[i, i])
-            damped[i, q] = gradient[i]
-            for j in range(q):
-                damped[i, j] = hessian[i, j]
-        for i in range(q):
-            damped[i, i] += damping * (lift / q) + 1e-300
-        for k in range(q):
-            pivot = k
-            for i in range(k + 1, q):
-                if abs(damped[i, k]) > abs(damped[pivot, k]):
-                    pivot = i
-            for j in range(q + 1):
-                damped[k, j], damped[pivot, j] = damped[pivot, j], damped[k, j]
-            for i in range(q):
-                factor = damped[i, k] / damped[k, k] if i != k else 0.0
-                for j in range(k, q + 1):
-                    damped[i, j] -= factor * damped[k, j]
-    for i in range(q):
-        trial[i] = a[i] if first else a[i] - damped[i, q] / damped[i, i]
-        length += trial[i] ** 2
-    for i in range(q):
-        trial[i] /= max(np.sqrt(length), 1e-12)
+    slope, constant = np.empty(c), np.empty(c)
+    direction, along = np.empty((1, d)), np.empty((1, size))
 
     # G(a) and its products with itself, the inputs and the target.
+    for i in range(d):
+        direction[0, i] = trial[1 + i]
     for j in range(c):
         slope[j] = -2.0 * beta[j] * unit
         at = 0.0
@@ -336,14 +310,10 @@ def _attempt(
         for i in range(p):
             gram[j, i] = 0.0
     for k in range(blocks):
-        for t in range(size):
-            along[t] = 0.0
-        for i in range(d):
-            for t in range(size):
-                along[t] += trial[1 + i] * columns[k, c + i, t]
+        _product(direction, columns[k, c : c + d], along)
         for j in range(c):
             for t in range(size):
-                columns[k, j, t] = phi[k, j, t] * (slope[j] * along[t] + constant[j])
+                columns[k, j, t] = phi[k, j, t] * (slope[j] * along[0, t] + constant[j])
         _contract(columns[k, :c], columns[k, :c], cross)
         _contract(columns[k, :c], columns[k, c : p + 1], rest)
         for j in range(c):
@@ -431,7 +401,10 @@ def _newton(
     left, slopes, rz = np.empty((d + 2, c)), np.empty((d + 2, size)), np.empty((q, size))
     moments, part = np.empty((c, q)), np.empty((c, q))
     products, more = np.empty((width, q)), np.empty((width, q))
-    along, half = np.empty(size), np.empty(q)
+    residual, half = np.empty((1, p + 1)), np.empty(q)
+    for j in range(p):
+        residual[0, j] = -b[j]
+    residual[0, p] = 1.0
     for j in range(c):
         scaled = 2.0 * unit * beta[j] * b[j]
         left[0, j] = b[j]
@@ -445,21 +418,14 @@ def _newton(
             products[j, i] = 0.0
     for k in range(blocks):
         _product(left, phi[k], slopes)
+        _product(residual, columns[k, : p + 1], rz[:1])  # 0 in padding
         for t in range(size):
             columns[k, p + 1, t] = slopes[0, t]
-            along[t] = columns[k, p, t]
         for i in range(d):
             for t in range(size):
-                change = columns[k, c + i, t] * slopes[1 + d, t]
-                columns[k, p + 2 + i, t] = slopes[1 + i, t] - change
-        for j in range(p):
-            for t in range(size):
-                along[t] -= b[j] * columns[k, j, t]
-        for t in range(size):
-            rz[0, t] = along[t] * columns[k, c + d, t]
-        for i in range(d):
-            for t in range(size):
-                rz[1 + i, t] = rz[0, t] * columns[k, c + i, t]
+                x = columns[k, c + i, t]
+                columns[k, p + 2 + i, t] = slopes[1 + i, t] - x * slopes[1 + d, t]
+                rz[1 + i, t] = x * rz[0, t]
         _contract(phi[k], rz, part)
         for j in range(c):
             for i in range(q):
