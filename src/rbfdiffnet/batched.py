@@ -23,7 +23,7 @@ numbers or on the other series of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
@@ -185,25 +185,51 @@ def fit_batch(
     True
     """
     xp = backend.xp
+
+    def minimize(rows: Any, t: Any, n: Any) -> tuple[Any, ...]:
+        centers, beta = _place(rows, n, n_centers, width_factor, backend)
+        problem = _Problem(backend, rows, t, n, centers, beta)
+        a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5
+        a, b, value, ridge = problem.minimize(a, n_steps)
+        return centers, beta, a, b, problem.unit, value, ridge
+
+    return in_units(X, y, weight, minimize, backend)
+
+
+def in_units(
+    X: Any, y: Any, weight: Any, minimize: Callable[..., tuple[Any, ...]], backend: Backend
+) -> BatchNetworks:
+    """Train networks on standardized rows.
+
+    Parameters
+    ----------
+    X, y, weight, backend
+        As for `fit_batch`.
+    minimize : callable
+        Maps inputs with the rows' weight, target and sum of weights to centers, beta, a, b, unit,
+        objective and penalty.
+
+    Returns
+    -------
+    BatchNetworks
+    """
     n = weight.sum(axis=1)
     rows, x_shift, x_scale = backend.rows(X, weight, n)
-    t, y_shift, y_scale = standardize(y, weight, n, xp)
-    centers, beta = _place(rows, n, n_centers, width_factor, backend)
-    problem = _Problem(backend, rows, t, n, centers, beta)
-    a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5
-    a, b, value, ridge = problem.minimize(a, n_steps)
+    t, y_shift, y_scale = standardize(y, weight, n, backend.xp)
+    centers, beta, a, b, unit, value, ridge = minimize(rows, t, n)
+    c = centers.shape[1]
     return BatchNetworks(
         centers=centers,
         beta=beta,
         a=a,
-        w=b[:, :n_centers],
-        linear=b[:, n_centers:],
+        w=b[:, :c],
+        linear=b[:, c:],
         x_shift=x_shift,
         x_scale=x_scale,
         y_shift=y_shift,
         y_scale=y_scale,
-        unit=problem.unit,
-        largest=backend.highest(xp.abs(y * weight)),
+        unit=unit,
+        largest=backend.highest(backend.xp.abs(y * weight)),
         value=value,
         ridge=ridge,
     )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rbfdiffnet import batched
-from rbfdiffnet.backend import TIE, standardize
+from rbfdiffnet.backend import NUMPY, TIE
 from rbfdiffnet.batched import BatchNetworks
 
 try:
@@ -77,28 +77,14 @@ def fit_batch_compiled(
     >>> bool(np.abs(one.a - other.a).max() < 1e-9)
     True
     """
-    n = weight.sum(axis=1)
-    Z, x_shift, x_scale = standardize(X, weight[:, None], n[:, None], np)
-    t, y_shift, y_scale = standardize(y, weight, n, np)
-    rows = np.concatenate([Z, weight[:, None], t[:, None]], axis=1)
     work = _Workspace(X.shape[2], n_centers, X.shape[1])
-    fits = [work.fit(rows[i], n[i], width_factor, n_steps) for i in range(len(X))]
-    centers, beta, a, b, unit, value, ridge = (np.stack(v) for v in zip(*fits, strict=True))
-    return BatchNetworks(
-        centers=centers,
-        beta=beta,
-        a=a,
-        w=b[:, :n_centers],
-        linear=b[:, n_centers:],
-        x_shift=x_shift,
-        x_scale=x_scale,
-        y_shift=y_shift,
-        y_scale=y_scale,
-        unit=unit,
-        largest=np.abs(y * weight).max(axis=1),
-        value=value,
-        ridge=ridge,
-    )
+
+    def minimize(rows: Any, t: Any, n: Any) -> tuple[Any, ...]:
+        rows = np.concatenate([rows, t[:, None]], axis=1)
+        fits = [work.fit(rows[i], n[i], width_factor, n_steps) for i in range(len(rows))]
+        return tuple(np.stack(values) for values in zip(*fits, strict=True))
+
+    return batched.in_units(X, y, weight, minimize, NUMPY)
 
 
 class _Workspace:
