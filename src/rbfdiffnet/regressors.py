@@ -20,6 +20,9 @@ from sklearn.utils.validation import (
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
+from rbfdiffnet.noise.model import series_of
+from rbfdiffnet.noise.regressor import Noise, SeriesMixin, check_noise
+from rbfdiffnet.noise.search import Trajectory
 from rbfdiffnet.parameters import check_choice, check_metric, check_number, common_settings
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.training import SOLVERS, Settings, fit_network
@@ -76,8 +79,7 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 stacklevel=2,
             )
         self._single_output = targets.ndim == 1
-        self.network_ = fit.network
-        self.centers_ = _centers_in_data_units(fit.network)
+        self._take(fit.network)
         self.alpha_ = (fit.alpha, fit.alpha_linear)
         self.width_factor_ = fit.width_factor
         self.loss_ = fit.loss
@@ -85,6 +87,10 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self.n_iter_ = fit.solution.n_iter
         self.converged_ = fit.solution.converged
         return self
+
+    def _take(self, network: Network) -> None:
+        self.network_ = network
+        self.centers_ = _centers_in_data_units(network)
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Predict.
@@ -107,7 +113,7 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         """Check the parameters and translate them."""
 
 
-class RBFDiffNetRegressor(_NetworkRegressor):
+class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
     r"""Differential radial basis function network.
 
     .. math::
@@ -173,6 +179,12 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         Most iterations of a start; by default 300 (varpro), 2000 (als) or 3000 (bfgs).
     tol : float, default=1e-6
         Relative size of the gradient (als: of the last gain) at which training ends.
+    noise : None, "auto" or float, default=None
+        Noise in the observations, and so in the lags: not treated; found, and treated where
+        there is any; or of this standard deviation. If treated, the network is the map of
+        clean windows, learned together with the clean series (`rbfdiffnet.noise`), with its own
+        centers, widths and penalty: it is a plain RBF network plus a linear part. The rows
+        must be consecutive windows of one series; `fit_series` makes them.
     random_state : int, RandomState instance or None, default=None
         Seed of K-Means and of the starts. None means 0: the same data gives the same network.
 
@@ -191,6 +203,14 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         Objective at the end.
     n_iter_ : int
     converged_ : bool
+    latent_ : ndarray of shape (T,)
+        After `fit_series`: the clean series.
+    noise_std_ : float
+        After `fit_series`: standard deviation of the noise; 0 where none was found or sought.
+    signal_to_noise_ : float
+        After `fit_series`: variance of the clean series over that of the noise.
+    noise_reason_ : str
+        After `fit_series`: why noise was not treated; empty where it was.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only where X has column names that are all strings.
@@ -237,6 +257,7 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         n_starts: int = 1,
         max_iter: int | None = None,
         tol: float = 1e-6,
+        noise: Noise = None,
         random_state: Any = None,
     ) -> None:
         self.n_centers = n_centers
@@ -257,7 +278,24 @@ class RBFDiffNetRegressor(_NetworkRegressor):
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
+        self.noise = noise
         self.random_state = random_state
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the network; see the other regressor. With ``noise``, see `fit_series`."""
+        check_noise(self.noise)
+        if self.noise is None:
+            return self._fit_rows(X, y, sample_weight)
+        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        series = series_of(inputs, np.asarray(targets, dtype=np.float64))
+        if series is None or sample_weight is not None:
+            raise ValueError(
+                "With noise, rows must be consecutive windows of one series, each the one before "
+                "moved on by a step, without weights; use fit_series, or noise=None."
+            )
+        return self.fit_series(series, inputs.shape[1])
 
     @classmethod
     def paper(cls, order: int = 2, **changes: Any) -> Self:
@@ -296,6 +334,23 @@ class RBFDiffNetRegressor(_NetworkRegressor):
             "penalty": "lasso",
         }
         return cls(**{**settings, **changes})
+
+    def _fit_rows(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        self._noise_model = None
+        return super().fit(X, y, sample_weight)
+
+    def _adopt(self, found: Trajectory) -> None:
+        self._take(found.network)
+        self._single_output = True
+        self.n_features_in_ = found.network.n_lags
+        self.alpha_ = (found.penalty, 0.0)
+        self.width_factor_ = found.width
+        self.loss_ = "squared"
+        self.objective_ = found.process**2
+        self.n_iter_ = 0
+        self.converged_ = True
 
     def _settings(self, n_inputs: int) -> Settings:
         if not callable(self.loss):

@@ -1,0 +1,5 @@
+"""Noise in the observations: learn the clean trajectory with the network, filter, forecast."""
+
+from rbfdiffnet.noise.search import Trajectory, learn_trajectory
+
+__all__ = ["Trajectory", "learn_trajectory"]

@@ -1,0 +1,214 @@
+r"""From noisy histories to clean states, and on from there: a particle filter.
+
+The map learned by `rbfdiffnet.noise.trajectory` is that of clean windows; fed with noisy ones it is
+worse than a blurred map. So the state :math:`x_t = (z_{t-l+1}, \ldots, z_t)` is tracked through a
+history by a cloud of N windows. Each is sent through the map, weighed by how well it meets the
+observation, and drawn again in proportion:
+
+.. math:: z_{t+1} = f(x_t) + N(0, Q), \qquad p(s_{t+1} \mid x_t) = N(f(x_t), Q + R)
+
+A map that folds, as chaotic ones do, leaves clouds with several humps, which a Kalman filter
+cannot follow. Two things keep the cloud alive. It starts from the map's own orbit, the windows
+it visits when left alone: among them those near the first observations, in proportion to the
+likelihood. And at every step there is one chance in a hundred that the track is lost; the
+cloud then moves, in proportion to how much better they explain the observation, to such windows.
+
+Forecasts send the cloud on without observations: the median of its windows is the forecast, and
+its quantiles show how quickly certainty is lost. Draws are the same in every call, so
+forecasts are repeatable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.network import Network
+
+__all__ = ["MEMORY", "StateFilter"]
+
+Array = npt.NDArray[np.float64]
+
+#: Number of values before a window that are tracked: what lies further back is forgotten.
+MEMORY = 60
+
+_PARTICLES = 400
+_ORBIT_STEPS = 100
+_SETTLED = 20  # steps until a window is on the orbit
+_LOST = 0.01  # chance of losing the track at a step
+_NEIGHBORS_OF = 200  # windows of the orbit whose distance to the next is measured
+_LEAVE = 0.5  # spreads by which a state may leave the range of the latent series
+
+
+@dataclass(frozen=True)
+class StateFilter:
+    """The map of clean windows, and how observations scatter around it.
+
+    Attributes
+    ----------
+    network : Network
+        The map.
+    noise, process : float
+        Standard deviations of the noise and of the map's own errors.
+    low, high : float
+        Range of the clean series.
+    """
+
+    network: Network
+    noise: float
+    process: float
+    low: float
+    high: float
+
+    @property
+    def n_lags(self) -> int:
+        """Length of a window."""
+        return self.network.n_lags
+
+    def step(self, X: Array) -> Array:
+        """Value after each window, within bounds."""
+        leave = _LEAVE * float(self.network.y_scale[0])
+        return np.clip(self.network.predict(X)[:, 0], self.low - leave, self.high + leave)
+
+    @cached_property
+    def orbit(self) -> Array:
+        """Windows that the map visits when left alone, shape (n, l)."""
+        net = self.network
+        rng = np.random.default_rng(0)
+        X = net.centers / net.metric * net.x_scale + net.x_shift
+        visited = []
+        for k in range(_ORBIT_STEPS):
+            z = self.step(X) + self.process * rng.normal(size=len(X))
+            X = np.concatenate([X[:, 1:], z[:, None]], axis=1)
+            if k >= _SETTLED:
+                visited.append(X)
+        return np.concatenate(visited)
+
+    @cached_property
+    def gap(self) -> float:
+        """Typical distance, along a lag, from a window of the orbit to the nearest other one."""
+        orbit = self.orbit
+        rng = np.random.default_rng(0)
+        some = rng.choice(len(orbit), min(_NEIGHBORS_OF, len(orbit)), replace=False)
+        squares = ((orbit[some, None] - orbit) ** 2).sum(axis=2)
+        squares[np.arange(len(some)), some] = np.inf
+        return float(np.sqrt(np.median(squares.min(axis=1)) / self.n_lags))
+
+    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
+        """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
+
+        Each window of the orbit stands for a small normal distribution around it.
+        """
+        seen = np.isfinite(window)
+        R, wide = self.noise**2, self.gap**2
+        away = (np.where(seen, window, 0.0) - self.orbit) * seen
+        likelihood = -0.5 * (away**2).sum(axis=1) / (R + wide)
+        drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
+        share = wide / (R + wide)
+        spread = np.where(seen, np.sqrt(share * R), np.sqrt(wide))
+        return np.asarray(
+            self.orbit[drawn] + share * away[drawn] + spread * rng.normal(size=(n, self.n_lags))
+        )
+
+    def track(self, history: Array, keep: int = 1) -> list[Array]:
+        """Follow a noisy history.
+
+        Parameters
+        ----------
+        history : ndarray of shape (T,)
+            At least l values, NaN where missing.
+        keep : int, default=1
+            For how many of the last steps to return the cloud.
+
+        Returns
+        -------
+        list of ndarray of shape (N, l)
+            Clouds of clean windows, each given the observations up to its step.
+        """
+        n_lags, rng = self.n_lags, np.random.default_rng(1)
+        X = self.near(history[:n_lags], _PARTICLES, rng)
+        clouds = [X]
+        for t in range(n_lags, history.size):
+            X = self._moved(X, history[t - n_lags + 1 : t + 1], rng)
+            clouds = [*clouds, X][-keep:]
+        return clouds
+
+    def _moved(self, X: Array, window: Array, rng: np.random.Generator) -> Array:
+        """Cloud after one more observation, the last of a window."""
+        R, Q = self.noise**2, self.process**2
+        ahead, s = self.step(X), window[-1]
+        draws = rng.normal(size=len(X))
+        if not np.isfinite(s):
+            return np.concatenate([X[:, 1:], (ahead + self.process * draws)[:, None]], axis=1)
+        weight = _density(s - ahead, R + Q) * (1.0 - _LOST) / len(X)
+        scale = float(self.network.y_scale[0])
+        lost = _LOST * float(_density(s - self.network.y_shift[0], R + scale**2))
+        drawn = _draw(np.append(weight, lost), len(X), rng)
+        fresh = drawn == len(X)
+        origin = np.where(fresh, 0, drawn)
+        share = Q / (Q + R)
+        z = ahead[origin] + share * (s - ahead[origin]) + np.sqrt(share * R) * draws
+        moved = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
+        if fresh.any():
+            moved[fresh] = self.near(window, int(fresh.sum()), rng)
+        return moved
+
+    def predict(self, X: Array) -> Array:
+        """Predict the value after each of some noisy windows, shape (n,).
+
+        Rows that go on where the one before ends, as windows of one series do, are tracked as one
+        history: each profits from the values before it, never from those after it.
+        """
+        predictions = np.empty(len(X))
+        goes_on = np.zeros(len(X), dtype=bool)
+        goes_on[1:] = (X[1:, :-1] == X[:-1, 1:]).all(axis=1) & (self.n_lags > 1)
+        starts = np.flatnonzero(~goes_on)
+        for first, end in zip(starts, np.append(starts[1:], len(X)), strict=True):
+            history = np.concatenate([X[first], X[first + 1 : end, -1]])
+            for k, cloud in enumerate(self.track(history, end - first)):
+                predictions[first + k] = self.step(cloud).mean()
+        return predictions
+
+    def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
+        """Forecast the clean series after a noisy history.
+
+        Parameters
+        ----------
+        history : ndarray of shape (T,)
+            At least l values, NaN where missing; the last ones count, see `MEMORY`.
+        h : int
+        quantiles : ndarray of shape (q,)
+            Between 0 and 1; .5 is the forecast.
+
+        Returns
+        -------
+        ndarray of shape (h, q)
+        """
+        (cloud,) = self.track(history[-self.n_lags - MEMORY :])
+        return np.asarray(np.quantile(self.roll(cloud, h), quantiles, axis=0).T)
+
+    def roll(self, X: Array, h: int) -> Array:
+        """Send a cloud on for h steps, shape (N, h)."""
+        rng = np.random.default_rng(2)
+        path = np.empty((len(X), h))
+        for k in range(h):
+            z = self.step(X) + self.process * rng.normal(size=len(X))
+            X = np.concatenate([X[:, 1:], z[:, None]], axis=1)
+            path[:, k] = z
+        return path
+
+
+def _density(away: Array | float, variance: float) -> Array:
+    """Density of a normal distribution."""
+    return np.asarray(np.exp(-0.5 * np.square(away) / variance) / np.sqrt(2.0 * np.pi * variance))
+
+
+def _draw(weight: Array, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw n positions in proportion to weights, evenly spread."""
+    total = np.cumsum(weight)
+    at = (rng.random() + np.arange(n)) / n * total[-1]
+    found = np.searchsorted(total, at, side="right")
+    return np.asarray(np.minimum(found, weight.size - 1), dtype=np.int64)

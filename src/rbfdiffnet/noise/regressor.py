@@ -1,0 +1,206 @@
+"""Series in, forecasts out, for regressors over windows of lags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rbfdiffnet.network import Network
+from rbfdiffnet.noise.filtering import MEMORY
+from rbfdiffnet.noise.model import NoiseModel, learn_noise
+from rbfdiffnet.noise.search import Trajectory
+from rbfdiffnet.noise.trajectory import windows_of
+from rbfdiffnet.parameters import check_number
+from rbfdiffnet.recursion import forecast_recursive
+from rbfdiffnet.threads import one_blas_thread
+
+__all__ = ["Noise", "SeriesMixin", "check_noise"]
+
+Array = npt.NDArray[np.float64]
+Noise = float | Literal["auto"] | None
+
+_MUCH_BETTER = 0.5  # share of the error's variance, for a larger network to replace the usual one
+
+
+class SeriesMixin:
+    """Fit, filter and forecast one series.
+
+    The estimator it is mixed into says how rows are fitted (`_fit_rows`) and predicted, and how a
+    network from elsewhere is taken over (`_adopt`).
+    """
+
+    noise: Noise
+    network_: Network
+    _noise_model: NoiseModel | None
+
+    def fit_series(self, s: npt.ArrayLike, n_lags: int) -> Self:
+        """Train the network on the windows of a series.
+
+        Parameters
+        ----------
+        s : array-like of shape (T,)
+            Equally spaced values; NaN where missing.
+        n_lags : int
+            Length of the windows.
+
+        Returns
+        -------
+        self
+            With the attributes ``latent_`` (the clean series, gaps filled), ``noise_std_``,
+            ``signal_to_noise_`` and ``noise_reason_`` (why no noise was treated; empty if it was).
+        """
+        check_noise(self.noise)
+        check_number("n_lags", n_lags, at_least=1, integer=True)
+        values = _series(s)
+        known = np.isfinite(values)
+        if values.size <= n_lags or not windows_of(known, n_lags + 1).all(axis=1).any():
+            raise ValueError(
+                f"The series has no {n_lags + 1} values in a row: {values.size} values, "
+                f"{int(known.sum())} of them known. Use fewer lags, or more data."
+            )
+        model, reason = self._learned(values, n_lags)
+        if model is not None and model.trajectory.on:
+            self._adopt(model.trajectory)
+        else:
+            whole = windows_of(known, n_lags + 1).all(axis=1)
+            X, y = windows_of(values, n_lags)[:-1][whole].copy(), values[n_lags:][whole]
+            self._fit_rows(X, y)
+            if model is not None and self._is_outdone(model.trajectory, X, y):
+                self._adopt(model.trajectory)
+            model = None
+        steps = np.arange(values.size)
+        filled = np.interp(steps, steps[known], values[known])
+        self._noise_model = model
+        self._history = filled if model is None else values[-n_lags - MEMORY :]
+        self.latent_ = filled if model is None else model.trajectory.latent
+        self.noise_std_ = 0.0 if model is None else model.trajectory.noise
+        self.signal_to_noise_ = np.inf if model is None else model.signal_to_noise
+        self.noise_reason_ = reason
+        return self
+
+    def predict_noisy(self, X: npt.ArrayLike) -> Array:
+        """Predict the clean value after noisy windows.
+
+        Where noise was found, `predict` expects clean windows, such as those of ``latent_``. Here
+        they are filtered first. Rows that go on where the one before ends, as consecutive windows
+        of one series do, are filtered as one history: each profits from the values before it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_lags)
+            Windows as they are observed, oldest lag first.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        model = getattr(self, "_noise_model", None)
+        if model is None:
+            return np.asarray(self.predict(X))  # type: ignore[attr-defined]
+        inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        with one_blas_thread():
+            return np.asarray(model.predict(inputs))
+
+    def forecast(
+        self,
+        h: int,
+        history: npt.ArrayLike | None = None,
+        quantiles: Sequence[float] | None = None,
+    ) -> Array:
+        """Forecast a series, noise in its latest values filtered out.
+
+        Parameters
+        ----------
+        h : int
+            Number of steps.
+        history : array-like of shape (T,), optional
+            Values up to now, as they are observed, NaN where missing; the training series if
+            omitted.
+        quantiles : sequence of float, optional
+            Quantiles of the clean series' distribution, between 0 and 1. Only where noise was
+            found is there one; otherwise all quantiles are the forecast.
+
+        Returns
+        -------
+        ndarray of shape (h,) or (h, n_quantiles)
+            Medians, or the quantiles.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> from rbfdiffnet.datasets import mackey_glass
+        >>> clean = mackey_glass(410, step=6.0)
+        >>> noisy = clean[:400] + 0.05 * np.random.default_rng(0).normal(size=400)
+        >>> model = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=4)
+        >>> bool(np.abs(model.forecast(10) - clean[400:]).mean() < 0.03)
+        True
+        """
+        check_is_fitted(self)
+        check_number("h", h, at_least=1, integer=True)
+        if not hasattr(self, "_history"):
+            raise ValueError("forecast needs a model of a series: use fit_series, not fit.")
+        n_lags = self.network_.n_lags
+        values = self._history if history is None else _series(history)
+        if values.size < n_lags:
+            raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
+        levels = np.array([0.5] if quantiles is None else quantiles, dtype=np.float64)
+        if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
+            raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
+        with one_blas_thread():
+            if self._noise_model is None:
+                path = forecast_recursive(self.predict, values, h, n_lags=n_lags)  # type: ignore[attr-defined]
+                paths = np.repeat(path[:, None], levels.size, axis=1)
+            else:
+                paths = self._noise_model.forecast(values, h, levels)
+        return paths[:, 0] if quantiles is None else paths
+
+    def _learned(self, values: Array, n_lags: int) -> tuple[NoiseModel | None, str]:
+        """Return what was learned of the noise, or None, and why there is nothing to treat."""
+        if self.noise is None or self.noise == 0.0:
+            return None, "noise is not treated"
+        try:
+            with one_blas_thread():
+                given = None if self.noise == "auto" else float(self.noise)
+                model = learn_noise(values, n_lags, given)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            if self.noise != "auto":
+                raise
+            return None, str(error)
+        return model, model.trajectory.reason
+
+    def _is_outdone(self, found: Trajectory, X: Array, y: Array) -> bool:
+        """Whether the map of a series that needs no cleaning beats the network by far."""
+        error = float(np.var(y - self.network_.predict(X)[:, 0]))
+        return found.blurred_error**2 < _MUCH_BETTER * error
+
+    def _fit_rows(self, X: Array, y: Array) -> Any:
+        raise NotImplementedError
+
+    def _adopt(self, found: Trajectory) -> None:
+        raise NotImplementedError
+
+
+def check_noise(noise: Any) -> None:
+    """Raise an error if a setting of the noise makes no sense."""
+    if noise is None or (isinstance(noise, str) and noise == "auto"):
+        return
+    if isinstance(noise, str):
+        raise ValueError(f"noise must be None, 'auto' or a standard deviation, got {noise!r}.")
+    check_number("noise", noise, at_least=0.0)
+
+
+def _series(s: npt.ArrayLike) -> Array:
+    """Return a series as an array, checked."""
+    values = np.asarray(s, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
+    if np.isinf(values).any():
+        position = int(np.argmax(np.isinf(values)))
+        raise ValueError(f"The series is infinite at position {position}; use NaN where missing.")
+    return values
