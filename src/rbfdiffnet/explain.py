@@ -156,6 +156,8 @@ def _network_terms(
             nearest=nearest[c],
         )
     restored = steps.invert(path_z[:, :h], history)[0]
+    if windows.tracker is not None:
+        _rest(terms, "noise", "median over the states that the noise allows", restored)
     if not linear_steps:
         _rest(terms, "transforms", "back from the transformed scale", restored)
     clipped = np.clip(restored, model.preparation.low, model.preparation.high)

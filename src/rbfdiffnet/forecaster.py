@@ -17,6 +17,7 @@ from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Columns, Panel, Problem
+from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.transforms import TRANSFORMS, Transform
 
@@ -87,6 +88,12 @@ class RBFDiffNet:
         Bound of forecasts and intervals, such as 0 for sales.
     outliers : bool, optional
         Whether outliers and closures count as missing; by default as in the preset.
+    noise : None, "auto" or float, default=None
+        Noise in the observations: not treated; found, and treated in series whose forecasts gain
+        by it; or of this standard deviation (of the logarithms, with "log1p"). Where it is
+        treated, the clean trajectory is learned with the network, forecasts start from
+        filtered states, and ``report_`` has the level of the noise; see `rbfdiffnet.noise`. Local
+        scope and recursive strategy, without differences or inputs known only in the past.
     device : str, default="cpu"
         ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU; that needs
         the extra ``[gpu]``. Series with inputs are not trained there.
@@ -142,6 +149,7 @@ class RBFDiffNet:
         static_exog: Sequence[str] = (),
         lower: float | None = None,
         outliers: bool | None = None,
+        noise: Noise = None,
         device: str = "cpu",
         n_jobs: int = 1,
         random_state: int = 0,
@@ -167,6 +175,7 @@ class RBFDiffNet:
         self.static_exog = _names(static_exog)
         self.lower = lower
         self.outliers = outliers
+        self.noise = noise
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -595,6 +604,11 @@ class RBFDiffNet:
                 f"device={self.device!r} is for preset='fast' with scope='local' and its own "
                 "regressor; use these, or device='cpu'."
             )
+        check_noise(self.noise)
+        if self.noise is not None and self.device != "cpu":
+            raise ValueError("noise is treated on the processor only; use device='cpu'.")
+        if self.noise is not None and (self.scope, self.strategy) != ("local", "recursive"):
+            raise ValueError("noise needs scope='local' and strategy='recursive'.")
         if self.season_length is not None:
             _check_count("season_length", self.season_length)
         if self.lower is not None and not (
@@ -658,6 +672,7 @@ class RBFDiffNet:
             block=h if self.strategy == "direct" and h is not None else 1,
             quick=preset.quick and self.regressor is None and self.scope == "local",
             device=self.device,
+            noise=None if self.noise == 0.0 else self.noise,
         )
 
     def _panel(self, df: Any) -> Panel:
@@ -730,6 +745,12 @@ class RBFDiffNet:
             Problem(i, reason, "forecast 0" if reason == "no values" else naive)
             for i, reason in model.reasons.items()
         ]
+        for i, own in enumerate(model.models):
+            if own is not None and own.noise is not None:
+                std, ratio = own.noise
+                logs = " of the logarithms" if own.preparation.log else ""
+                text = f"noise{logs} of standard deviation {std:.3g}, signal-to-noise {ratio:.3g}"
+                notes.append(Problem(i, text, "clean trajectory learned, latest values filtered"))
         for i, odd in model.outliers(series):
             plural = "s" if odd.size > 1 else ""
             text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.adf import adf_test
 from rbfdiffnet.effects import Effects
+from rbfdiffnet.parameters import Noise
 from rbfdiffnet.preparation import Preparation, clean_many, prepare
+from rbfdiffnet.tracked import fit_tracked
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference, Transform
 from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickly, window_rows
@@ -45,6 +47,7 @@ _FEWEST_VALUES = 8
 FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
+_MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
 FILLED_FROM = 6  # seasons before a window that its gaps are filled from
 _NEAREST = 3  # training windows named for each center
 
@@ -104,6 +107,8 @@ class Plan:
     quick : bool
         Whether networks of one output are trained by `rbfdiffnet.batched`, with the settings'
         number of centers and that module's own choice of everything else.
+    noise : None, "auto" or float
+        Whether noise in the observations is treated; see `rbfdiffnet.tracked`.
     """
 
     settings: Callable[[int], Settings]
@@ -116,6 +121,7 @@ class Plan:
     block: int = 1
     quick: bool = False
     device: str = "cpu"
+    noise: Noise = None
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -197,8 +203,19 @@ class SeriesModel:
     seen: Seen | None = None
 
     def like(self, plan: Plan) -> Plan:
-        """Return the plan with this model's lags and level, for a part of the same series."""
-        return replace(plan, lags=self.windows.lags, level=self.windows.level)
+        """Return the plan with this model's lags, level and noise, for a part of its series."""
+        windows = self.windows
+        noise = None if self.noise is None else self.noise[0]
+        return replace(plan, lags=windows.lags, level=windows.level, noise=noise)
+
+    @property
+    def noise(self) -> tuple[float, float] | None:
+        """Noise of u: standard deviation, and the ratio of the signal's variance to its own."""
+        tracker = self.windows.tracker
+        if tracker is None:
+            return None
+        ratio = float(tracker.network.y_scale[0] / tracker.noise) ** 2 - 1.0
+        return tracker.noise / _unit_of(self.preparation), max(ratio, 0.0)
 
     def with_network_of(self, other: SeriesModel) -> SeriesModel:
         """Return the model with the network of another one."""
@@ -337,9 +354,42 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
         raise UnfitError(
             f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
         )
-    windows = rows.fit(plan)
+    tracked = _tracked(series, preparation, rows, plan)
+    if tracked is not None:
+        rows = TrainingRows.of(series, preparation, replace(plan, lags=tracked.lags, level="none"))
+    windows = rows.fit(plan) if tracked is None else tracked
     nearest = nearest_windows(windows, rows.X, rows.ends)
     return SeriesModel(preparation, windows, nearest)
+
+
+def _tracked(
+    series: Series, preparation: Preparation, rows: TrainingRows, plan: Plan
+) -> WindowModel | None:
+    """Network over clean windows, where there is noise to treat.
+
+    Differences have noise of another kind, and other inputs no place in a trajectory.
+    """
+    steps = preparation.steps
+    if plan.noise is None or plan.block > 1 or series.extra.shape[1] or steps.lost:
+        return None
+    z, known = transformed(series, preparation)
+
+    def plain(n: int) -> WindowModel | None:
+        early = rows.ends + 1 < n
+        if early.sum() < FEWEST_ROWS:
+            return None
+        part = replace(rows, X=rows.X[early], Y=rows.Y[early], ends=rows.ends[early])
+        return part.fit(plan)
+
+    n_lags = rows.lags[-1] if plan.lags is not None else min(rows.lags[-1], _MOST_NOISY_LAGS)
+    noise = plan.noise if plan.noise == "auto" else plan.noise * _unit_of(preparation)
+    return fit_tracked(z, known, n_lags, noise, plain)
+
+
+def _unit_of(preparation: Preparation) -> float:
+    """By how much the steps of a preparation stretch a series, where they do nothing else."""
+    ends = preparation.steps.apply(np.array([[0.0, 1.0]]))[0]
+    return float(abs(ends[1] - ends[0]))
 
 
 @dataclass(frozen=True)

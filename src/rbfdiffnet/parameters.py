@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_random_state
 
 from rbfdiffnet.basis import Array
 from rbfdiffnet.solvers.objective import PENALTIES
 from rbfdiffnet.training import CENTERS, METRICS
 from rbfdiffnet.widths import WIDTH_RULES
+
+Noise = float | Literal["auto"] | None
 
 
 def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
@@ -39,6 +40,8 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
     alpha, alpha_linear = _alphas(estimator.alpha)
     seed = 0
     if estimator.random_state is not None:
+        from sklearn.utils.validation import check_random_state
+
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
     return {
         "n_centers": estimator.n_centers,
@@ -113,3 +116,12 @@ def check_number(
         good = value < below
     if not good:
         raise ValueError(f"{name} must be {wanted}; got {value!r}")
+
+
+def check_noise(noise: Any) -> None:
+    """Raise an error if a setting of the noise makes no sense."""
+    if noise is None or (isinstance(noise, str) and noise == "auto"):
+        return
+    if isinstance(noise, str):
+        raise ValueError(f"noise must be None, 'auto' or a standard deviation, got {noise!r}.")
+    check_number("noise", noise, at_least=0.0)

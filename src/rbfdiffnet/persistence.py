@@ -26,6 +26,7 @@ from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.learning import Learning
 from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.network import Network
+from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.statistics import Statistics
@@ -40,8 +41,9 @@ __all__ = ["FORMAT_VERSION", "load", "save"]
 Forecaster = TypeVar("Forecaster", bound="RBFDiffNet")
 Arrays = dict[str, npt.NDArray[Any]]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _FORMAT = "rbfdiffnet-forecaster"
+_TRACKER = ("noise", "process", "low", "high")
 _KEEP = 1000  # latest steps of a series, if no more are needed
 _STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
 _NETWORK_ARRAYS = tuple(
@@ -301,6 +303,7 @@ def _restored_effects(words: Any) -> Effects | None:
 
 
 def _window_words(windows: WindowModel) -> dict[str, Any]:
+    tracker = windows.tracker
     network = {
         f.name: getattr(windows.network, f.name)
         for f in fields(Network)
@@ -313,6 +316,7 @@ def _window_words(windows: WindowModel) -> dict[str, Any]:
         "unit": windows.unit,
         "largest": windows.largest,
         "network": network,
+        "tracker": None if tracker is None else [getattr(tracker, name) for name in _TRACKER],
     }
 
 
@@ -324,13 +328,16 @@ def _restored_windows(
         flat = arrays[f"network/{name}"][ends[name][k] : ends[name][k + 1]].astype(np.float64)
         rows, columns = (int(size) for size in arrays[f"shape/{name}"][k])
         values[name] = flat if columns == 0 else flat.reshape(rows, columns)
+    network = Network(**values, **words["network"])
+    tracker = words.get("tracker")  # files of version 1 have none
     return WindowModel(
-        Network(**values, **words["network"]),
+        network,
         tuple(words["lags"]),
         words["level"],
         words["block"],
         words["unit"],
         words["largest"],
+        None if tracker is None else StateFilter(network, *(float(value) for value in tracker)),
     )
 
 

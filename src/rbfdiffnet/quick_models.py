@@ -38,6 +38,7 @@ def is_quick(plan: Plan, series: Series) -> bool:
     lags = plan.lags
     return (
         plan.quick
+        and plan.noise is None
         and plan.block == 1
         and not plan.log
         and plan.transforms == _TRANSFORMS

@@ -21,9 +21,16 @@ from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.model import series_of
-from rbfdiffnet.noise.regressor import Noise, SeriesMixin, check_noise
+from rbfdiffnet.noise.regressor import SeriesMixin
 from rbfdiffnet.noise.search import Trajectory
-from rbfdiffnet.parameters import check_choice, check_metric, check_number, common_settings
+from rbfdiffnet.parameters import (
+    Noise,
+    check_choice,
+    check_metric,
+    check_noise,
+    check_number,
+    common_settings,
+)
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.training import SOLVERS, Settings, fit_network
 

@@ -11,6 +11,9 @@ network has all steps as outputs (the direct strategy). Beyond b steps, blocks a
 
 A network fed with its own output can run away, so there is a rule: a step may leave the level by
 no more than twice what the training targets ever did.
+
+Where the observations are noisy (`rbfdiffnet.noise`), windows are filtered first and a cloud of
+them is sent on; the forecast is its median.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.batched import train
 from rbfdiffnet.network import Network
+from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.training import Settings, fit_network
 
 __all__ = [
@@ -60,6 +64,9 @@ class WindowModel:
         The spread u.
     largest : float
         Largest distance of a training target from its level, in units.
+    tracker : StateFilter or None
+        Where noise in the observations was found: the network is the map of clean windows, and
+        states are filtered out of noisy histories before it continues them.
     """
 
     network: Network
@@ -68,6 +75,7 @@ class WindowModel:
     block: int
     unit: float
     largest: float
+    tracker: StateFilter | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -88,8 +96,8 @@ class WindowModel:
 
     @property
     def reach(self) -> int:
-        """How many values back the oldest lag is."""
-        return self.lags[-1]
+        """How many values back a forecast looks: to the oldest lag, or further for filtering."""
+        return self.lags[-1] + (0 if self.tracker is None else MEMORY)
 
     def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
         """Continue a batch of series.
@@ -108,6 +116,8 @@ class WindowModel:
         rows : list of ndarray of shape (B, q + n_lags)
             The network's inputs, for every block.
         """
+        if self.tracker is not None:
+            return self._tracked(self.tracker, z, h)
         batch, length = z.shape
         blocks = -(-h // self.block)
         path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
@@ -120,6 +130,14 @@ class WindowModel:
             path[:, end : end + self.block] = self.unit * step + level
             rows.append(inputs)
         return path[:, length : length + h], rows
+
+    def _tracked(self, tracker: StateFilter, z: Array, h: int) -> tuple[Array, list[Array]]:
+        """Continue series from states filtered out of their noise: medians of the clouds."""
+        clouds = tracker.clouds(z)
+        path = np.array([np.median(tracker.roll(cloud, h), axis=0) for cloud in clouds])
+        states = np.array([np.median(cloud, axis=0) for cloud in clouds])
+        whole = np.concatenate([states, path], axis=1)
+        return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 
     def inputs(self, z: Array, extra: Array) -> tuple[Array, Array]:
         """Return the network's inputs after the values z, and the level of the window, (B, 1)."""

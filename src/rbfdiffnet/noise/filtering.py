@@ -156,21 +156,35 @@ class StateFilter:
             moved[fresh] = self.near(window, int(fresh.sum()), rng)
         return moved
 
-    def predict(self, X: Array) -> Array:
-        """Predict the value after each of some noisy windows, shape (n,).
+    def clouds(self, histories: Array) -> list[Array]:
+        """Return the cloud of clean windows at the end of each history.
 
-        Rows that go on where the one before ends, as windows of one series do, are tracked as one
-        history: each profits from the values before it, never from those after it.
+        Rows that go on where the one before ends, as windows of one series do, are tracked as one:
+        each profits from the values before it, never from those after it.
+
+        Parameters
+        ----------
+        histories : ndarray of shape (B, L)
+            At least l values each, NaN where missing.
+
+        Returns
+        -------
+        list of ndarray of shape (N, l)
         """
-        predictions = np.empty(len(X))
-        goes_on = np.zeros(len(X), dtype=bool)
-        goes_on[1:] = (X[1:, :-1] == X[:-1, 1:]).all(axis=1) & (self.n_lags > 1)
+        clouds: list[Array] = []
+        goes_on = np.zeros(len(histories), dtype=bool)
+        if histories.shape[1] > 1:
+            before, after = histories[:-1, 1:], histories[1:, :-1]
+            goes_on[1:] = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
         starts = np.flatnonzero(~goes_on)
-        for first, end in zip(starts, np.append(starts[1:], len(X)), strict=True):
-            history = np.concatenate([X[first], X[first + 1 : end, -1]])
-            for k, cloud in enumerate(self.track(history, end - first)):
-                predictions[first + k] = self.step(cloud).mean()
-        return predictions
+        for first, end in zip(starts, np.append(starts[1:], len(histories)), strict=True):
+            whole = np.concatenate([histories[first], histories[first + 1 : end, -1]])
+            clouds += self.track(whole, int(end - first))
+        return clouds
+
+    def predict(self, histories: Array) -> Array:
+        """Predict the clean value after each of some noisy histories, shape (B,)."""
+        return np.array([self.step(cloud).mean() for cloud in self.clouds(histories)])
 
     def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
         """Forecast the clean series after a noisy history.

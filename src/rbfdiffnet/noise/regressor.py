@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,13 @@ from rbfdiffnet.noise.filtering import MEMORY
 from rbfdiffnet.noise.model import NoiseModel, learn_noise
 from rbfdiffnet.noise.search import Trajectory
 from rbfdiffnet.noise.trajectory import windows_of
-from rbfdiffnet.parameters import check_number
+from rbfdiffnet.parameters import Noise, check_noise, check_number
 from rbfdiffnet.recursion import forecast_recursive
 from rbfdiffnet.threads import one_blas_thread
 
-__all__ = ["Noise", "SeriesMixin", "check_noise"]
+__all__ = ["SeriesMixin"]
 
 Array = npt.NDArray[np.float64]
-Noise = float | Literal["auto"] | None
 
 _MUCH_BETTER = 0.5  # share of the error's variance, for a larger network to replace the usual one
 
@@ -184,15 +183,6 @@ class SeriesMixin:
 
     def _adopt(self, found: Trajectory) -> None:
         raise NotImplementedError
-
-
-def check_noise(noise: Any) -> None:
-    """Raise an error if a setting of the noise makes no sense."""
-    if noise is None or (isinstance(noise, str) and noise == "auto"):
-        return
-    if isinstance(noise, str):
-        raise ValueError(f"noise must be None, 'auto' or a standard deviation, got {noise!r}.")
-    check_number("noise", noise, at_least=0.0)
 
 
 def _series(s: npt.ArrayLike) -> Array:
