@@ -20,8 +20,7 @@ from sklearn.utils.validation import (
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
-from rbfdiffnet.noise.model import series_of
-from rbfdiffnet.noise.regressor import SeriesMixin
+from rbfdiffnet.noise.regressor import SeriesMixin, series_of
 from rbfdiffnet.noise.search import Trajectory
 from rbfdiffnet.parameters import (
     Noise,
@@ -302,7 +301,9 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
                 "With noise, rows must be consecutive windows of one series, each the one before "
                 "moved on by a step, without weights; use fit_series, or noise=None."
             )
-        return self.fit_series(series, inputs.shape[1])
+        self.fit_series(series, inputs.shape[1])
+        validate_data(self, X, skip_check_array=True)  # for the names of its columns
+        return self
 
     @classmethod
     def paper(cls, order: int = 2, **changes: Any) -> Self:
@@ -345,13 +346,16 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
     def _fit_rows(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        self._noise_model = None
+        self._tracker = None
+        for name in ("_history", "latent_", "noise_std_", "signal_to_noise_", "noise_reason_"):
+            self.__dict__.pop(name, None)  # of a series fitted earlier
         return super().fit(X, y, sample_weight)
 
     def _adopt(self, found: Trajectory) -> None:
         self._take(found.network)
         self._single_output = True
         self.n_features_in_ = found.network.n_lags
+        self.__dict__.pop("feature_names_in_", None)
         self.alpha_ = (found.penalty, 0.0)
         self.width_factor_ = found.width
         self.loss_ = "squared"

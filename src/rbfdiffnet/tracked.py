@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.noise.model import learn_noise
+from rbfdiffnet.noise import learn_trajectory
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.window_model import WindowModel
 
@@ -24,7 +24,7 @@ _HELD = 0.2  # of the series, on which both are tried
 _MOST_HELD = 200
 _HORIZON = 10
 _ORIGINS = 20
-_BETTER = 0.98  # share of the ordinary network's error
+_BETTER = 0.9  # share of the ordinary network's error
 
 
 def fit_tracked(
@@ -82,14 +82,13 @@ def fit_tracked(
 def _learned(observed: Array, n_lags: int, noise: float | None) -> WindowModel | None:
     """Return the network over clean windows, None where there is no noise to treat."""
     try:
-        model = learn_noise(observed, n_lags, noise)
+        found = learn_trajectory(observed, n_lags, noise)
     except ValueError:
         return None
-    tracker = model.tracker
-    if tracker is None:
+    if not found.on:
         return None
     lags = tuple(range(1, n_lags + 1))
-    return WindowModel(tracker.network, lags, "none", 1, 1.0, np.inf, tracker)
+    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, found.tracker())
 
 
 def _error(

@@ -133,9 +133,10 @@ class WindowModel:
 
     def _tracked(self, tracker: StateFilter, z: Array, h: int) -> tuple[Array, list[Array]]:
         """Continue series from states filtered out of their noise: medians of the clouds."""
-        clouds = tracker.clouds(z)
-        path = np.array([np.median(tracker.roll(cloud, h), axis=0) for cloud in clouds])
-        states = np.array([np.median(cloud, axis=0) for cloud in clouds])
+        path, states = np.empty((len(z), h)), np.empty((len(z), len(self.lags)))
+        for k, cloud in enumerate(tracker.clouds(z)):
+            path[k] = np.median(tracker.roll(cloud, h), axis=0)
+            states[k] = np.median(cloud, axis=0)
         whole = np.concatenate([states, path], axis=1)
         return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 

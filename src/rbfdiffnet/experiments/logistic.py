@@ -114,7 +114,7 @@ def _plain(lag: int, seed: int, normalize: bool) -> Any:
 def _default(_lag: int, seed: int) -> Any:
     from rbfdiffnet import RBFDiffNetRegressor
 
-    return RBFDiffNetRegressor(random_state=seed)
+    return RBFDiffNetRegressor(noise="auto", random_state=seed)
 
 
 #: Name of the model -> function of the number of lags and the seed that makes the regressor.

@@ -122,8 +122,8 @@ def logistic_section(
     parts = [
         "<h2>Experiment 1: logistic map</h2>",
         f"<p>Mean absolute error of one-step predictions: mean of {n_seeds} seed(s); figures: "
-        f"seed {min(table['seed'])}. RBF-DiffNet+ is <code>RBFDiffNetRegressor()</code> with its "
-        "default settings.</p>",
+        f"seed {min(table['seed'])}. RBF-DiffNet+ is "
+        "<code>RBFDiffNetRegressor(noise='auto')</code>.</p>",
         _table("cell", models, ("paper", "ours", "ratio"), rows),
         *_evidence(evidence),
     ]

@@ -22,7 +22,7 @@ __all__ = ["Factor", "factor"]
 
 Array = npt.NDArray[np.float64]
 
-_SMALLEST_BLOCK = 16
+_SMALLEST_BLOCK = 24
 
 
 @dataclass(frozen=True)

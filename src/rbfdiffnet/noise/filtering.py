@@ -20,12 +20,14 @@ forecasts are repeatable.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.basis import squared_distances
 from rbfdiffnet.network import Network
 
 __all__ = ["MEMORY", "StateFilter"]
@@ -40,7 +42,7 @@ _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
 _LOST = 0.01  # chance of losing the track at a step
 _NEIGHBORS_OF = 200  # windows of the orbit whose distance to the next is measured
-_LEAVE = 0.5  # spreads by which a state may leave the range of the latent series
+_MARGIN = 0.05  # of the range of the clean series, by which a state may leave it
 
 
 @dataclass(frozen=True)
@@ -68,124 +70,6 @@ class StateFilter:
         """Length of a window."""
         return self.network.n_lags
 
-    def step(self, X: Array) -> Array:
-        """Value after each window, within bounds."""
-        leave = _LEAVE * float(self.network.y_scale[0])
-        return np.clip(self.network.predict(X)[:, 0], self.low - leave, self.high + leave)
-
-    @cached_property
-    def orbit(self) -> Array:
-        """Windows that the map visits when left alone, shape (n, l)."""
-        net = self.network
-        rng = np.random.default_rng(0)
-        X = net.centers / net.metric * net.x_scale + net.x_shift
-        visited = []
-        for k in range(_ORBIT_STEPS):
-            z = self.step(X) + self.process * rng.normal(size=len(X))
-            X = np.concatenate([X[:, 1:], z[:, None]], axis=1)
-            if k >= _SETTLED:
-                visited.append(X)
-        return np.concatenate(visited)
-
-    @cached_property
-    def gap(self) -> float:
-        """Typical distance, along a lag, from a window of the orbit to the nearest other one."""
-        orbit = self.orbit
-        rng = np.random.default_rng(0)
-        some = rng.choice(len(orbit), min(_NEIGHBORS_OF, len(orbit)), replace=False)
-        squares = ((orbit[some, None] - orbit) ** 2).sum(axis=2)
-        squares[np.arange(len(some)), some] = np.inf
-        return float(np.sqrt(np.median(squares.min(axis=1)) / self.n_lags))
-
-    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
-        """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
-
-        Each window of the orbit stands for a small normal distribution around it.
-        """
-        seen = np.isfinite(window)
-        R, wide = self.noise**2, self.gap**2
-        away = (np.where(seen, window, 0.0) - self.orbit) * seen
-        likelihood = -0.5 * (away**2).sum(axis=1) / (R + wide)
-        drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
-        share = wide / (R + wide)
-        spread = np.where(seen, np.sqrt(share * R), np.sqrt(wide))
-        return np.asarray(
-            self.orbit[drawn] + share * away[drawn] + spread * rng.normal(size=(n, self.n_lags))
-        )
-
-    def track(self, history: Array, keep: int = 1) -> list[Array]:
-        """Follow a noisy history.
-
-        Parameters
-        ----------
-        history : ndarray of shape (T,)
-            At least l values, NaN where missing.
-        keep : int, default=1
-            For how many of the last steps to return the cloud.
-
-        Returns
-        -------
-        list of ndarray of shape (N, l)
-            Clouds of clean windows, each given the observations up to its step.
-        """
-        n_lags, rng = self.n_lags, np.random.default_rng(1)
-        X = self.near(history[:n_lags], _PARTICLES, rng)
-        clouds = [X]
-        for t in range(n_lags, history.size):
-            X = self._moved(X, history[t - n_lags + 1 : t + 1], rng)
-            clouds = [*clouds, X][-keep:]
-        return clouds
-
-    def _moved(self, X: Array, window: Array, rng: np.random.Generator) -> Array:
-        """Cloud after one more observation, the last of a window."""
-        R, Q = self.noise**2, self.process**2
-        ahead, s = self.step(X), window[-1]
-        draws = rng.normal(size=len(X))
-        if not np.isfinite(s):
-            return np.concatenate([X[:, 1:], (ahead + self.process * draws)[:, None]], axis=1)
-        weight = _density(s - ahead, R + Q) * (1.0 - _LOST) / len(X)
-        scale = float(self.network.y_scale[0])
-        lost = _LOST * float(_density(s - self.network.y_shift[0], R + scale**2))
-        drawn = _draw(np.append(weight, lost), len(X), rng)
-        fresh = drawn == len(X)
-        origin = np.where(fresh, 0, drawn)
-        share = Q / (Q + R)
-        z = ahead[origin] + share * (s - ahead[origin]) + np.sqrt(share * R) * draws
-        moved = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
-        if fresh.any():
-            moved[fresh] = self.near(window, int(fresh.sum()), rng)
-        return moved
-
-    def clouds(self, histories: Array) -> list[Array]:
-        """Return the cloud of clean windows at the end of each history.
-
-        Rows that go on where the one before ends, as windows of one series do, are tracked as one:
-        each profits from the values before it, never from those after it.
-
-        Parameters
-        ----------
-        histories : ndarray of shape (B, L)
-            At least l values each, NaN where missing.
-
-        Returns
-        -------
-        list of ndarray of shape (N, l)
-        """
-        clouds: list[Array] = []
-        goes_on = np.zeros(len(histories), dtype=bool)
-        if histories.shape[1] > 1:
-            before, after = histories[:-1, 1:], histories[1:, :-1]
-            goes_on[1:] = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
-        starts = np.flatnonzero(~goes_on)
-        for first, end in zip(starts, np.append(starts[1:], len(histories)), strict=True):
-            whole = np.concatenate([histories[first], histories[first + 1 : end, -1]])
-            clouds += self.track(whole, int(end - first))
-        return clouds
-
-    def predict(self, histories: Array) -> Array:
-        """Predict the clean value after each of some noisy histories, shape (B,)."""
-        return np.array([self.step(cloud).mean() for cloud in self.clouds(histories)])
-
     def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
         """Forecast the clean series after a noisy history.
 
@@ -201,23 +85,145 @@ class StateFilter:
         -------
         ndarray of shape (h, q)
         """
-        (cloud,) = self.track(history[-self.n_lags - MEMORY :])
+        *_, cloud = self.track(history[-self.n_lags - MEMORY :])
         return np.asarray(np.quantile(self.roll(cloud, h), quantiles, axis=0).T)
+
+    def predict(self, histories: Array) -> Array:
+        """Predict the clean value after each of some noisy histories (B, L), shape (B,)."""
+        return np.array([self.ahead(cloud).mean() for cloud in self.clouds(histories)])
+
+    def clouds(self, histories: Array) -> Iterator[Array]:
+        """Yield the cloud of clean windows (N, l) at the end of each history.
+
+        Rows that go on where the one before ends, as windows of one series do, are tracked as one:
+        each profits from the values before it, never from those after it.
+
+        Parameters
+        ----------
+        histories : ndarray of shape (B, L)
+            At least l values each, NaN where missing.
+        """
+        n, length = histories.shape
+        goes_on = np.zeros(n, dtype=bool)
+        if length > 1:
+            before, after = histories[:-1, 1:], histories[1:, :-1]
+            goes_on[1:] = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
+        starts = np.flatnonzero(~goes_on)
+        for first, end in zip(starts, np.append(starts[1:], n), strict=True):
+            whole = np.concatenate([histories[first], histories[first + 1 : end, -1]])
+            for k, cloud in enumerate(self.track(whole)):
+                if k >= length - self.n_lags:
+                    yield cloud
+
+    def track(self, history: Array) -> Iterator[Array]:
+        """Follow a noisy history, and yield a cloud of clean windows (N, l) after each step.
+
+        Parameters
+        ----------
+        history : ndarray of shape (T,)
+            At least l values, NaN where missing. The first cloud is that after l of them.
+        """
+        rng = np.random.default_rng(1)
+        windows = np.lib.stride_tricks.sliding_window_view(history, self.n_lags)
+        X = self.near(windows[0], _PARTICLES, rng)
+        yield X
+        for window in windows[1:]:
+            X = self._after(X, window, rng)
+            yield X
 
     def roll(self, X: Array, h: int) -> Array:
         """Send a cloud on for h steps, shape (N, h)."""
         rng = np.random.default_rng(2)
         path = np.empty((len(X), h))
         for k in range(h):
-            z = self.step(X) + self.process * rng.normal(size=len(X))
-            X = np.concatenate([X[:, 1:], z[:, None]], axis=1)
-            path[:, k] = z
+            X = self._moved(X, rng)
+            path[:, k] = X[:, -1]
         return path
 
+    def ahead(self, X: Array) -> Array:
+        """Values after windows by the map, hardly outside the range of the clean series."""
+        margin = _MARGIN * (self.high - self.low)
+        return np.clip(self.network.predict(X)[:, 0], self.low - margin, self.high + margin)
 
-def _density(away: Array | float, variance: float) -> Array:
+    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
+        """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
+
+        Each window of the orbit stands for a small normal distribution around it.
+        """
+        seen = np.isfinite(window)
+        R, wide = self.noise**2, self.gap**2
+        away = (np.where(seen, window, 0.0) - self.orbit) * seen
+        likelihood = -0.5 * (away**2).sum(axis=1) / (R + wide)
+        drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
+        share = wide / (R + wide)
+        spread = np.where(seen, np.sqrt(share * R), np.sqrt(wide))
+        scatter = spread * rng.normal(size=(n, self.n_lags))
+        return np.asarray(self.orbit[drawn] + share * away[drawn] + scatter)
+
+    @cached_property
+    def orbit(self) -> Array:
+        """Windows that the map visits when left alone, shape (n, l)."""
+        net = self.network
+        rng = np.random.default_rng(0)
+        X = net.centers / net.metric * net.x_scale + net.x_shift
+        visited = []
+        for k in range(_ORBIT_STEPS):
+            X = self._moved(X, rng)
+            if k >= _SETTLED:
+                visited.append(X)
+        return np.concatenate(visited)
+
+    @cached_property
+    def gap(self) -> float:
+        """Typical distance, along a lag, from a window of the orbit to the nearest other one."""
+        orbit = self.orbit
+        rng = np.random.default_rng(0)
+        some = rng.choice(len(orbit), min(_NEIGHBORS_OF, len(orbit)), replace=False)
+        squares = squared_distances(orbit[some], orbit, expand=False)
+        squares[np.arange(len(some)), some] = np.inf
+        return float(np.sqrt(np.median(squares.min(axis=1)) / self.n_lags))
+
+    def _moved(self, X: Array, rng: np.random.Generator) -> Array:
+        """Windows a step later, without an observation.
+
+        Those that leave the range of the clean series, whence many a map has no way back, make
+        room for copies of others.
+        """
+        z = self.network.predict(X)[:, 0] + self.process * rng.normal(size=len(X))
+        margin = _MARGIN * (self.high - self.low)
+        inside = (z >= self.low - margin) & (z <= self.high + margin)
+        after = np.concatenate([X[:, 1:], z[:, None]], axis=1)
+        if inside.any():
+            after[~inside] = after[rng.choice(np.flatnonzero(inside), int((~inside).sum()))]
+        else:
+            after[:, -1] = np.clip(z, self.low, self.high)
+        return after
+
+    def _after(self, X: Array, window: Array, rng: np.random.Generator) -> Array:
+        """Windows a step later, given one more observation: the last of a window."""
+        s = window[-1]
+        if not np.isfinite(s):
+            return self._moved(X, rng)
+        R, Q = self.noise**2, self.process**2
+        ahead = self.ahead(X)
+        weight = (1.0 - _LOST) * _density(s - ahead, R + Q) / len(X)
+        net = self.network
+        lost = _LOST * _density(s - net.y_shift, R + float(net.y_scale[0]) ** 2)
+        drawn = _draw(np.concatenate([weight, lost]), len(X), rng)
+        fresh = drawn == len(X)
+        origin = np.where(fresh, 0, drawn)
+        share = Q / (Q + R)
+        scatter = np.sqrt(share * R) * rng.normal(size=len(X))
+        z = ahead[origin] + share * (s - ahead[origin]) + scatter
+        after = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
+        if fresh.any():
+            after[fresh] = self.near(window, int(fresh.sum()), rng)
+        return after
+
+
+def _density(away: Array, variance: float) -> Array:
     """Density of a normal distribution."""
-    return np.asarray(np.exp(-0.5 * np.square(away) / variance) / np.sqrt(2.0 * np.pi * variance))
+    return np.asarray(np.exp(-0.5 * away**2 / variance) / np.sqrt(2.0 * np.pi * variance))
 
 
 def _draw(weight: Array, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

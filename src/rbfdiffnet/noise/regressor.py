@@ -10,18 +10,18 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network import Network
-from rbfdiffnet.noise.filtering import MEMORY
-from rbfdiffnet.noise.model import NoiseModel, learn_noise
-from rbfdiffnet.noise.search import Trajectory
+from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.noise.search import Trajectory, learn_trajectory
 from rbfdiffnet.noise.trajectory import windows_of
 from rbfdiffnet.parameters import Noise, check_noise, check_number
 from rbfdiffnet.recursion import forecast_recursive
 from rbfdiffnet.threads import one_blas_thread
 
-__all__ = ["SeriesMixin"]
+__all__ = ["SeriesMixin", "series_of"]
 
 Array = npt.NDArray[np.float64]
 
+_ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are compared
 _MUCH_BETTER = 0.5  # share of the error's variance, for a larger network to replace the usual one
 
 
@@ -34,7 +34,9 @@ class SeriesMixin:
 
     noise: Noise
     network_: Network
-    _noise_model: NoiseModel | None
+    n_features_in_: int
+    _tracker: StateFilter | None
+    _rolls: Network | None  # to forecast with, if not the network
 
     def fit_series(self, s: npt.ArrayLike, n_lags: int) -> Self:
         """Train the network on the windows of a series.
@@ -61,23 +63,22 @@ class SeriesMixin:
                 f"The series has no {n_lags + 1} values in a row: {values.size} values, "
                 f"{int(known.sum())} of them known. Use fewer lags, or more data."
             )
-        model, reason = self._learned(values, n_lags)
-        if model is not None and model.trajectory.on:
-            self._adopt(model.trajectory)
+        found, reason = self._learned(values, n_lags)
+        self._rolls = self._tracker = None
+        if found is not None and found.on:
+            self._adopt(found)
+            self._tracker = found.tracker()
         else:
             whole = windows_of(known, n_lags + 1).all(axis=1)
             X, y = windows_of(values, n_lags)[:-1][whole].copy(), values[n_lags:][whole]
             self._fit_rows(X, y)
-            if model is not None and self._is_outdone(model.trajectory, X, y):
-                self._adopt(model.trajectory)
-            model = None
-        steps = np.arange(values.size)
-        filled = np.interp(steps, steps[known], values[known])
-        self._noise_model = model
-        self._history = filled if model is None else values[-n_lags - MEMORY :]
-        self.latent_ = filled if model is None else model.trajectory.latent
-        self.noise_std_ = 0.0 if model is None else model.trajectory.noise
-        self.signal_to_noise_ = np.inf if model is None else model.signal_to_noise
+            if found is not None and _is_outdone(self.network_, found, X, y):
+                self._rolls = _better_roller(self.network_, found.network, _filled(values))
+                self._adopt(found)
+        self._history = values
+        self.latent_ = _filled(values) if found is None else found.latent
+        self.noise_std_ = 0.0 if found is None else found.noise
+        self.signal_to_noise_ = np.inf if found is None else found.signal_to_noise
         self.noise_reason_ = reason
         return self
 
@@ -98,12 +99,11 @@ class SeriesMixin:
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        model = getattr(self, "_noise_model", None)
-        if model is None:
+        if self._tracker is None:
             return np.asarray(self.predict(X))  # type: ignore[attr-defined]
         inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
         with one_blas_thread():
-            return np.asarray(model.predict(inputs))
+            return self._tracker.predict(inputs)
 
     def forecast(
         self,
@@ -144,45 +144,70 @@ class SeriesMixin:
         check_number("h", h, at_least=1, integer=True)
         if not hasattr(self, "_history"):
             raise ValueError("forecast needs a model of a series: use fit_series, not fit.")
-        n_lags = self.network_.n_lags
+        n_lags: int = self.n_features_in_
         values = self._history if history is None else _series(history)
-        if values.size < n_lags:
+        if values.size < n_lags or not np.isfinite(values).any():
             raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
         levels = np.array([0.5] if quantiles is None else quantiles, dtype=np.float64)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
         with one_blas_thread():
-            if self._noise_model is None:
-                path = forecast_recursive(self.predict, values, h, n_lags=n_lags)  # type: ignore[attr-defined]
+            if self._tracker is None:
+                path = _rolled(self._rolls or self.network_, _filled(values), h)
                 paths = np.repeat(path[:, None], levels.size, axis=1)
             else:
-                paths = self._noise_model.forecast(values, h, levels)
+                paths = self._tracker.forecast(values, h, levels)
         return paths[:, 0] if quantiles is None else paths
 
-    def _learned(self, values: Array, n_lags: int) -> tuple[NoiseModel | None, str]:
+    def _learned(self, values: Array, n_lags: int) -> tuple[Trajectory | None, str]:
         """Return what was learned of the noise, or None, and why there is nothing to treat."""
         if self.noise is None or self.noise == 0.0:
             return None, "noise is not treated"
         try:
             with one_blas_thread():
                 given = None if self.noise == "auto" else float(self.noise)
-                model = learn_noise(values, n_lags, given)
+                found = learn_trajectory(values, n_lags, given)
         except (ValueError, np.linalg.LinAlgError) as error:
             if self.noise != "auto":
                 raise
             return None, str(error)
-        return model, model.trajectory.reason
-
-    def _is_outdone(self, found: Trajectory, X: Array, y: Array) -> bool:
-        """Whether the map of a series that needs no cleaning beats the network by far."""
-        error = float(np.var(y - self.network_.predict(X)[:, 0]))
-        return found.blurred_error**2 < _MUCH_BETTER * error
+        return found, found.reason
 
     def _fit_rows(self, X: Array, y: Array) -> Any:
         raise NotImplementedError
 
     def _adopt(self, found: Trajectory) -> None:
         raise NotImplementedError
+
+
+def _is_outdone(network: Network, found: Trajectory, X: Array, y: Array) -> bool:
+    """Whether the map of a series that needs no cleaning beats the network by far, on its rows."""
+    error = float(np.var(y - network.predict(X)[:, 0]))
+    return found.blurred_error**2 < _MUCH_BETTER * error
+
+
+def _better_roller(first: Network, second: Network, values: Array) -> Network:
+    """Return that of two networks whose roll-outs stay closer to the end of a series."""
+    n_lags = second.n_lags
+    held = min(_ROLLED, (values.size - n_lags) // 2)
+    h = min(_HORIZON, held)
+    origins = np.arange(values.size - held, values.size - h + 1)
+    histories = values[origins[:, None] - np.arange(n_lags, 0, -1)]
+    ahead = values[origins[:, None] + np.arange(h)]
+    errors = [np.abs(_rolled(net, histories, h) - ahead).mean() for net in (first, second)]
+    return first if errors[0] < errors[1] else second
+
+
+def _rolled(network: Network, histories: Array, h: int) -> Array:
+    """Forecast by feeding predictions back."""
+    n_lags = network.metric.size
+    return forecast_recursive(lambda X: network.predict(X)[:, 0], histories, h, n_lags=n_lags)
+
+
+def _filled(values: Array) -> Array:
+    """Return a series with its gaps filled linearly."""
+    steps, known = np.arange(values.size), np.isfinite(values)
+    return np.interp(steps, steps[known], values[known])
 
 
 def _series(s: npt.ArrayLike) -> Array:
@@ -194,3 +219,22 @@ def _series(s: npt.ArrayLike) -> Array:
         position = int(np.argmax(np.isinf(values)))
         raise ValueError(f"The series is infinite at position {position}; use NaN where missing.")
     return values
+
+
+def series_of(X: Array, y: Array) -> Array | None:
+    """Return the series that consecutive windows and the values after them were cut from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.noise.regressor import series_of
+    >>> from rbfdiffnet.windows import lag_windows
+    >>> series_of(*lag_windows(np.arange(6.0), 3))
+    array([0., 1., 2., 3., 4., 5.])
+    >>> series_of(np.eye(3), np.ones(3)) is None
+    True
+    """
+    whole = np.concatenate([X, y[:, None]], axis=1)
+    if not np.array_equal(whole[1:, :-1], whole[:-1, 1:]):
+        return None
+    return np.concatenate([X[0], y])

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.network import Network
+from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import Basis, Regression, make_basis, place_centers, regress
 from rbfdiffnet.noise.trajectory import (
     Observed,
@@ -44,12 +45,14 @@ _FINE_DECAYS = (1.0, 0.85, 0.75, 0.6, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.025)
 _CENTERS = 80
 _MORE_CENTERS = 240  # for clean series
 _ROWS_PER_CENTER = 4
-_FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 5, 12
+_FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 5, 20
+_PULL, _LAST_PULL = 0.5, 0.25
 _SWEEPS = 3
 _GUARD = 0.75  # share of the error that noise must be able to explain
 _CLEAN = 0.01  # standard deviation of the noise, in units of that of the series
 _NEIGHBORS = ((8, 0), (2, 2), (4, 4))  # values before and after, for the cap on the noise
-_FEWEST = 50  # observations
+_FEWEST = 100  # observations
+_IN_THE_PROCESS = "the data prefer noise in the process to noise in the observations"
 _LONGEST = 4_000  # values from which map and variances are learned
 
 
@@ -88,6 +91,16 @@ class Trajectory:
     penalty: float
     on: bool
     reason: str
+
+    @property
+    def signal_to_noise(self) -> float:
+        """Variance of the clean series over that of the noise."""
+        return float(np.var(self.latent)) / self.noise**2 if self.on else np.inf
+
+    def tracker(self) -> StateFilter:
+        """Return the filter that finds clean states in noisy histories; for one that is on."""
+        low, high = float(self.latent.min()), float(self.latent.max())
+        return StateFilter(self.network, self.noise, self.process, low, high)
 
 
 @dataclass(frozen=True)
@@ -216,6 +229,7 @@ class _Search:
             for width in _WIDTHS:
                 offs[decay, width] = _fit(make_basis(placed, decay, width), X, y)
         off = min(offs.values(), key=_evidence)
+        s = _continued(s, known, off)
         more = min(_MORE_CENTERS, len(X) // _ROWS_PER_CENTER)
         if more > n_centers:
             decay, width = off.basis.decay, off.basis.width
@@ -244,17 +258,21 @@ class _Search:
             start = first_state(
                 fit.basis, fit.regression, observed.s, max(noise, observed.least_noise)
             )
-            tried.append(improve(observed, start, _FIRST_ROUNDS))
+            tried.append(improve(observed, start, _FIRST_ROUNDS, _PULL))
+        # Rows with gaps have no part in the evidence of the observed windows; and the variance of
+        # the noise is one more thing to know.
+        known = float(observed.seen[self.n_lags :].sum())
+        rows = float(windows_of(observed.seen, self.n_lags + 1).all(axis=1).sum())
+        off_evidence = off.regression.evidence * known / max(rows, 1.0) - np.log(known)
+        if not self.given and min(low.evidence for _, low in tried) > off_evidence:
+            return None, _IN_THE_PROCESS
         state, lowest = self._refined(tried)
-        # Rows with gaps have no part in the evidence of the observed windows.
-        rows = windows_of(observed.seen, self.n_lags + 1).all(axis=1).mean()
-        off_evidence = off.regression.evidence / max(float(rows), 1e-3)
         if self.given or state.evidence < off_evidence:
             found = state
         elif lowest.evidence < off_evidence:
             found = lowest
         else:
-            return None, "the data prefer noise in the process to noise in the observations"
+            return None, _IN_THE_PROCESS
         if not self.given and found.noise < _CLEAN**2:
             return None, "the series is clean"
         return found, ""
@@ -265,7 +283,7 @@ class _Search:
         state = min((last for last, _ in tried), key=_state_evidence)
         seen = {(last.basis.decay, last.basis.width) for last, _ in tried}
         for sweep in range(_SWEEPS):
-            results = [improve(self.observed, state, _ROUNDS)]
+            results = [improve(self.observed, state, _ROUNDS, _PULL)]
             X, y = windows_of(state.z, self.n_lags)[:-1], state.z[self.n_lags :]
             for decay, width in self._neighbors(state.basis, coarse=sweep == 0):
                 if (decay, width) in seen:
@@ -273,10 +291,10 @@ class _Search:
                 seen.add((decay, width))
                 fit = _fit(make_basis(place_centers(X, decay, self.n_centers), decay, width), X, y)
                 start = first_state(fit.basis, fit.regression, state.z, state.noise, state.process)
-                results.append(improve(self.observed, start, _ROUNDS))
+                results.append(improve(self.observed, start, _ROUNDS, _PULL))
             lowest = min((lowest, *(low for _, low in results)), key=_state_evidence)
             state = min((last for last, _ in results), key=_state_evidence)
-        last, low = improve(self.observed, state, _LAST_ROUNDS)
+        last, low = improve(self.observed, state, _LAST_ROUNDS, _LAST_PULL)
         return last, min(lowest, low, key=_state_evidence)
 
     def _neighbors(self, basis: Basis, *, coarse: bool) -> list[tuple[float, float]]:
@@ -320,6 +338,19 @@ def largest_noise(s: Array, known: Mask) -> float:
         residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
         bounds.append(float(residual @ residual) / (len(y) - width))
     return max(min(bounds, default=float(np.var(s[known]))), 1e-12)
+
+
+def _continued(s: Array, known: Mask, fit: _Fit) -> Array:
+    """Fill gaps by a map, one value after the other: lines across them lie on no orbit."""
+    n_lags = fit.basis.metric.size
+    low, high = s[known].min(), s[known].max()
+    filled = s.copy()
+    for t in np.flatnonzero(~known):
+        if t >= n_lags:
+            X = filled[None, t - n_lags : t]
+            step = fit.basis.features(X, fit.basis.activations(X)) @ fit.regression.w
+            filled[t] = np.clip(step[0], low, high)
+    return filled
 
 
 def _fit(basis: Basis, X: Array, y: Array) -> _Fit:

@@ -20,9 +20,9 @@ variances are set to what the data say of them (MacKay's updates), and
 .. math:: E = F + T \log R + n \log Q + p \log \tau^2 + \log |H| + \log |S|,
 
 minus twice the logarithm of the evidence, tells maps apart. Windows known only up to a
-covariance P pull the weights toward flatter maps; half of that pull, :math:`(w' M w - 2 w' v) / 2Q`
-with M and v of `Basis.spread`, is added to F: all of it is too much, none of it lets maps follow
-their own noise.
+covariance P pull the weights toward flatter maps. A share :math:`\kappa` of that pull,
+:math:`\kappa (w' M w - 2 w' v) / Q` with M and v of `Basis.spread`, is added to F: all of it is too
+much, none of it lets maps follow their own noise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ __all__ = ["Observed", "State", "band_of", "first_state", "improve", "smooth", "
 
 Array = npt.NDArray[np.float64]
 
-_PULL = 0.5  # share of the pull of uncertain windows
 _SMALLEST_PROCESS = 0.01  # Q, in units of R
 _FLAT = 1e-8  # precision of weights without a prior
 _ANYWHERE = 1e-6  # precision of a value about which nothing is known
@@ -88,7 +87,7 @@ class State:
     pull : tuple of ndarray
         M and v.
     evidence : float
-        E at the variances this state was reached with.
+        E, where it is known.
     """
 
     basis: Basis
@@ -108,6 +107,7 @@ def first_state(
     size = fit.w.size
     nothing = np.zeros((size, size)), np.zeros(size)
     process = 0.7 * fit.variance if process is None else process
+    process = max(process, _SMALLEST_PROCESS * noise)
     return State(basis, z, fit.w, noise, process, fit.prior, nothing)
 
 
@@ -134,8 +134,19 @@ class _Model:
         return cls(X, phi, features, z[n_lags:] - features @ w)
 
 
-def improve(observed: Observed, state: State, rounds: int) -> tuple[State, State]:
+def improve(observed: Observed, state: State, rounds: int, pull: float) -> tuple[State, State]:
     """Improve a state for a number of rounds.
+
+    A round gives the evidence of the state it starts from; so the last round is there to evaluate
+    the state that the ones before it led to.
+
+    Parameters
+    ----------
+    observed : Observed
+    state : State
+    rounds : int
+    pull : float
+        Share of the pull of uncertain windows.
 
     Returns
     -------
@@ -144,16 +155,21 @@ def improve(observed: Observed, state: State, rounds: int) -> tuple[State, State
         The one of lowest evidence E among those passed.
     """
     model = _Model.along(state.z, state.w, state.basis)
-    lowest = state
+    passed = []
     for _ in range(rounds):
-        state, model = _round(observed, state, model)
-        if state.evidence < lowest.evidence:
-            lowest = state
-    return state, lowest
+        evidence, new, new_model = _round(observed, state, model, pull)
+        passed.append(replace(state, evidence=evidence))
+        state, model = new, new_model
+    return passed[-1], min(passed, key=lambda state: state.evidence)
 
 
-def _round(observed: Observed, state: State, model: _Model) -> tuple[State, _Model]:
-    """One step of Gauss and Newton on latent series and weights, then the variances."""
+def _round(
+    observed: Observed, state: State, model: _Model, pull: float
+) -> tuple[float, State, _Model]:
+    """One step of Gauss and Newton on latent series and weights, then the variances.
+
+    Returns the evidence of the state, and the state after it.
+    """
     basis, R, Q = state.basis, state.noise, state.process
     r = basis.n_smooth
     precision = np.full(state.w.size, _FLAT)
@@ -166,21 +182,32 @@ def _round(observed: Observed, state: State, model: _Model) -> tuple[State, _Mod
     # Half gradients and second derivatives by z and w.
     by_z = _transposed(J, model.residual[:, None])[:, 0] / Q
     by_z -= observed.seen * (observed.s - state.z) / R
-    by_w = precision * state.w + (_PULL * (M @ state.w - v) - model.features.T @ model.residual) / Q
+    by_w = precision * state.w + (pull * (M @ state.w - v) - model.features.T @ model.residual) / Q
     cross = _transposed(J, model.features) / -Q
     solved = H.solve(np.concatenate([cross, by_z[:, None]], axis=1)[None])[0]
     gain, alone = solved[:, :-1], solved[:, -1]
-    S = (model.features.T @ model.features + _PULL * M) / Q - cross.T @ gain
+    S = (model.features.T @ model.features + pull * M) / Q - cross.T @ gain
     S[np.diag_indices_from(S)] += precision
     S_inverse, S_log = _inverse((S + S.T) / 2.0)
     w_step = -S_inverse @ (by_w - cross.T @ alone)
     z_step = -alone - gain @ w_step
 
     def value(z: Array, w: Array, model: _Model) -> float:
-        pull = _PULL * (w @ M @ w - 2.0 * w @ v)
-        dynamics = (model.residual @ model.residual + pull) / Q
+        flatness = pull * (w @ M @ w - 2.0 * w @ v)
+        dynamics = (model.residual @ model.residual + flatness) / Q
         return float(observed.misfit(z) / R + dynamics + precision @ w**2)
 
+    known, n = float(observed.seen.sum()), len(model.X)
+    evidence = (
+        observed.misfit(state.z) / R
+        + float(model.residual @ model.residual) / Q
+        + float(state.w[:r] @ state.w[:r]) / state.prior
+        + known * np.log(R)
+        + n * np.log(Q)
+        + r * np.log(state.prior)
+        + float(H.log_determinant[0])
+        + S_log
+    )
     before = value(state.z, state.w, model)
     z, w, new = state.z, state.w, model
     for halving in range(_MOST_HALVINGS):
@@ -194,17 +221,6 @@ def _round(observed: Observed, state: State, model: _Model) -> tuple[State, _Mod
 
     misfit, unexplained = observed.misfit(z), float(new.residual @ new.residual)
     size = float(w[:r] @ w[:r])
-    known, n = float(observed.seen.sum()), len(new.X)
-    evidence = (
-        misfit / R
-        + unexplained / Q
-        + size / state.prior
-        + known * np.log(R)
-        + n * np.log(Q)
-        + r * np.log(state.prior)
-        + float(H.log_determinant[0])
-        + S_log
-    )
     # How much of the variances is taken up by what is still unknown of z and w.
     covariance = H.inverse_windows(J.shape[1])[0]
     variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
@@ -215,19 +231,16 @@ def _round(observed: Observed, state: State, model: _Model) -> tuple[State, _Mod
     noise = _limited(misfit / max(known - in_noise, 1e-3 * known), R)
     noise = float(np.clip(noise, observed.least_noise, observed.most_noise))
     process = _limited(unexplained / max(n - in_process, 1e-3 * n), Q)
-    return (
-        replace(
-            state,
-            z=z,
-            w=w,
-            noise=noise,
-            process=max(process, _SMALLEST_PROCESS * noise),
-            prior=_limited(size / max(r - in_prior, 1e-2), state.prior),
-            pull=basis.spread(new.X, new.phi, covariance),
-            evidence=evidence,
-        ),
-        new,
+    after = replace(
+        state,
+        z=z,
+        w=w,
+        noise=noise,
+        process=max(process, _SMALLEST_PROCESS * noise),
+        prior=_limited(size / max(r - in_prior, 1e-2), state.prior),
+        pull=basis.spread(new.X, new.phi, covariance),
     )
+    return evidence, after, new
 
 
 def smooth(observed: Observed, state: State, rounds: int = 10) -> State:

@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/noise.py``: data, tasks, rivals, the runner and the summary."""
