@@ -244,7 +244,7 @@ class PanelModel:
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
             centers[i, :, 0] = forecast[-1]
             actual = np.append(series.y, np.full(h, np.nan))[at[i][:-1, None] + np.arange(h)]
-            errors.append(np.abs(actual - forecast[:-1]))
+            errors.append(np.abs(actual - forecast[:-1]) * self._growth(i, series, at[i], h))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
@@ -253,6 +253,19 @@ class PanelModel:
         scales = np.where(np.isfinite(scales), scales, ordinary)
         widths, guaranteed = half_widths(errors, scales, levels)
         return centers - widths, centers + widths, guaranteed
+
+    def _growth(self, i: int, series: Series, at: Ints, h: int) -> Array:
+        """How uncertain the last of some origins is, compared with the others, shape (n - 1, h).
+
+        Where noise is filtered that depends on the state; errors made in other states are brought
+        to the present one.
+        """
+        model = self.calibrated[i]
+        if model is None or model.windows.tracker is None:
+            return np.ones((at.size - 1, h))
+        (base,) = _bases([model], [series], [at])
+        spread = model.windows.spread(model.preparation.steps.apply(base), h)
+        return np.asarray(spread[-1] / spread[:-1])
 
 
 def fit_panel(
@@ -409,7 +422,7 @@ def _bases(
     """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
     at_end, unseen = {}, {}
     for k, (model, series) in enumerate(zip(models, panel, strict=True)):
-        if np.all(origins[k] == series.y.size):
+        if np.all(origins[k] == series.y.size) and model.windows.tracker is None:
             if model.seen and model.seen.length == series.y.size:
                 latest = model.seen.latest[-model.history :]
                 at_end[k] = np.repeat(latest[None], origins[k].size, axis=0)

@@ -93,7 +93,8 @@ class RBFDiffNet:
         by it; or of this standard deviation (of the logarithms, with "log1p"). Where it is
         treated, the clean trajectory is learned with the network, forecasts start from
         filtered states, and ``report_`` has the level of the noise; see `rbfdiffnet.noise`. Local
-        scope and recursive strategy, without differences or inputs known only in the past.
+        scope and recursive strategy, all lags up to the largest, no differences, no inputs known
+        only in the past.
     device : str, default="cpu"
         ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU; that needs
         the extra ``[gpu]``. Series with inputs are not trained there.
@@ -605,9 +606,9 @@ class RBFDiffNet:
                 "regressor; use these, or device='cpu'."
             )
         check_noise(self.noise)
-        if self.noise is not None and self.device != "cpu":
+        if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")
-        if self.noise is not None and (self.scope, self.strategy) != ("local", "recursive"):
+        if self.noise and (self.scope, self.strategy) != ("local", "recursive"):
             raise ValueError("noise needs scope='local' and strategy='recursive'.")
         if self.season_length is not None:
             _check_count("season_length", self.season_length)
@@ -672,7 +673,7 @@ class RBFDiffNet:
             block=h if self.strategy == "direct" and h is not None else 1,
             quick=preset.quick and self.regressor is None and self.scope == "local",
             device=self.device,
-            noise=None if self.noise == 0.0 else self.noise,
+            noise=self.noise or None,
         )
 
     def _panel(self, df: Any) -> Panel:
@@ -751,6 +752,9 @@ class RBFDiffNet:
                 logs = " of the logarithms" if own.preparation.log else ""
                 text = f"noise{logs} of standard deviation {std:.3g}, signal-to-noise {ratio:.3g}"
                 notes.append(Problem(i, text, "clean trajectory learned, latest values filtered"))
+            elif own is not None and self.noise and self.noise != "auto":
+                text = "too short for its noise to be treated, or differenced, or with past inputs"
+                notes.append(Problem(i, text, "noise was not treated"))
         for i, odd in model.outliers(series):
             plural = "s" if odd.size > 1 else ""
             text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"

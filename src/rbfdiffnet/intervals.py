@@ -13,6 +13,10 @@ is the finite-sample correction. (The forecast of the model fitted to everything
 interval if it lies outside.) Errors of a series that changes its ways are not exchangeable with
 later ones; then coverage is only as good as the past resembles the future.
 
+Where noise is filtered (`rbfdiffnet.noise`), how far ahead a series can be seen depends on its
+state, and the filter says how far: errors made elsewhere are first multiplied by the ratio of the
+present spread to the spread there.
+
 A series with fewer than 50 scores at a horizon borrows: scores of all series are divided by the
 mean step size of their series, pooled, and multiplied by that of the series in question. The
 guarantee then holds on average over the panel.

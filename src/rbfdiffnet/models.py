@@ -238,12 +238,13 @@ class SeriesModel:
         """Return the latest values of u before each origin, shape (B, history).
 
         Gaps and outliers in a window are found and filled from values before its origin only.
-        Before the first value, it is repeated.
+        Before the first value, it is repeated. Where noise is filtered, all of that is NaN.
         """
         preparation = self.preparation
         u, known = preparation.base(series.y, series.known_ahead)
-        at = np.maximum(origins[:, None] - np.arange(self.history, 0, -1), 0)
-        windows = u[at]
+        steps = origins[:, None] - np.arange(self.history, 0, -1)
+        at = np.maximum(steps, 0)
+        windows, seen = u[at], known[at] & (steps >= 0)
         reach = self.history + FILLED_FROM * preparation.season_length
         bare = preparation.bare(series.y, series.known_ahead)
         doubtful = preparation.rule.doubtful(bare) | ~known
@@ -251,8 +252,12 @@ class SeriesModel:
         starts = np.maximum(origins[again] - reach, 0)
         parts = [bare[s:o] for s, o in zip(starts, origins[again], strict=True)]
         cleaned = clean_many([preparation] * len(parts), parts)
-        for k, start, (earlier, _) in zip(again, starts, cleaned, strict=True):
-            windows[k] = earlier[np.maximum(at[k] - start, 0)]
+        for k, start, (earlier, usual) in zip(again, starts, cleaned, strict=True):
+            place = np.maximum(at[k] - start, 0)
+            windows[k] = earlier[place]
+            seen[k] = usual[place] & (steps[k] >= start)
+        if self.windows.tracker is not None:
+            windows[~seen] = np.nan
         return np.asarray(windows)
 
 

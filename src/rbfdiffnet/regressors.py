@@ -292,7 +292,7 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
     ) -> Self:
         """Train the network; see the other regressor. With ``noise``, see `fit_series`."""
         check_noise(self.noise)
-        if self.noise is None:
+        if not self.noise:  # None or 0
             return self._fit_rows(X, y, sample_weight)
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         series = series_of(inputs, np.asarray(targets, dtype=np.float64))

@@ -83,7 +83,7 @@ def _learned(observed: Array, n_lags: int, noise: float | None) -> WindowModel |
     """Return the network over clean windows, None where there is no noise to treat."""
     try:
         found = learn_trajectory(observed, n_lags, noise)
-    except ValueError:
+    except (ValueError, np.linalg.LinAlgError):
         return None
     if not found.on:
         return None
@@ -96,6 +96,7 @@ def _error(
 ) -> float:
     """Mean absolute error over roll-outs."""
     at = np.maximum(origins[:, None] - np.arange(windows.reach, 0, -1), 0)
-    path, _ = windows.forecast(z[at], h, np.zeros((len(origins), 0)))
+    histories = z[at] if windows.tracker is None else np.where(known, z, np.nan)[at]
+    path, _ = windows.forecast(histories, h, np.zeros((len(origins), 0)))
     ahead = origins[:, None] + np.arange(h)
     return float(np.abs(path - z[ahead])[known[ahead]].mean()) if known[ahead].any() else np.inf

@@ -131,6 +131,17 @@ class WindowModel:
             rows.append(inputs)
         return path[:, length : length + h], rows
 
+    def spread(self, z: Array, h: int) -> Array:
+        """Standard deviation of the observations after noisy histories (B, L), shape (B, h).
+
+        By the cloud of states, which grows as quickly as the series can be told apart from others,
+        and the noise. Only where there is a tracker.
+        """
+        if self.tracker is None:
+            raise ValueError("Without a tracker nothing is known of the spread.")
+        rolled = [self.tracker.roll(cloud, h).var(axis=0) for cloud in self.tracker.clouds(z)]
+        return np.sqrt(np.array(rolled) + self.tracker.noise**2)
+
     def _tracked(self, tracker: StateFilter, z: Array, h: int) -> tuple[Array, list[Array]]:
         """Continue series from states filtered out of their noise: medians of the clouds."""
         path, states = np.empty((len(z), h)), np.empty((len(z), len(self.lags)))

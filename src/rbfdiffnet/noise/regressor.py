@@ -22,7 +22,7 @@ __all__ = ["SeriesMixin", "series_of"]
 Array = npt.NDArray[np.float64]
 
 _ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are compared
-_MUCH_BETTER = 0.5  # share of the error's variance, for a larger network to replace the usual one
+_MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to replace the usual one
 
 
 class SeriesMixin:

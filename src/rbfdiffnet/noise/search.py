@@ -5,10 +5,11 @@ in how much older lags count (the decay); both are chosen by evidence, from smoo
 latent series itself. Three questions are asked on the way, and any of them ends in *off*, the
 ordinary network on the observed windows:
 
-- *Can noise be the reason?* The variance R is at most what a linear model of the neighbors leaves
-  unexplained (the cap). If R at its cap, carried through the map, :math:`R (1 + |\nabla f|^2)`,
-  makes up less than three quarters of the error of the map, then the error is the map's:
-  the window is too short to tell where the series goes (the embedding guard).
+- *Can noise be the reason?* The variance R is at most what a linear model of the neighbors, the map
+  itself or a map of eight lags leaves unexplained (the cap). If R at its cap, carried through the
+  map, :math:`R (1 + |\nabla f|^2)`, makes up less than three quarters of the error of the map, then
+  the error is the map's: the window is too short to tell where the series goes (the embedding
+  guard).
 - *Do the data prefer it?* The evidence E of the trajectory is compared with that of the same kind
   of map on the observed windows; the latter wins on autoregressions, whose noise is in the
   process.
@@ -51,6 +52,8 @@ _SWEEPS = 3
 _GUARD = 0.75  # share of the error that noise must be able to explain
 _CLEAN = 0.01  # standard deviation of the noise, in units of that of the series
 _NEIGHBORS = ((8, 0), (2, 2), (4, 4))  # values before and after, for the cap on the noise
+_LEAST_NOISE = 1e-12
+_LONGER = 8  # lags of the map that bounds the noise, too
 _FEWEST = 100  # observations
 _IN_THE_PROCESS = "the data prefer noise in the process to noise in the observations"
 _LONGEST = 4_000  # values from which map and variances are learned
@@ -130,7 +133,7 @@ def learn_trajectory(s: Array, n_lags: int, noise: float | None = None) -> Traje
     Raises
     ------
     ValueError
-        If the series has too few observations.
+        If the series has too few observations, or most of them are the same.
 
     Examples
     --------
@@ -146,14 +149,12 @@ def learn_trajectory(s: Array, n_lags: int, noise: float | None = None) -> Traje
     True
     """
     known = np.isfinite(s)
-    if known.sum() < max(_FEWEST, 6 * (n_lags + 1)):
-        raise ValueError(
-            f"{known.sum()} observations are too few to learn a trajectory with {n_lags} lags; "
-            f"{max(_FEWEST, 6 * (n_lags + 1))} are needed."
-        )
+    _check(s, known, n_lags)
+    ends = np.flatnonzero(known)[[0, -1]]
+    if ends[0] > 0 or ends[1] < s.size - 1:
+        inner = slice(ends[0], ends[1] + 1)
+        return _extended(learn_trajectory(s[inner], n_lags, noise), int(ends[0]), s.size)
     shift, scale = float(s[known].mean()), float(s[known].std())
-    if not scale > 0.0:
-        raise ValueError("All observations are the same; there is no trajectory to learn.")
     steps = np.arange(s.size)
     filled = (np.interp(steps, steps[known], s[known]) - shift) / scale
     recent = slice(max(s.size - _LONGEST, 0), None)
@@ -193,6 +194,35 @@ def learn_trajectory(s: Array, n_lags: int, noise: float | None = None) -> Traje
     )
 
 
+def _check(s: Array, known: Mask, n_lags: int) -> None:
+    """Raise an error if there is too little to learn from."""
+    fewest = max(_FEWEST, 6 * (n_lags + 1))
+    if known.sum() < fewest:
+        raise ValueError(
+            f"{known.sum()} observations are too few to learn a trajectory with {n_lags} lags; "
+            f"{fewest} are needed."
+        )
+    if windows_of(known, n_lags + 1).all(axis=1).sum() < 2 * (n_lags + 1):
+        raise ValueError(
+            f"There are gaps almost everywhere: fewer than {2 * (n_lags + 1)} times are "
+            f"{n_lags + 1} observations in a row known."
+        )
+    values = s[known]
+    if np.mean(values == np.median(values)) > 0.5:
+        raise ValueError("Most observations are the same; there is no trajectory to learn.")
+
+
+def _extended(found: Trajectory, before: int, size: int) -> Trajectory:
+    """Return a trajectory with values beyond its ends: the first one, and what the map says."""
+    latent = np.concatenate([np.full(before, found.latent[0]), found.latent])
+    n_lags = found.network.n_lags
+    low, high = found.latent.min(), found.latent.max()
+    while latent.size < size:
+        step = found.network.predict(latent[None, -n_lags:])[0]
+        latent = np.append(latent, np.clip(step, low, high))
+    return replace(found, latent=latent)
+
+
 @dataclass(frozen=True)
 class _Search:
     """The search for a map.
@@ -218,9 +248,7 @@ class _Search:
 
     @classmethod
     def of(cls, s: Array, known: Mask, n_lags: int, noise: float | None) -> _Search:
-        whole: Mask = np.asarray(windows_of(known, n_lags + 1).all(axis=1))
-        if whole.sum() < 2 * (n_lags + 1):  # gaps everywhere: filled values have to do
-            whole = np.ones_like(whole)
+        whole = windows_of(known, n_lags + 1).all(axis=1)
         X, y = windows_of(s, n_lags)[:-1][whole], s[n_lags:][whole]
         n_centers = int(np.clip(len(X) // _ROWS_PER_CENTER, 2, _CENTERS))
         offs = {}
@@ -236,7 +264,12 @@ class _Search:
             placed = place_centers(X, decay, more)
             larger = [_fit(make_basis(placed, decay, w), X, y) for w in (width, width / 2.0)]
             off = min([off, *larger], key=_evidence)
-        variance = largest_noise(s, known) if noise is None else noise**2
+        if noise is None:
+            longer = _unexplained(s, known, _LONGER) if n_lags < _LONGER else np.inf
+            variance = min(largest_noise(s, known), off.regression.variance, longer)
+            variance = max(variance, _LEAST_NOISE)
+        else:
+            variance = noise**2
         observed = Observed(
             s, known.astype(np.float64), variance, 0.0 if noise is None else variance
         )
@@ -337,7 +370,21 @@ def largest_noise(s: Array, known: Mask) -> float:
         y = rows[:, before]
         residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
         bounds.append(float(residual @ residual) / (len(y) - width))
-    return max(min(bounds, default=float(np.var(s[known]))), 1e-12)
+    return min(bounds, default=float(np.var(s[known])))
+
+
+def _unexplained(s: Array, known: Mask, n_lags: int) -> float:
+    """What a map of longer windows leaves unexplained, which the noise is part of."""
+    whole = windows_of(known, n_lags + 1).all(axis=1)
+    X, y = windows_of(s, n_lags)[:-1][whole], s[n_lags:][whole]
+    if len(X) < _ROWS_PER_CENTER * (n_lags + 1):
+        return np.inf
+    n_centers = int(np.clip(len(X) // _ROWS_PER_CENTER, 2, _CENTERS))
+    fits = []
+    for decay in _DECAYS[:3]:
+        placed = place_centers(X, decay, n_centers)
+        fits += [_fit(make_basis(placed, decay, width), X, y) for width in _WIDTHS[:3]]
+    return min(fits, key=_evidence).regression.variance
 
 
 def _continued(s: Array, known: Mask, fit: _Fit) -> Array:

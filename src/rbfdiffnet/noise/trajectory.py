@@ -21,8 +21,8 @@ variances are set to what the data say of them (MacKay's updates), and
 
 minus twice the logarithm of the evidence, tells maps apart. Windows known only up to a
 covariance P pull the weights toward flatter maps. A share :math:`\kappa` of that pull,
-:math:`\kappa (w' M w - 2 w' v) / Q` with M and v of `Basis.spread`, is added to F: all of it is too
-much, none of it lets maps follow their own noise.
+:math:`\kappa (w' M w - 2 w' v) / Q` with M and v of `Basis.spread`, is added to F (but not to E):
+all of it is too much, none of it lets maps follow their own noise.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ Array = npt.NDArray[np.float64]
 _SMALLEST_PROCESS = 0.01  # Q, in units of R
 _FLAT = 1e-8  # precision of weights without a prior
 _ANYWHERE = 1e-6  # precision of a value about which nothing is known
+_UNKNOWN = 1.0  # variance of a value about which as much is known without its neighbors
 _LARGEST_CHANGE = 4.0  # factor by which a variance may change in a round
 _MOST_HALVINGS = 6
 
@@ -238,9 +239,15 @@ def _round(
         noise=noise,
         process=max(process, _SMALLEST_PROCESS * noise),
         prior=_limited(size / max(r - in_prior, 1e-2), state.prior),
-        pull=basis.spread(new.X, new.phi, covariance),
+        pull=_pull(basis, new, covariance),
     )
     return evidence, after, new
+
+
+def _pull(basis: Basis, model: _Model, covariance: Array) -> tuple[Array, Array]:
+    """Pull of the windows about which something is known: in long gaps that is nothing."""
+    known = np.einsum("nii->ni", covariance).max(axis=1) < _UNKNOWN
+    return basis.spread(model.X[known], model.phi[known], covariance[known])
 
 
 def smooth(observed: Observed, state: State, rounds: int = 10) -> State:
