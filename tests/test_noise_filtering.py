@@ -23,7 +23,7 @@ def found():
 @pytest.fixture(scope="module")
 def tracker(found):
     assert found.on
-    return found.tracker()
+    return found.tracker(NOISY[:400])
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def linear_filter(slope, noise, process, reach=5.0):
     X = np.random.default_rng(1).normal(size=(200, 1))
     basis = make_basis(place_centers(X, 1.0, 20), 1.0, 2.0)
     w = np.append(np.zeros(basis.n_smooth), [slope, 0.0])
-    return StateFilter(basis.network(w, 0.0, 1.0), noise, process, low=-reach, high=reach)
+    return StateFilter(basis.network(w, 0.0, 1.0), noise, process, process, -reach, reach)
 
 
 def kalman(s, slope, noise, process):
@@ -78,6 +78,33 @@ def test_with_a_linear_map_the_filter_is_that_of_kalman(
     assert np.abs(away).max() < tolerance * deviation.max()
     spread = np.array([cloud[:, -1].std() for cloud in clouds])
     np.testing.assert_allclose(spread, deviation, rtol=2.0 * tolerance)
+
+
+def test_the_likelihood_of_a_linear_map_is_that_of_kalman(rng, monkeypatch):
+    monkeypatch.setattr(filtering, "_PARTICLES", 10_000)
+    monkeypatch.setattr(filtering, "_LOST", 0.0)
+    slope, noise, process = 0.8, 0.5, 0.3
+    z = np.zeros(60)
+    for t in range(1, z.size):
+        z[t] = slope * z[t - 1] + process * rng.normal()
+    s = z + noise * rng.normal(size=z.size)
+    mean, deviation = kalman(s, slope, noise, process)
+    ahead = slope * mean[:-1]
+    variance = (slope * deviation[:-1]) ** 2 + process**2 + noise**2
+    expected = -0.5 * np.sum((s[1:] - ahead) ** 2 / variance + np.log(2.0 * np.pi * variance))
+    found = linear_filter(slope, noise, process).log_likelihood(s)
+    assert found == pytest.approx(expected, abs=0.3)
+
+
+def test_slack_is_there_where_the_map_is_wrong(rng):
+    slope, noise = 0.8, 0.1
+    z = np.zeros(200)
+    for t in range(1, z.size):
+        z[t] = slope * z[t - 1] + 0.4 * rng.normal()
+    network = linear_filter(slope, noise, 0.1).network
+    s = z + noise * rng.normal(size=z.size)
+    assert StateFilter.tuned(network, noise, 0.1, z, s).slack == pytest.approx(0.4)
+    assert StateFilter.tuned(network, noise, 0.4, z, s).slack == pytest.approx(0.4)
 
 
 def test_filtered_windows_beat_noisy_ones(found, tracker, windows):

@@ -56,9 +56,10 @@ def test_the_map_is_that_of_clean_windows():
 
 
 def test_the_tracker_is_made_of_what_was_found(found):
-    tracker = found.tracker()
+    tracker = found.tracker(found.latent)
     assert tracker.network is found.network
     assert (tracker.noise, tracker.process) == (found.noise, found.process)
+    assert tracker.slack >= tracker.process
     assert (tracker.low, tracker.high) == (found.latent.min(), found.latent.max())
 
 

@@ -109,7 +109,7 @@ def test_what_is_returned_was_learned_from_everything():
     windows = fit_tracked(z, everywhere(z), 2, "auto", lambda _n: None)
     found = learn_trajectory(z, 2)
     assert windows.network is windows.tracker.network
-    same(windows.tracker, found.tracker())
+    same(windows.tracker, found.tracker(z))
 
 
 def test_forecasts_are_those_of_the_filter():

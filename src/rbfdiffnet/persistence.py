@@ -43,7 +43,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 FORMAT_VERSION = 2
 _FORMAT = "rbfdiffnet-forecaster"
-_TRACKER = ("noise", "process", "low", "high")
+_TRACKER = ("noise", "process", "slack", "low", "high")
 _KEEP = 1000  # latest steps of a series, if no more are needed
 _STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
 _NETWORK_ARRAYS = tuple(

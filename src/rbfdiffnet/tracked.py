@@ -88,7 +88,7 @@ def _learned(observed: Array, n_lags: int, noise: float | None) -> WindowModel |
     if not found.on:
         return None
     lags = tuple(range(1, n_lags + 1))
-    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, found.tracker())
+    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, found.tracker(observed))
 
 
 def _error(

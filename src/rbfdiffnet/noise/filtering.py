@@ -42,6 +42,7 @@ _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
 _LOST = 0.01  # chance of losing the track at a step
 _NEIGHBORS_OF = 200  # windows of the orbit whose distance to the next is measured
+_SLACKS = (1.0, 2.0, 4.0)  # in units of the map's own errors
 _MARGIN = 0.05  # of the range of the clean series, by which a state may leave it
 
 
@@ -55,6 +56,9 @@ class StateFilter:
         The map.
     noise, process : float
         Standard deviations of the noise and of the map's own errors.
+    slack : float
+        Standard deviation that is allowed for in tracking, where the map is not quite right
+        although the trajectory it was learned with follows it.
     low, high : float
         Range of the clean series.
     """
@@ -62,8 +66,19 @@ class StateFilter:
     network: Network
     noise: float
     process: float
+    slack: float
     low: float
     high: float
+
+    @classmethod
+    def tuned(
+        cls, network: Network, noise: float, process: float, latent: Array, history: Array
+    ) -> StateFilter:
+        """Return the filter whose slack makes a noisy history likeliest."""
+        low, high = float(latent.min()), float(latent.max())
+        slacks = [process * factor for factor in _SLACKS]
+        filters = [cls(network, noise, process, slack, low, high) for slack in slacks]
+        return max(filters, key=lambda tracker: tracker.log_likelihood(history))
 
     @property
     def n_lags(self) -> int:
@@ -123,13 +138,22 @@ class StateFilter:
         history : ndarray of shape (T,)
             At least l values, NaN where missing. The first cloud is that after l of them.
         """
+        for X, _ in self._tracked(history):
+            yield X
+
+    def log_likelihood(self, history: Array) -> float:
+        """Sum of the logarithms of how likely each observation was before it was made."""
+        return sum(value for _, value in self._tracked(history))
+
+    def _tracked(self, history: Array) -> Iterator[tuple[Array, float]]:
+        """Yield clouds, and the logarithm of how likely the last observation was."""
         rng = np.random.default_rng(1)
         windows = np.lib.stride_tricks.sliding_window_view(history, self.n_lags)
         X = self.near(windows[0], _PARTICLES, rng)
-        yield X
+        yield X, 0.0
         for window in windows[1:]:
-            X = self._after(X, window, rng)
-            yield X
+            X, likelihood = self._after(X, window, rng)
+            yield X, likelihood
 
     def roll(self, X: Array, h: int) -> Array:
         """Send a cloud on for h steps, shape (N, h)."""
@@ -199,17 +223,21 @@ class StateFilter:
             after[:, -1] = np.clip(z, self.low, self.high)
         return after
 
-    def _after(self, X: Array, window: Array, rng: np.random.Generator) -> Array:
-        """Windows a step later, given one more observation: the last of a window."""
+    def _after(self, X: Array, window: Array, rng: np.random.Generator) -> tuple[Array, float]:
+        """Windows a step later, given one more observation: the last of a window.
+
+        Also the logarithm of how likely it was.
+        """
         s = window[-1]
         if not np.isfinite(s):
-            return self._moved(X, rng)
-        R, Q = self.noise**2, self.process**2
+            return self._moved(X, rng), 0.0
+        R, Q = self.noise**2, self.slack**2
         ahead = self.ahead(X)
         weight = (1.0 - _LOST) * _density(s - ahead, R + Q) / len(X)
         net = self.network
         lost = _LOST * _density(s - net.y_shift, R + float(net.y_scale[0]) ** 2)
-        drawn = _draw(np.concatenate([weight, lost]), len(X), rng)
+        total = np.concatenate([weight, lost])
+        drawn = _draw(total, len(X), rng)
         fresh = drawn == len(X)
         origin = np.where(fresh, 0, drawn)
         share = Q / (Q + R)
@@ -218,7 +246,7 @@ class StateFilter:
         after = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
         if fresh.any():
             after[fresh] = self.near(window, int(fresh.sum()), rng)
-        return after
+        return after, float(np.log(max(total.sum(), 1e-300)))
 
 
 def _density(away: Array, variance: float) -> Array:

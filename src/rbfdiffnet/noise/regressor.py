@@ -67,7 +67,7 @@ class SeriesMixin:
         self._rolls = self._tracker = None
         if found is not None and found.on:
             self._adopt(found)
-            self._tracker = found.tracker()
+            self._tracker = found.tracker(values)
         else:
             whole = windows_of(known, n_lags + 1).all(axis=1)
             X, y = windows_of(values, n_lags)[:-1][whole].copy(), values[n_lags:][whole]

@@ -56,6 +56,7 @@ _LEAST_NOISE = 1e-12
 _LONGER = 8  # lags of the map that bounds the noise, too
 _FEWEST = 100  # observations
 _IN_THE_PROCESS = "the data prefer noise in the process to noise in the observations"
+_TRACKED = 300  # last values on which the filter is tuned
 _LONGEST = 4_000  # values from which map and variances are learned
 
 
@@ -100,10 +101,10 @@ class Trajectory:
         """Variance of the clean series over that of the noise."""
         return float(np.var(self.latent)) / self.noise**2 if self.on else np.inf
 
-    def tracker(self) -> StateFilter:
-        """Return the filter that finds clean states in noisy histories; for one that is on."""
-        low, high = float(self.latent.min()), float(self.latent.max())
-        return StateFilter(self.network, self.noise, self.process, low, high)
+    def tracker(self, s: Array) -> StateFilter:
+        """Return the filter that finds clean states in noisy histories such as the end of s."""
+        recent = s[-_TRACKED - self.network.n_lags :]
+        return StateFilter.tuned(self.network, self.noise, self.process, self.latent, recent)
 
 
 @dataclass(frozen=True)
