@@ -262,8 +262,18 @@ def test_forecasts_need_a_series():
 def test_windows_must_fit(model):
     with pytest.raises(ValueError, match="3 features"):
         model.predict_noisy(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="NaN"):
-        model.predict_noisy(np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict_noisy(np.full((2, 2), np.inf))
+
+
+def test_gaps_in_windows_are_no_observations(model):
+    X, _ = lag_windows(SERIES[-60:], 2)
+    gaps = X.copy()
+    gaps[30, 1] = gaps[31, 0] = np.nan
+    found, whole = model.predict_noisy(gaps), model.predict_noisy(X)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found[:30], whole[:30])
+    assert found[30] != whole[30]
 
 
 @pytest.mark.parametrize("noise", [None, 0.1])

@@ -201,10 +201,18 @@ def test_windows_without_gaps_are_needed(kind):
         learn_trajectory(np.where(STEPS % 4, s, np.nan), n_lags=4)
 
 
-def test_off_fills_gaps_with_lines(gaps):
+def test_gaps_in_a_clean_series_are_bridged_by_its_map(gaps):
     found = learn_trajectory(np.where(gaps, np.nan, HENON), n_lags=2)
     assert not found.on
-    lines = np.interp(STEPS, STEPS[~gaps], HENON[~gaps])
+    np.testing.assert_array_equal(found.latent[~gaps].round(12), HENON[~gaps].round(12))
+    np.testing.assert_allclose(found.latent[gaps], HENON[gaps], atol=1e-3)
+
+
+def test_gaps_are_filled_with_lines_where_there_is_no_map(gaps):
+    s = autoregression(0)
+    found = learn_trajectory(np.where(gaps, np.nan, s), n_lags=2)
+    assert not found.on
+    lines = np.interp(STEPS, STEPS[~gaps], s[~gaps])
     np.testing.assert_allclose(found.latent, lines, atol=1e-12)
 
 

@@ -101,6 +101,10 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def predict(self, X: npt.ArrayLike) -> Array:
         """Predict.
 
+        Where noise was treated, the network is the map of clean windows: X holds such windows, as
+        those of ``latent_``. For windows as they are observed there is ``predict_noisy``; the
+        scores of cross-validation, which come from here, do not say how well that does.
+
         Parameters
         ----------
         X : array-like of shape (n, d)

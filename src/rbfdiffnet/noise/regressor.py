@@ -92,7 +92,8 @@ class SeriesMixin:
         Parameters
         ----------
         X : array-like of shape (n, n_lags)
-            Windows as they are observed, oldest lag first.
+            Windows as they are observed, oldest lag first; where noise was found, NaN is no
+            observation.
 
         Returns
         -------
@@ -101,7 +102,9 @@ class SeriesMixin:
         check_is_fitted(self)
         if self._tracker is None:
             return np.asarray(self.predict(X))  # type: ignore[attr-defined]
-        inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        inputs: Array = validate_data(
+            self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
         with one_blas_thread():
             return self._tracker.predict(inputs)
 
@@ -146,8 +149,10 @@ class SeriesMixin:
             raise ValueError("forecast needs a model of a series: use fit_series, not fit.")
         n_lags: int = self.n_features_in_
         values = self._history if history is None else _series(history)
-        if values.size < n_lags or not np.isfinite(values).any():
+        if values.size < n_lags:
             raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
+        if not np.isfinite(values).any():
+            raise ValueError("The history has no known value.")
         levels = np.array([0.5] if quantiles is None else quantiles, dtype=np.float64)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")

@@ -53,6 +53,7 @@ _GUARD = 0.75  # share of the error that noise must be able to explain
 _CLEAN = 0.01  # standard deviation of the noise, in units of that of the series
 _NEIGHBORS = ((8, 0), (2, 2), (4, 4))  # values before and after, for the cap on the noise
 _LEAST_NOISE = 1e-12
+_GOOD_MAP = 0.01  # variance of its errors
 _LONGER = 8  # lags of the map that bounds the noise, too
 _FEWEST = 100  # observations
 _IN_THE_PROCESS = "the data prefer noise in the process to noise in the observations"
@@ -71,7 +72,8 @@ class Trajectory:
     blurred : Network
         The map of the windows as they are observed.
     latent : ndarray of shape (T,)
-        The clean series; where off, the observations, gaps filled linearly.
+        The clean series; where off, the observations, gaps filled by the map where it is good,
+        else linearly.
     noise, process : float
         Standard deviations of the noise and of the map's own errors, in units of the series.
     blurred_error : float
@@ -165,6 +167,8 @@ def learn_trajectory(s: Array, n_lags: int, noise: float | None = None) -> Traje
     blurred = off.basis.network(off.regression.w, shift, scale)
     blurred_error = scale * float(np.sqrt(off.regression.variance))
     if state is None:
+        if s.size <= _LONGEST and not known.all():
+            filled = search.bridged()
         return Trajectory(
             blurred,
             blurred,
@@ -310,6 +314,17 @@ class _Search:
         if not self.given and found.noise < _CLEAN**2:
             return None, "the series is clean"
         return found, ""
+
+    def bridged(self) -> Array:
+        """Return the observations with gaps filled: by the map where it is good, or lines."""
+        observed, fit = self.observed, self.off.regression
+        known = observed.seen > 0.0
+        steps = np.arange(observed.s.size)
+        if fit.variance > _GOOD_MAP:
+            return np.interp(steps, steps[known], observed.s[known])
+        noise = max(0.01 * fit.variance, _LEAST_NOISE)
+        state = first_state(self.off.basis, fit, observed.s, noise, fit.variance)
+        return np.where(known, observed.s, smooth(observed, state).z)
 
     def _refined(self, tried: list[tuple[State, State]]) -> tuple[State, State]:
         """Walk from the best map to neighbors of other smoothness, on the latent series."""
