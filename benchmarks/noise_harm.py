@@ -3,8 +3,8 @@
 A FOLDER holds pairs of files ``NAME_train.parquet`` and ``NAME_test.parquet`` with the columns
 ``unique_id, ds, y``, or M5's 30 series of stores and categories as columns of ``level8.csv.gz``.
 For each set the mean absolute scaled error of ``RBFDiffNet`` is printed without and with noise
-treated, in how many series it was, and how long both took. M5 is forecast from a day well before its
-end.
+treated, in how many series it was, and how long both took. M5 is forecast from a day well before
+its end.
 """
 
 from __future__ import annotations

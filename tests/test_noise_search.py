@@ -5,7 +5,7 @@ import pytest
 
 from rbfdiffnet.datasets import henon_map, logistic_map
 from rbfdiffnet.noise import learn_trajectory
-from rbfdiffnet.noise.search import largest_noise
+from rbfdiffnet.noise.search import find_spikes, largest_noise
 
 N = 400
 HENON = henon_map(N)
@@ -214,6 +214,22 @@ def test_gaps_are_filled_with_lines_where_there_is_no_map(gaps):
     assert not found.on
     lines = np.interp(STEPS, STEPS[~gaps], s[~gaps])
     np.testing.assert_allclose(found.latent, lines, atol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1])
+def test_spikes_count_as_missing(level):
+    s = HENON + level * noise(0)
+    at = [50, 120, 300]
+    s[at] += [4.0, -5.0, 3.0]
+    np.testing.assert_array_equal(np.flatnonzero(find_spikes(s, 2)), at)
+    found = learn_trajectory(s, n_lags=2)
+    assert found.on == (level > 0.0)
+    np.testing.assert_allclose(found.latent[at], HENON[at], atol=0.01 + 2.0 * level)
+
+
+def test_ordinary_series_have_no_spikes():
+    for s in (HENON, HENON + 0.3 * noise(0), autoregression(0), noise(1), logistic_map(N)):
+        assert not find_spikes(s, 2).any()
 
 
 def test_a_single_exception_is_no_trajectory():

@@ -75,8 +75,8 @@ class SeriesMixin:
             if found is not None and _is_outdone(self.network_, found, X, y):
                 self._rolls = _better_roller(self.network_, found.network, _filled(values))
                 self._adopt(found)
-        self._history = values
         self.latent_ = _filled(values) if found is None else found.latent
+        self._history = self.latent_ if self._tracker is None else values
         self.noise_std_ = 0.0 if found is None else found.noise
         self.signal_to_noise_ = np.inf if found is None else found.signal_to_noise
         self.noise_reason_ = reason

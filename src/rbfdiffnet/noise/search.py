@@ -14,6 +14,8 @@ ordinary network on the observed windows:
   of map on the observed windows; the latter wins on autoregressions, whose noise is in the
   process.
 - *Is there any noise to speak of?* A clean series needs no cleaning, but a larger basis.
+
+Noise is taken to be normal. Spikes, which are not, are found first and count as missing.
 """
 
 from __future__ import annotations
@@ -52,6 +54,10 @@ _SWEEPS = 3
 _GUARD = 0.75  # share of the error that noise must be able to explain
 _CLEAN = 0.01  # standard deviation of the noise, in units of that of the series
 _NEIGHBORS = ((8, 0), (2, 2), (4, 4))  # values before and after, for the cap on the noise
+_FAR = 8.0  # robust standard deviations of a spike
+_SMALLEST_SPIKE = 0.25  # standard deviations of the series
+_SPIKE_ROUNDS = 3
+_MOST_SPIKES = 0.05  # of the observations
 _LEAST_NOISE = 1e-12
 _GOOD_MAP = 0.01  # variance of its errors
 _LONGER = 8  # lags of the map that bounds the noise, too
@@ -153,6 +159,8 @@ def learn_trajectory(s: Array, n_lags: int, noise: float | None = None) -> Traje
     """
     known = np.isfinite(s)
     _check(s, known, n_lags)
+    known &= ~find_spikes(s, n_lags)
+    s = np.where(known, s, np.nan)
     ends = np.flatnonzero(known)[[0, -1]]
     if ends[0] > 0 or ends[1] < s.size - 1:
         inner = slice(ends[0], ends[1] + 1)
@@ -360,6 +368,50 @@ class _Search:
                 if 0 <= i < len(_FINE_DECAYS)
             ]
         return pairs
+
+
+def find_spikes(s: Array, n_lags: int) -> Mask:
+    """Find single observations that have nothing to do with the series around them.
+
+    A map is fitted to the observed windows; where it errs by more than eight robust standard
+    deviations, and by a quarter of the series' own, the first value to do so is a spike, and the
+    errors right after it are its doing.
+    Series with many such values have another distribution, not spikes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.noise.search import find_spikes
+    >>> s = np.sin(np.arange(300) / 3.0) + 0.05 * np.random.default_rng(0).normal(size=300)
+    >>> s[[100, 200]] += 3.0
+    >>> np.flatnonzero(find_spikes(s, n_lags=4)).tolist()
+    [100, 200]
+    """
+    known = np.isfinite(s)
+    found = np.zeros(s.size, dtype=bool)
+    for _ in range(_SPIKE_ROUNDS):
+        usable = known & ~found
+        whole = windows_of(usable, n_lags + 1).all(axis=1)
+        if whole.sum() < 2 * _ROWS_PER_CENTER * (n_lags + 1):
+            break
+        z = (s - s[usable].mean()) / s[usable].std()
+        X, y = windows_of(z, n_lags)[:-1][whole], z[n_lags:][whole]
+        n_centers = int(np.clip(len(X) // _ROWS_PER_CENTER, 2, _CENTERS // 2))
+        placed = {decay: place_centers(X, decay, n_centers) for decay in (1.0, 0.25)}
+        fits = [
+            _fit(make_basis(placed[decay], decay, width), X, y)
+            for decay in placed
+            for width in _WIDTHS[1:3]
+        ]
+        best = min(fits, key=_evidence)
+        error = np.abs(y - best.basis.features(X, best.basis.activations(X)) @ best.regression.w)
+        limit = max(_FAR * float(np.median(error)) / 0.6745, _SMALLEST_SPIKE)
+        far = np.flatnonzero(whole)[error > limit] + n_lags
+        new = far[np.diff(far, prepend=-n_lags - 1) > n_lags]
+        if not new.size:
+            break
+        found[new] = True
+    return found if found.sum() <= _MOST_SPIKES * known.sum() else np.zeros(s.size, dtype=bool)
 
 
 def largest_noise(s: Array, known: Mask) -> float:
