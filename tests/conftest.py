@@ -15,3 +15,21 @@ def rng():
 def pytest_collection_modifyitems(items):
     """Run fast tests first."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="module")
+def remembered_trajectories():
+    """Learning takes a while, and the same series comes up in several tests."""
+    from rbfdiffnet.noise import learn_trajectory
+
+    known = {}
+
+    def learn(s, n_lags, noise=None):
+        key = s.tobytes(), n_lags, noise
+        if key not in known:
+            known[key] = learn_trajectory(s, n_lags, noise)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rbfdiffnet.tracked.learn_trajectory", learn)
+        yield

@@ -46,21 +46,7 @@ PANEL = make_frame(**SERIES)
 ALONE = make_frame(noisy=NOISY[:N])
 LATER = make_frame(noisy=NOISY).iloc[N:]
 
-
-@pytest.fixture(scope="module", autouse=True)
-def remembered():
-    """Learning takes a while, and the same series comes up in several tests."""
-    known = {}
-
-    def learn(s, n_lags, noise=None):
-        key = s.tobytes(), n_lags, noise
-        if key not in known:
-            known[key] = learn_trajectory(s, n_lags, noise)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rbfdiffnet.tracked.learn_trajectory", learn)
-        yield
+pytestmark = pytest.mark.usefixtures("remembered_trajectories")
 
 
 @pytest.fixture(scope="module")

@@ -12,21 +12,7 @@ from rbfdiffnet.window_model import WindowModel, fit_windows, window_rows
 N = 400
 SYSTEMS = {"Mackey-Glass": (mackey_glass(N, step=6.0), 0.05), "Henon": (henon_map(N), 0.1)}
 
-
-@pytest.fixture(scope="module", autouse=True)
-def remembered():
-    """Learning takes a while, and the same series comes up in several tests."""
-    known = {}
-
-    def learn(s, n_lags, noise=None):
-        key = s.tobytes(), n_lags, noise
-        if key not in known:
-            known[key] = learn_trajectory(s, n_lags, noise)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rbfdiffnet.tracked.learn_trajectory", learn)
-        yield
+pytestmark = pytest.mark.usefixtures("remembered_trajectories")
 
 
 def shocks(seed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ _ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are com
 _MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to replace the usual one
 
 
-class SeriesMixin:
+class SeriesMixin(ABC):
     """Fit, filter and forecast one series.
 
     The estimator it is mixed into says how rows are fitted (`_fit_rows`) and predicted, and how a
@@ -178,11 +179,13 @@ class SeriesMixin:
             return None, str(error)
         return found, found.reason
 
+    @abstractmethod
     def _fit_rows(self, X: Array, y: Array) -> Any:
-        raise NotImplementedError
+        """Fit the estimator to rows."""
 
+    @abstractmethod
     def _adopt(self, found: Trajectory) -> None:
-        raise NotImplementedError
+        """Take over a network that was learned with a trajectory."""
 
 
 def _is_outdone(network: Network, found: Trajectory, X: Array, y: Array) -> bool:
