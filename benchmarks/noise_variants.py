@@ -31,8 +31,9 @@ from noise_parts.search import folds
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.basis import squared_distances
 from rbfdiffnet.network import Network
-from rbfdiffnet.noise import Trajectory, learn_trajectory, search
-from rbfdiffnet.noise.maps import Basis, make_basis, place_centers, regress
+from rbfdiffnet.noise import Trajectory, learn, learn_trajectory, search
+from rbfdiffnet.noise.maps import CENTERS, Basis, Shape, make_basis, place_centers, regress
+from rbfdiffnet.noise.trajectory import improve
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.windows import lag_windows
 from speed_parts.timing import Table
@@ -168,7 +169,7 @@ def corrected(cell: Cell, found: Trajectory) -> Network:
     start = Blurred.of(cell, found)
     X, y = lag_windows(start.s, cell.n_lags)
     decay = start.basis.decay
-    centers, _ = place_centers(X, decay, search._CENTERS)
+    centers, _ = place_centers(X, decay, CENTERS)
     least = max(start.basis.width, float(np.sqrt(2.0 * LEAST * start.R)))
     tried = []
     for width in (least, 2.0 * least, 4.0 * least):
@@ -205,29 +206,30 @@ def order_one(cell: Cell, found: Trajectory) -> Network:
     return RBFDiffNetRegressor().fit(*lag_windows(found.latent, cell.n_lags)).network_
 
 
-def learned(**changes: Any) -> Variant:
-    """Trajectory learning with some names of its module changed."""
+def learned(kind: type[search.Search] = search.Search, **changes: Any) -> Variant:
+    """Trajectory learning with another kind of search, or some names of its module changed."""
 
     def variant(cell: Cell, _: Trajectory) -> Network:
-        with patch.multiple(search, **changes):
+        with patch.object(learn, "Search", kind), patch.dict(vars(search), changes):
             return learn_trajectory(cell.training, cell.n_lags).network
 
     return variant
 
 
-class LowestEvidence(search._Search):
+class LowestEvidence(search.Search):
     """Returns the state of lowest evidence of all it passes, not the last."""
 
-    def _refined(self, tried: Any) -> Any:
-        _, lowest = super()._refined(tried)
+    def _refined(self, shape: Shape) -> Any:
+        _, lowest = super()._refined(shape)
         return lowest, lowest
 
 
-class RoughOnly(search._Search):
-    """Never widens the basis beyond a width of 1."""
+class OneShape(search.Search):
+    """Keeps to the decay and width of the best first map."""
 
-    def _neighbors(self, basis: Basis, *, coarse: bool) -> list[tuple[float, float]]:
-        return [pair for pair in super()._neighbors(basis, coarse=coarse) if pair[1] <= 1.0]
+    def _refined(self, shape: Shape) -> Any:
+        (state,) = self._descended(shape, search._WIDER, (1.0,))
+        return improve(self.observed, state, search._LAST_ROUNDS, search._LAST_PULL)
 
 
 VARIANTS: dict[str, Variant] = {
@@ -240,10 +242,10 @@ VARIANTS: dict[str, Variant] = {
     "no lag metric": learned(_DECAYS=(1.0,), _FINE_DECAYS=(1.0,)),
     "no pull": learned(_PULL=0.0, _LAST_PULL=0.0),
     "all of the pull": learned(_PULL=1.0, _LAST_PULL=1.0),
-    "lowest evidence, not the last": learned(_Search=LowestEvidence),
-    "rough maps only": learned(_WIDTHS=(0.5, 1.0), _Search=RoughOnly),
-    "240 centers": learned(_CENTERS=240, _ROWS_PER_CENTER=3),
-    "no refinement": learned(_SWEEPS=0),
+    "lowest evidence, not the last": learned(LowestEvidence),
+    "no smoother maps on the way": learned(_WIDER=()),
+    "240 centers": learned(affordable=lambda n_rows, _=240: min(n_rows // 3, 240)),
+    "decay and width of the first map": learned(OneShape),
 }
 
 

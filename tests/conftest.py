@@ -24,10 +24,10 @@ def remembered_trajectories():
 
     known = {}
 
-    def learn(s, n_lags, noise=None):
-        key = s.tobytes(), n_lags, noise
+    def learn(s, n_lags, noise=None, shape=None):
+        key = s.tobytes(), n_lags, noise, shape
         if key not in known:
-            known[key] = learn_trajectory(s, n_lags, noise)
+            known[key] = learn_trajectory(s, n_lags, noise, shape)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:

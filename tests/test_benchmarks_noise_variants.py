@@ -68,7 +68,9 @@ def test_the_blurred_map_is_rebuilt_from_its_network(small):
     np.testing.assert_allclose(network.predict(X), found.blurred.predict(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["SIMEX", "jittered inputs", "exact moments", "rough maps only"])
+@pytest.mark.parametrize(
+    "name", ["SIMEX", "jittered inputs", "exact moments", "no smoother maps on the way"]
+)
 def test_variants_learn_the_map_and_leave_the_module_as_it_was(name, small):
     before = dict(vars(search))
     network = noise_variants.VARIANTS[name](*small)

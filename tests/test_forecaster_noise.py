@@ -84,6 +84,21 @@ def test_only_the_noisy_series_gets_a_note(auto, plain):
     assert others["unique_id"].to_list() == ["constant"]
 
 
+def test_a_table_has_the_noise_of_every_series_or_why_there_is_none(auto, plain, tmp_path):
+    table = auto.noise_.set_index("unique_id")
+    assert list(table.index) == ["noisy", "process", "short"]  # the constant one has no network
+    notes = noise_notes(auto)["noisy"]
+    np.testing.assert_allclose(table.loc["noisy"].iloc[:2].astype(float), notes, rtol=0.01)
+    assert table["noise_std"].isna().to_list() == [False, True, True]
+    assert table.loc["noisy", "reason"] == ""
+    assert "process" in table.loc["process", "reason"]
+    assert "too few" in table.loc["short", "reason"]
+    auto.save(tmp_path / "model")
+    assert_frame_equal(RBFDiffNet.load(tmp_path / "model").noise_, auto.noise_)
+    with pytest.raises(ValueError, match="noise='auto'"):
+        plain.noise_  # noqa: B018
+
+
 def test_the_other_series_are_forecast_as_before(auto, plain):
     others = ["process", "short", "constant"]
     found, expected = auto.predict(5), plain.predict(5)

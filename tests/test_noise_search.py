@@ -5,7 +5,8 @@ import pytest
 
 from rbfdiffnet.datasets import henon_map, logistic_map
 from rbfdiffnet.noise import learn_trajectory
-from rbfdiffnet.noise.search import find_spikes, largest_noise
+from rbfdiffnet.noise.bounds import largest_noise
+from rbfdiffnet.noise.spikes import find_spikes
 
 N = 400
 HENON = henon_map(N)

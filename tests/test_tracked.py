@@ -5,6 +5,7 @@ import pytest
 
 from rbfdiffnet.datasets import henon_map, mackey_glass
 from rbfdiffnet.noise import learn_trajectory
+from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.tracked import fit_tracked
 from rbfdiffnet.training import Settings
 from rbfdiffnet.window_model import WindowModel, fit_windows, window_rows
@@ -93,9 +94,22 @@ def test_on_where_forecasts_gain(name):
 def test_what_is_returned_was_learned_from_everything():
     z = noisy("Henon")
     windows = fit_tracked(z, everywhere(z), 2, "auto", lambda _n: None)
-    found = learn_trajectory(z, 2)
+    early = learn_trajectory(z[:-80], 2)
+    found = learn_trajectory(z, 2, None, shape_of(early.network))
     assert windows.network is windows.tracker.network
-    same(windows.tracker, found.tracker(z))
+    same(windows.tracker, found.tracker(z, early.tracker(z[:-80])))
+    assert windows.tracker.slack / windows.tracker.process == pytest.approx(
+        early.tracker(z[:-80]).slack / early.process
+    )
+
+
+def test_a_part_of_a_series_is_learned_like_the_whole():
+    z = noisy("Henon")
+    whole = fit_tracked(z, everywhere(z), 2, "auto", lambda _n: None)
+    level = whole.tracker.noise
+    part = fit_tracked(z[:300], everywhere(z[:300]), 2, level, never, like=whole.tracker)
+    assert part.tracker.noise == pytest.approx(level)
+    np.testing.assert_allclose(shape_of(part.network), shape_of(whole.network), rtol=0.1)
 
 
 def test_forecasts_are_those_of_the_filter():
@@ -118,12 +132,12 @@ def test_forecasts_are_those_of_the_filter():
 @pytest.mark.parametrize("kind", ["autoregression", "random walk"])
 def test_off_where_the_noise_is_in_the_process(kind, seed):
     z = autoregression(seed) if kind == "autoregression" else shocks(seed).cumsum()
-    assert fit_tracked(z, everywhere(z), 4, "auto", lambda _n: None) is None
+    assert isinstance(fit_tracked(z, everywhere(z), 4, "auto", lambda _n: None), str)
 
 
 @pytest.mark.parametrize("clean", [henon_map(N), np.sin(np.arange(N) / 5.0)], ids=["Henon", "sine"])
 def test_off_where_there_is_no_noise(clean):
-    assert fit_tracked(clean, everywhere(clean), 2, "auto", lambda _n: None) is None
+    assert isinstance(fit_tracked(clean, everywhere(clean), 2, "auto", lambda _n: None), str)
 
 
 @pytest.mark.parametrize(("error", "on"), [(0.0, False), (1e-3, False), (1.0, True)])
@@ -135,7 +149,7 @@ def test_the_ordinary_network_has_a_say(error, on):
         asked.append(n)
         return Foresight(z, error)
 
-    assert (fit_tracked(z, everywhere(z), 4, "auto", plain) is not None) == on
+    assert isinstance(fit_tracked(z, everywhere(z), 4, "auto", plain), WindowModel) == on
     assert asked == [N - 80]
 
 
@@ -143,15 +157,16 @@ def test_the_ordinary_network_has_a_say(error, on):
 def test_a_little_better_is_not_enough():
     """The errors of both are compared as they are, with a margin of a tenth."""
     z = noisy("Mackey-Glass")
-    early = fit_tracked(z[:-80], everywhere(z[:-80]), 4, "auto", lambda _n: None)
+    tracker = learn_trajectory(z[:-80], 4).tracker(z[:-80])
     origins = np.unique(np.linspace(N - 80, N - 10, 20).astype(int))
-    rows = np.stack([z[o - 64 : o] for o in origins])
-    path, _ = early.forecast(rows, 10, np.zeros((len(origins), 0)))
-    error = np.mean([np.abs(p - z[o : o + 10]).mean() for p, o in zip(path, origins, strict=True)])
+    start = origins[0] - 64
+    clouds = list(tracker.track(z[start : origins[-1]]))
+    paths = [np.median(tracker.roll(clouds[o - start - 4], 10), axis=0) for o in origins]
+    error = np.mean([np.abs(p - z[o : o + 10]).mean() for p, o in zip(paths, origins, strict=True)])
     for factor, on in ((0.99, False), (1.05, False), (1.1, False), (1.12, True)):
         plain = Foresight(z, factor * error)
         windows = fit_tracked(z, everywhere(z), 4, "auto", lambda _n, plain=plain: plain)
-        assert (windows is not None) == on
+        assert isinstance(windows, WindowModel) == on
 
 
 @pytest.mark.parametrize("level", [0.02, 0.1])
@@ -176,12 +191,16 @@ def test_a_given_noise_is_used_as_it_is(level):
 )
 def test_off_where_the_series_is_too_short(n, n_lags, noise, on):
     z = noisy("Mackey-Glass")[:n]
-    assert (fit_tracked(z, everywhere(z), n_lags, noise, lambda _n: None) is not None) == on
+    assert (
+        isinstance(fit_tracked(z, everywhere(z), n_lags, noise, lambda _n: None), WindowModel) == on
+    )
 
 
 @pytest.mark.parametrize("noise", ["auto", 0.1])
 def test_off_where_nothing_varies(noise):
-    assert fit_tracked(np.ones(N), everywhere(np.ones(N)), 4, noise, lambda _n: None) is None
+    assert isinstance(
+        fit_tracked(np.ones(N), everywhere(np.ones(N)), 4, noise, lambda _n: None), str
+    )
 
 
 @pytest.mark.parametrize("noise", ["auto", 0.05])

@@ -37,6 +37,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _WINDOWS_AT_ONCE = 1_024, 128  # continued together by plain networks, at most and at least
+_PARTICLES = 100  # of a cloud, from each origin
 _MOST_ORIGINS = 200  # that calibrate intervals
 
 
@@ -227,7 +228,9 @@ class PanelModel:
         ]
         at = [a if a.size else np.array([o]) for a, o in zip(at, origins, strict=True)]
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        fitted = [i for i in range(len(panel)) if self.calibrated[i] is not None]
+        models = dict(enumerate(self.calibrated))
+        noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
+        fitted = [i for i, m in models.items() if m is not None and i not in noisy]
         paths = _paths(
             [self.calibrated[i] for i in fitted],  # type: ignore[misc]
             [seen[i] for i in fitted],
@@ -237,6 +240,14 @@ class PanelModel:
             n_jobs,
         )
         forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
+
+        def tracked(i: int) -> tuple[Array, Array]:
+            later = _ahead(seen[i].known_ahead, at[i], ahead[i])
+            return _tracked_paths(models[i], seen[i], at[i], later, h)  # type: ignore[arg-type]
+
+        growth: dict[int, Array] = {}
+        for i, (y, grown) in zip(noisy, parallel_map(tracked, noisy, n_jobs), strict=True):
+            forecasts[i], growth[i] = y, grown
         errors, scales, centers = [], np.zeros(len(panel)), np.empty((len(panel), h, 1))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
@@ -244,7 +255,7 @@ class PanelModel:
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
             centers[i, :, 0] = forecast[-1]
             actual = np.append(series.y, np.full(h, np.nan))[at[i][:-1, None] + np.arange(h)]
-            errors.append(np.abs(actual - forecast[:-1]) * self._growth(i, series, at[i], h))
+            errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
@@ -253,19 +264,6 @@ class PanelModel:
         scales = np.where(np.isfinite(scales), scales, ordinary)
         widths, guaranteed = half_widths(errors, scales, levels)
         return centers - widths, centers + widths, guaranteed
-
-    def _growth(self, i: int, series: Series, at: Ints, h: int) -> Array:
-        """How uncertain the last of some origins is, compared with the others, shape (n - 1, h).
-
-        Where noise is filtered that depends on the state; errors made in other states are brought
-        to the present one.
-        """
-        model = self.calibrated[i]
-        if model is None or model.windows.tracker is None:
-            return np.ones((at.size - 1, h))
-        (base,) = _bases([model], [series], [at])
-        spread = model.windows.spread(model.preparation.steps.apply(base), h)
-        return np.asarray(spread[-1] / spread[:-1])
 
 
 def fit_panel(
@@ -466,3 +464,19 @@ def _paths(
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]
+
+
+def _tracked_paths(
+    model: SeriesModel, series: Series, origins: Ints, ahead: Array, h: int
+) -> tuple[Array, Array]:
+    """Forecasts of y from every origin where noise is filtered, and how uncertain the last is.
+
+    That is compared with each of the others, shape (n - 1, h): it depends on the state, and
+    errors made in other states are brought to the present one.
+    """
+    preparation, windows = model.preparation, model.windows
+    (base,) = _bases([model], [series], [origins])
+    z = preparation.steps.apply(base)[:, -windows.reach :]
+    path, spread, _ = windows.rolled(z, h, _PARTICLES)
+    u = np.clip(preparation.steps.invert(path, base), preparation.low, preparation.high)
+    return preparation.restore(u, ahead), spread[-1] / spread[:-1]

@@ -92,7 +92,7 @@ class RBFDiffNet:
         Noise in the observations: not treated; found, and treated in series whose forecasts gain
         by it; or of this standard deviation (of the logarithms, with "log1p"). Where it is
         treated, the clean trajectory is learned with the network, forecasts start from
-        filtered states, and ``report_`` has the level of the noise; see `rbfdiffnet.noise`. Local
+        filtered states, and ``noise_`` has the level of the noise; see `rbfdiffnet.noise`. Local
         scope and recursive strategy, all lags up to the largest, no differences, no inputs known
         only in the past.
     device : str, default="cpu"
@@ -540,6 +540,27 @@ class RBFDiffNet:
             return self._last_report
         return self._report(self._fitted_state())
 
+    @property
+    def noise_(self) -> Any:
+        """What ``noise`` led to: a frame with a row for every series that has a network.
+
+        ``noise_std`` and ``signal_to_noise`` (the ratio of variances) are of the series, or of its
+        logarithms where these are taken; NaN, and a ``reason``, where noise was not treated.
+        """
+        state = self._fitted_state()
+        if not self.noise:
+            raise ValueError("Noise was not looked for: use noise='auto'.")
+        own = {i: model for i, model in enumerate(state.model.models) if model is not None}
+        levels = [model.noise or (np.nan, np.nan) for model in own.values()]
+        return state.panel.table(
+            np.array(list(own), dtype=np.int64),
+            {
+                "noise_std": [level for level, _ in levels],
+                "signal_to_noise": [ratio for _, ratio in levels],
+                "reason": [model.untreated for model in own.values()],
+            },
+        )
+
     # Files --------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
@@ -753,8 +774,7 @@ class RBFDiffNet:
                 text = f"noise{logs} of standard deviation {std:.3g}, signal-to-noise {ratio:.3g}"
                 notes.append(Problem(i, text, "clean trajectory learned, latest values filtered"))
             elif own is not None and self.noise and self.noise != "auto":
-                text = "too short for its noise to be treated, or differenced, or with past inputs"
-                notes.append(Problem(i, text, "noise was not treated"))
+                notes.append(Problem(i, own.untreated, "noise was not treated"))
         for i, odd in model.outliers(series):
             plural = "s" if odd.size > 1 else ""
             text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"

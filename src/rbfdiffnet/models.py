@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.adf import adf_test
 from rbfdiffnet.effects import Effects
+from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.preparation import Preparation, clean_many, prepare
 from rbfdiffnet.tracked import fit_tracked
@@ -109,6 +110,8 @@ class Plan:
         number of centers and that module's own choice of everything else.
     noise : None, "auto" or float
         Whether noise in the observations is treated; see `rbfdiffnet.tracked`.
+    like : StateFilter or None
+        What was learned from more of the same series.
     """
 
     settings: Callable[[int], Settings]
@@ -122,6 +125,7 @@ class Plan:
     quick: bool = False
     device: str = "cpu"
     noise: Noise = None
+    like: StateFilter | None = None
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -195,18 +199,23 @@ class SeriesModel:
         (-1: none), for explanations; None if they are yet to be found, by `nearest`.
     seen : Seen or None
         What cleaning the training data found; None if it was not kept.
+    untreated : str
+        Why noise is not treated, although that was asked for.
     """
 
     preparation: Preparation
     windows: WindowModel
     exemplars: Ints | None = None
     seen: Seen | None = None
+    untreated: str = ""
 
     def like(self, plan: Plan) -> Plan:
         """Return the plan with this model's lags, level and noise, for a part of its series."""
         windows = self.windows
         noise = None if self.noise is None else self.noise[0]
-        return replace(plan, lags=windows.lags, level=windows.level, noise=noise)
+        return replace(
+            plan, lags=windows.lags, level=windows.level, noise=noise, like=windows.tracker
+        )
 
     @property
     def noise(self) -> tuple[float, float] | None:
@@ -360,23 +369,29 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
             f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
         )
     tracked = _tracked(series, preparation, rows, plan)
-    if tracked is not None:
-        rows = TrainingRows.of(series, preparation, replace(plan, lags=tracked.lags, level="none"))
-    windows = rows.fit(plan) if tracked is None else tracked
+    if isinstance(tracked, str):
+        windows, untreated = rows.fit(plan), tracked
+    else:
+        windows, untreated = tracked, ""
+        rows = TrainingRows.of(series, preparation, replace(plan, lags=windows.lags, level="none"))
     nearest = nearest_windows(windows, rows.X, rows.ends)
-    return SeriesModel(preparation, windows, nearest)
+    return SeriesModel(preparation, windows, nearest, untreated=untreated)
 
 
 def _tracked(
     series: Series, preparation: Preparation, rows: TrainingRows, plan: Plan
-) -> WindowModel | None:
-    """Network over clean windows, where there is noise to treat.
+) -> WindowModel | str:
+    """Network over clean windows, or why there is no noise to treat.
 
     Differences have noise of another kind, and other inputs no place in a trajectory.
     """
     steps = preparation.steps
-    if plan.noise is None or plan.block > 1 or series.extra.shape[1] or steps.lost:
-        return None
+    if plan.noise is None or plan.block > 1:
+        return ""
+    if series.extra.shape[1]:
+        return "there are inputs known of the past only"
+    if steps.lost:
+        return "the series is differenced"
     z, known = transformed(series, preparation)
 
     def plain(n: int) -> WindowModel | None:
@@ -388,7 +403,7 @@ def _tracked(
 
     n_lags = rows.lags[-1] if plan.lags is not None else min(rows.lags[-1], _MOST_NOISY_LAGS)
     noise = plan.noise if plan.noise == "auto" else plan.noise * _unit_of(preparation)
-    return fit_tracked(z, known, n_lags, noise, plain)
+    return fit_tracked(z, known, n_lags, noise, plain, plan.like)
 
 
 def _unit_of(preparation: Preparation) -> float:

@@ -245,6 +245,7 @@ def _model_words(
         "steps": [_step_words(step) for step in p.steps.steps],
         "bounds": [p.low, p.high],
         "exemplars": None if exemplars is None else exemplars.tolist(),
+        "untreated": model.untreated,
     }
 
 
@@ -267,7 +268,8 @@ def _restored_model(
     exemplars = words["exemplars"]
     if exemplars is not None:
         exemplars = np.array(exemplars, dtype=np.int64).reshape(-1, 3)
-    return SeriesModel(preparation, pool[words["windows"]], exemplars)
+    untreated = words.get("untreated", "")  # files of version 1 have none
+    return SeriesModel(preparation, pool[words["windows"]], exemplars, untreated=untreated)
 
 
 def _learning_arrays(learning: Learning | None, cut: npt.NDArray[np.int64]) -> Arrays:

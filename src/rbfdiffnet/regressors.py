@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
 from rbfdiffnet.basis import Array
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
+from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
-from rbfdiffnet.noise.search import Trajectory
 from rbfdiffnet.parameters import (
     Noise,
     check_choice,

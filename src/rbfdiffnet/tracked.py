@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.noise import learn_trajectory
+from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.window_model import WindowModel
 
@@ -19,6 +21,7 @@ __all__ = ["fit_tracked"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 _HELD = 0.2  # of the series, on which both are tried
 _MOST_HELD = 200
@@ -33,7 +36,8 @@ def fit_tracked(
     n_lags: int,
     noise: Noise,
     plain: Callable[[int], WindowModel | None],
-) -> WindowModel | None:
+    like: StateFilter | None = None,
+) -> WindowModel | str:
     """Learn the trajectory of a series and return the network over its clean windows.
 
     Parameters
@@ -46,11 +50,13 @@ def fit_tracked(
         A standard deviation is taken as it is, and nothing tried out.
     plain : callable
         Returns the ordinary network, trained on the first so many values; None if it cannot be.
+    like : StateFilter, optional
+        What was learned from more of the same series: how smooth the map is, and the slack.
 
     Returns
     -------
-    WindowModel or None
-        None where noise is not the problem.
+    WindowModel or str
+        Where noise is not the problem, the reason.
 
     Examples
     --------
@@ -64,39 +70,48 @@ def fit_tracked(
     """
     observed = np.where(known, z, np.nan)
     if noise != "auto":
-        return _learned(observed, n_lags, noise)
+        return _learned(observed, n_lags, noise, like)
     held = min(int(_HELD * z.size), _MOST_HELD)
     early = _learned(observed[: z.size - held], n_lags, None)
-    if early is None:
-        return None
+    if isinstance(early, str):
+        return early
     ordinary = plain(z.size - held)
     h = min(_HORIZON, held)
     origins = np.unique(np.linspace(z.size - held, z.size - h, _ORIGINS).astype(np.int64))
     if ordinary is not None:
-        errors = [_error(windows, z, known, origins, h) for windows in (early, ordinary)]
+        paths = _tracked_paths(early, observed, origins, h), _paths(ordinary, z, origins, h)
+        ahead = origins[:, None] + np.arange(h)
+        errors = [np.abs(path - z[ahead])[known[ahead]].sum() for path in paths]
         if not errors[0] < _BETTER * errors[1]:
-            return None
-    return _learned(observed, n_lags, None)
+            return "the last values are forecast as well without it"
+    return _learned(observed, n_lags, None, early.tracker)
 
 
-def _learned(observed: Array, n_lags: int, noise: float | None) -> WindowModel | None:
-    """Return the network over clean windows, None where there is no noise to treat."""
+def _learned(
+    observed: Array, n_lags: int, noise: float | None, like: StateFilter | None = None
+) -> WindowModel | str:
+    """Return the network over clean windows, or why there is no noise to treat."""
     try:
-        found = learn_trajectory(observed, n_lags, noise)
-    except (ValueError, np.linalg.LinAlgError):
-        return None
+        shape = None if like is None else shape_of(like.network)
+        found = learn_trajectory(observed, n_lags, noise, shape)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        return str(error)
     if not found.on:
-        return None
+        return found.reason
     lags = tuple(range(1, n_lags + 1))
-    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, found.tracker(observed))
+    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, found.tracker(observed, like))
 
 
-def _error(
-    windows: WindowModel, z: Array, known: Mask, origins: npt.NDArray[np.int64], h: int
-) -> float:
-    """Mean absolute error over roll-outs."""
+def _paths(windows: WindowModel, z: Array, origins: Ints, h: int) -> Array:
+    """Forecasts of the ordinary network from every origin."""
     at = np.maximum(origins[:, None] - np.arange(windows.reach, 0, -1), 0)
-    histories = z[at] if windows.tracker is None else np.where(known, z, np.nan)[at]
-    path, _ = windows.forecast(histories, h, np.zeros((len(origins), 0)))
-    ahead = origins[:, None] + np.arange(h)
-    return float(np.abs(path - z[ahead])[known[ahead]].mean()) if known[ahead].any() else np.inf
+    return windows.forecast(z[at], h, np.zeros((len(origins), 0)))[0]
+
+
+def _tracked_paths(windows: WindowModel, observed: Array, origins: Ints, h: int) -> Array:
+    """Forecasts from clean states, by going through the series once."""
+    n_lags = len(windows.lags)
+    first = max(int(origins[0]) - windows.reach, 0)
+    at = np.arange(first + n_lags, int(origins[-1]) + 1)
+    histories = observed[at[:, None] - np.arange(n_lags, 0, -1)]
+    return windows.rolled(histories, h, after=np.isin(at, origins))[0]

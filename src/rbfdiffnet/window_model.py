@@ -117,7 +117,7 @@ class WindowModel:
             The network's inputs, for every block.
         """
         if self.tracker is not None:
-            return self._tracked(self.tracker, z, h)
+            return self._tracked(z, h)
         batch, length = z.shape
         blocks = -(-h // self.block)
         path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
@@ -131,23 +131,46 @@ class WindowModel:
             rows.append(inputs)
         return path[:, length : length + h], rows
 
-    def spread(self, z: Array, h: int) -> Array:
-        """Standard deviation of the observations after noisy histories (B, L), shape (B, h).
+    def rolled(
+        self, z: Array, h: int, n: int | None = None, after: Mask | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Continue noisy histories from the states filtered out of them.
 
-        By the cloud of states, which grows as quickly as the series can be told apart from others,
-        and the noise. Only where there is a tracker.
+        Only where there is a tracker.
+
+        Parameters
+        ----------
+        z : ndarray of shape (B, L)
+            NaN where missing.
+        h : int
+        n : int, optional
+            How many windows of each cloud to send on; by default all.
+        after : ndarray of bool of shape (B,), optional
+            Which of the histories to continue; by default all.
+
+        Returns
+        -------
+        path : ndarray of shape (B, h)
+            Medians of the clouds.
+        spread : ndarray of shape (B, h)
+            Standard deviations of the observations to come, by the cloud and the noise: they grow
+            as quickly as the series can be told apart from others.
+        states : ndarray of shape (B, n_lags)
+            The clean windows that the clouds lie around.
         """
         if self.tracker is None:
-            raise ValueError("Without a tracker nothing is known of the spread.")
-        rolled = [self.tracker.roll(cloud, h).var(axis=0) for cloud in self.tracker.clouds(z)]
-        return np.sqrt(np.array(rolled) + self.tracker.noise**2)
+            raise ValueError("Without a tracker there are no clouds.")
+        followed = enumerate(self.tracker.clouds(z))
+        clouds = np.array([cloud for k, cloud in followed if after is None or after[k]])
+        if n is not None:
+            clouds = clouds[:, :: max(clouds.shape[1] // n, 1)]
+        ahead = self.tracker.roll(clouds, h)
+        spread = np.sqrt(ahead.var(axis=1) + self.tracker.noise**2)
+        return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
 
-    def _tracked(self, tracker: StateFilter, z: Array, h: int) -> tuple[Array, list[Array]]:
-        """Continue series from states filtered out of their noise: medians of the clouds."""
-        path, states = np.empty((len(z), h)), np.empty((len(z), len(self.lags)))
-        for k, cloud in enumerate(tracker.clouds(z)):
-            path[k] = np.median(tracker.roll(cloud, h), axis=0)
-            states[k] = np.median(cloud, axis=0)
+    def _tracked(self, z: Array, h: int) -> tuple[Array, list[Array]]:
+        """Continue series from states filtered out of their noise."""
+        path, _, states = self.rolled(z, h)
         whole = np.concatenate([states, path], axis=1)
         return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 

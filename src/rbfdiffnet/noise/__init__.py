@@ -1,5 +1,5 @@
 """Noise in the observations: learn the clean trajectory with the network, filter, forecast."""
 
-from rbfdiffnet.noise.search import Trajectory, learn_trajectory
+from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 
 __all__ = ["Trajectory", "learn_trajectory"]

@@ -41,6 +41,7 @@ _PARTICLES = 400
 _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
 _LOST = 0.01  # chance of losing the track at a step
+_SOME = 4  # of so many windows of the orbit one is considered then
 _NEIGHBORS_OF = 200  # windows of the orbit whose distance to the next is measured
 _SLACKS = (1.0, 2.0, 4.0)  # in units of the map's own errors
 _MARGIN = 0.05  # of the range of the clean series, by which a state may leave it
@@ -156,33 +157,35 @@ class StateFilter:
             yield X, likelihood
 
     def roll(self, X: Array, h: int) -> Array:
-        """Send a cloud on for h steps, shape (N, h)."""
+        """Send clouds (..., N, l) on for h steps, shape (..., N, h)."""
         rng = np.random.default_rng(2)
-        path = np.empty((len(X), h))
+        clouds = X.reshape(-1, *X.shape[-2:])
+        path = np.empty((*clouds.shape[:2], h))
         for k in range(h):
-            X = self._moved(X, rng)
-            path[:, k] = X[:, -1]
-        return path
+            clouds = self._moved(clouds, rng)
+            path[:, :, k] = clouds[:, :, -1]
+        return path.reshape(*X.shape[:-1], h)
 
     def ahead(self, X: Array) -> Array:
         """Values after windows by the map, hardly outside the range of the clean series."""
         margin = _MARGIN * (self.high - self.low)
         return np.clip(self.network.predict(X)[:, 0], self.low - margin, self.high + margin)
 
-    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
+    def near(self, window: Array, n: int, rng: np.random.Generator, every: int = 1) -> Array:
         """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
 
-        Each window of the orbit stands for a small normal distribution around it.
+        Each window of the orbit, or every so many, stands for a small normal distribution.
         """
+        orbit = self.orbit[::every]
         seen = np.isfinite(window)
         R, wide = self.noise**2, self.gap**2
-        away = (np.where(seen, window, 0.0) - self.orbit) * seen
-        likelihood = -0.5 * (away**2).sum(axis=1) / (R + wide)
+        away = (np.where(seen, window, 0.0) - orbit) * seen
+        likelihood = -0.5 * np.einsum("ni,ni->n", away, away) / (R + wide)
         drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
         share = wide / (R + wide)
         spread = np.where(seen, np.sqrt(share * R), np.sqrt(wide))
         scatter = spread * rng.normal(size=(n, self.n_lags))
-        return np.asarray(self.orbit[drawn] + share * away[drawn] + scatter)
+        return np.asarray(orbit[drawn] + share * away[drawn] + scatter)
 
     @cached_property
     def orbit(self) -> Array:
@@ -192,7 +195,7 @@ class StateFilter:
         X = net.centers / net.metric * net.x_scale + net.x_shift
         visited = []
         for k in range(_ORBIT_STEPS):
-            X = self._moved(X, rng)
+            X = self._moved(X[None], rng)[0]
             if k >= _SETTLED:
                 visited.append(X)
         return np.concatenate(visited)
@@ -207,20 +210,25 @@ class StateFilter:
         squares[np.arange(len(some)), some] = np.inf
         return float(np.sqrt(np.median(squares.min(axis=1)) / self.n_lags))
 
-    def _moved(self, X: Array, rng: np.random.Generator) -> Array:
-        """Windows a step later, without an observation.
+    def _moved(self, clouds: Array, rng: np.random.Generator) -> Array:
+        """Clouds (B, N, l) a step later, without an observation.
 
-        Those that leave the range of the clean series, whence many a map has no way back, make
-        room for copies of others.
+        Windows that leave the range of the clean series, whence many a map has no way back, make
+        room for copies of others of their cloud.
         """
-        z = self.network.predict(X)[:, 0] + self.process * rng.normal(size=len(X))
+        n_clouds, n, n_lags = clouds.shape
+        z = self.network.predict(clouds.reshape(-1, n_lags)).reshape(n_clouds, n)
+        z += self.process * rng.normal(size=n)
         margin = _MARGIN * (self.high - self.low)
         inside = (z >= self.low - margin) & (z <= self.high + margin)
-        after = np.concatenate([X[:, 1:], z[:, None]], axis=1)
-        if inside.any():
-            after[~inside] = after[rng.choice(np.flatnonzero(inside), int((~inside).sum()))]
-        else:
-            after[:, -1] = np.clip(z, self.low, self.high)
+        after: Array = np.concatenate([clouds[:, :, 1:], z[:, :, None]], axis=2)
+        chosen = np.asarray(rng.random(n))
+        for b in np.flatnonzero(~inside.all(axis=1)):
+            cloud, others, lost = after[b], np.flatnonzero(inside[b]), np.flatnonzero(~inside[b])
+            if others.size:
+                cloud[lost] = cloud[others[(chosen[lost] * others.size).astype(np.int64)]]
+            else:
+                cloud[:, -1] = np.clip(cloud[:, -1], self.low, self.high)
         return after
 
     def _after(self, X: Array, window: Array, rng: np.random.Generator) -> tuple[Array, float]:
@@ -230,7 +238,7 @@ class StateFilter:
         """
         s = window[-1]
         if not np.isfinite(s):
-            return self._moved(X, rng), 0.0
+            return self._moved(X[None], rng)[0], 0.0
         R, Q = self.noise**2, self.slack**2
         ahead = self.ahead(X)
         weight = (1.0 - _LOST) * _density(s - ahead, R + Q) / len(X)
@@ -245,7 +253,7 @@ class StateFilter:
         z = ahead[origin] + share * (s - ahead[origin]) + scatter
         after = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
         if fresh.any():
-            after[fresh] = self.near(window, int(fresh.sum()), rng)
+            after[fresh] = self.near(window, int(fresh.sum()), rng, _SOME)
         return after, float(np.log(max(total.sum(), 1e-300)))
 
 

@@ -11,6 +11,7 @@ which K has next to nothing are left out, so a wide basis has few weights and co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +21,31 @@ from rbfdiffnet.basis import squared_distances
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.network import Network
 
-__all__ = ["Basis", "Regression", "make_basis", "place_centers", "regress"]
+__all__ = [
+    "CENTERS",
+    "Basis",
+    "Fit",
+    "Regression",
+    "Shape",
+    "affordable",
+    "best_fit",
+    "fit_map",
+    "fit_maps",
+    "make_basis",
+    "place_centers",
+    "regress",
+    "shape_of",
+]
 
 Array = npt.NDArray[np.float64]
 
+#: Decay and width of a map.
+Shape = tuple[float, float]
+
+#: Usual number of basis functions.
+CENTERS = 80
+
+_ROWS_PER_CENTER = 4
 _NEGLIGIBLE = 1e-8  # eigenvalues of K, relative to the largest
 _LEAST = 1e-14  # variance of residuals, relative to that of the targets
 _PENALTIES = 10.0 ** np.arange(-10.0, 5.0, 0.5)
@@ -251,3 +273,63 @@ def regress(features: Array, y: Array, n_flat: int) -> Regression:
         float(variance[best] / _PENALTIES[best]),
         np.concatenate([w, w_flat]),
     )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A map on a series that is taken as it is."""
+
+    basis: Basis
+    regression: Regression
+
+    def predict(self, X: Array) -> Array:
+        """Values after windows, shape (n,)."""
+        return self.basis.features(X, self.basis.activations(X)) @ self.regression.w
+
+
+def fit_map(basis: Basis, X: Array, y: Array) -> Fit:
+    """Fit the weights of a map to windows and the values after them."""
+    features = basis.features(X, basis.activations(X))
+    return Fit(basis, regress(features, y, n_flat=X.shape[1] + 1))
+
+
+def fit_maps(
+    X: Array, y: Array, decays: Iterable[float], widths: Iterable[float], n_centers: int
+) -> dict[Shape, Fit]:
+    """Fit maps of every decay and width."""
+    widths = tuple(widths)
+    fits = {}
+    for decay in decays:
+        placed = place_centers(X, decay, n_centers)
+        for width in widths:
+            fits[decay, width] = fit_map(make_basis(placed, decay, width), X, y)
+    return fits
+
+
+def best_fit(fits: Iterable[Fit]) -> Fit:
+    """Return the map for which there is most evidence."""
+    return min(fits, key=lambda fit: fit.regression.evidence)
+
+
+def affordable(n_rows: int, most: int = CENTERS) -> int:
+    """Return the number of basis functions for a number of windows."""
+    return int(np.clip(n_rows // _ROWS_PER_CENTER, 2, most))
+
+
+def shape_of(network: Network) -> Shape:
+    """Return the decay and the width of a map that has become a network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.noise.maps import fit_maps, shape_of
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> fit = fit_maps(X, X[:, 0], [0.5], [2.0], 20)[0.5, 2.0]
+    >>> decay, width = shape_of(fit.basis.network(fit.regression.w, 0.0, 1.0))
+    >>> decay, round(width, 1)
+    (0.5, 2.0)
+    """
+    metric = network.metric
+    decay = float(metric[-2]) if metric.size > 1 else 1.0
+    spread = float(np.sqrt(metric @ metric))  # of windows of standardized values
+    return decay, float(np.sqrt(0.5 / network.beta[0])) / spread

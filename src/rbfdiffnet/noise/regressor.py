@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
-from rbfdiffnet.noise.search import Trajectory, learn_trajectory
+from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.trajectory import windows_of
 from rbfdiffnet.parameters import Noise, check_noise, check_number
 from rbfdiffnet.recursion import forecast_recursive
