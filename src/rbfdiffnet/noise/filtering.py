@@ -41,7 +41,6 @@ _PARTICLES = 400
 _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
 _LOST = 0.01  # chance of losing the track at a step
-_SOME = 4  # of so many windows of the orbit one is considered then
 _NEIGHBORS_OF = 200  # windows of the orbit whose distance to the next is measured
 _SLACKS = (1.0, 2.0, 4.0)  # in units of the map's own errors
 _MARGIN = 0.05  # of the range of the clean series, by which a state may leave it
@@ -171,21 +170,22 @@ class StateFilter:
         margin = _MARGIN * (self.high - self.low)
         return np.clip(self.network.predict(X)[:, 0], self.low - margin, self.high + margin)
 
-    def near(self, window: Array, n: int, rng: np.random.Generator, every: int = 1) -> Array:
+    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
         """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
 
-        Each window of the orbit, or every so many, stands for a small normal distribution.
+        Each window of the orbit stands for a small normal distribution around it.
         """
-        orbit = self.orbit[::every]
         seen = np.isfinite(window)
+        middle = self.network.y_shift[0]  # distances are exact near 0
         R, wide = self.noise**2, self.gap**2
-        away = (np.where(seen, window, 0.0) - orbit) * seen
-        likelihood = -0.5 * np.einsum("ni,ni->n", away, away) / (R + wide)
+        orbit, window = self.orbit[:, seen] - middle, window[seen] - middle
+        likelihood = -0.5 * squared_distances(orbit, window[None])[:, 0] / (R + wide)
         drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
         share = wide / (R + wide)
+        X = self.orbit[drawn]
+        X[:, seen] += share * (window - orbit[drawn])
         spread = np.where(seen, np.sqrt(share * R), np.sqrt(wide))
-        scatter = spread * rng.normal(size=(n, self.n_lags))
-        return np.asarray(orbit[drawn] + share * away[drawn] + scatter)
+        return np.asarray(X + spread * rng.normal(size=X.shape))
 
     @cached_property
     def orbit(self) -> Array:
@@ -253,7 +253,7 @@ class StateFilter:
         z = ahead[origin] + share * (s - ahead[origin]) + scatter
         after = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
         if fresh.any():
-            after[fresh] = self.near(window, int(fresh.sum()), rng, _SOME)
+            after[fresh] = self.near(window, int(fresh.sum()), rng)
         return after, float(np.log(max(total.sum(), 1e-300)))
 
 
