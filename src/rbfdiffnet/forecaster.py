@@ -62,8 +62,10 @@ class RBFDiffNet:
         How many latest values the network sees, or which (1 is the latest).
     season_length : int, optional
         Steps in a season; by default the usual one of ``freq``.
-    scope : {"local", "global"}, default="local"
-        One network for each series, or one for all, each series on its own scale.
+    scope : {"local", "global", "auto"}, default="local"
+        One network for each series, or one for all, each series on its own scale; or a stack of
+        both and of simple methods, mixed by how well they forecast the ends of the series
+        (`rbfdiffnet.stack`): the most accurate, above all for many short series.
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
@@ -271,9 +273,7 @@ class RBFDiffNet:
         series = state.exogenous.series(panel)
         model = state.model
         if refit and refit != "weights":
-            model = fit_panel(
-                series, model.plan, scope=self.scope, calibrate=True, n_jobs=self.n_jobs
-            )
+            model = self._learned(series, model.plan, calibrate=True)
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
         if refit == "weights":
@@ -369,13 +369,7 @@ class RBFDiffNet:
                 exogenous = self._exogenous(past)
                 series = exogenous.series(panel)
                 seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
-                model = fit_panel(
-                    seen,
-                    plan,
-                    scope=self.scope,
-                    calibrate=level is not None,
-                    n_jobs=self.n_jobs,
-                )
+                model = self._learned(seen, plan, calibrate=level is not None)
                 for note in self._notes(panel, model, seen):
                     notes[note.series, note.problem] = note
             elif refit == "weights":
@@ -611,7 +605,7 @@ class RBFDiffNet:
             )
         choices = {
             "preset": (self.preset, tuple(PRESETS)),
-            "scope": (self.scope, ("local", "global")),
+            "scope": (self.scope, ("local", "global", "auto")),
             "strategy": (self.strategy, ("recursive", "direct")),
             "errors": (self.errors, ("fallback", "raise")),
         }
@@ -721,9 +715,16 @@ class RBFDiffNet:
         exogenous = self._exogenous(panel)
         series = exogenous.series(panel)
         plan = self._plan(panel, h)
-        model = fit_panel(series, plan, scope=self.scope, calibrate=calibrate, n_jobs=self.n_jobs)
+        model = self._learned(series, plan, calibrate=calibrate)
         self._last_report = None
         return State(panel, exogenous, model, series, self._notes(panel, model, series))
+
+    def _learned(self, series: Sequence[Series], plan: Plan, *, calibrate: bool) -> Any:
+        if self.scope == "auto":
+            from rbfdiffnet.stack.model import StackModel
+
+            return StackModel.of(series, plan)
+        return fit_panel(series, plan, scope=self.scope, calibrate=calibrate, n_jobs=self.n_jobs)
 
     def _adopted(self, state: State, df: Any) -> State:
         if self.scope != "global":

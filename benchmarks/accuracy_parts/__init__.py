@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/accuracy.py``: data, errors, methods, the runner and the summary."""

@@ -1,0 +1,1 @@
+"""Several forecasts of every series of a panel, stacked into one."""

@@ -1,0 +1,80 @@
+"""The members of a stack: quite different ways to forecast the same series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.stack.anchors import damped_holt, median, on_logarithms, theta
+from rbfdiffnet.stack.direct import forecast_direct
+from rbfdiffnet.stack.histories import Histories
+from rbfdiffnet.stack.local import forecast_local
+from rbfdiffnet.stack.seasons import Seasons
+
+__all__ = ["member_forecasts"]
+
+Array = npt.NDArray[np.float64]
+
+_FEWEST_SEASONS = 3  # to take a season out
+_MANY_ZEROS = 0.3
+
+
+def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
+    """Forecast every series in every way.
+
+    Ways that take the season out first need three of them in the usual series.
+
+    Parameters
+    ----------
+    histories : Histories
+    h : int
+
+    Returns
+    -------
+    dict of ndarray of shape (n, h)
+        By the member's name; NaN where it has nothing to say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.stack.histories import Histories
+    >>> from rbfdiffnet.stack.members import member_forecasts
+    >>> series = [np.arange(30.0) + i for i in range(9)]
+    >>> members = member_forecasts(Histories.of(series, 1), 2)
+    >>> list(members)
+    ['direct', 'direct, log', 'local, common', 'local, walk', 'theta', 'damped trend']
+    >>> bool(all(np.abs(f[0] - [30, 31]).max() < 2 for f in members.values()))
+    True
+    """
+    members = {
+        "direct": forecast_direct(histories, h),
+        "direct, log": _on_logarithms(forecast_direct, histories, h),
+    }
+    if histories.season > 1 and histories.usual_length < _FEWEST_SEASONS * histories.season:
+        return members
+    seasons = Seasons.of(histories)
+    bare = seasons.removed(histories)
+    zeros = np.nanmean(
+        np.where(np.isnan(histories.values), np.nan, histories.values == 0.0), axis=1
+    )
+    often = zeros > _MANY_ZEROS
+    members["local, common"] = forecast_local(bare, h, common=True)
+    members["local, walk"] = forecast_local(bare, h, common=False)
+    for name, method in (("theta", theta), ("damped trend", damped_holt)):
+        forecast = on_logarithms(method, bare.values, h)
+        forecast[often] = median(bare.values[often], h)
+        members[name] = forecast
+    for name in [name for name in members if not name.startswith("direct")]:
+        members[name] = seasons.restored(members[name])
+    return members
+
+
+def _on_logarithms(
+    method: Callable[[Histories, int], Array], histories: Histories, h: int
+) -> Array:
+    def on_values(values: Array, h: int) -> Array:
+        return method(histories.with_values(values), h)
+
+    return on_logarithms(on_values, histories.values, h)
