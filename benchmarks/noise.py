@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     methods = {name: METHODS[name] for name in options.methods}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those about trainings that stop at their limit
-        run(methods, options.systems, range(options.seeds), options.out, lags=options.lags)
+        seeds = range(options.first, options.first + options.seeds)
+        run(methods, options.systems, seeds, options.out, lags=options.lags)
     for table in summary.report(summary.read(options.out), options.about):
         print(f"\n{table}", flush=True)
 
@@ -43,7 +44,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS), metavar="M")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--lags", nargs="+", type=int, choices=LAGS, default=LAGS)
-    parser.add_argument("--seeds", type=int, default=5, help="how many, from 0")
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--about", choices=METHODS, default=OURS, help="method of the tables")
     return parser.parse_args(arguments)
