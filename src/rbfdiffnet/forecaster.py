@@ -272,7 +272,7 @@ class RBFDiffNet:
             )
         series = state.exogenous.series(panel)
         model = state.model
-        if refit and refit != "weights":
+        if self.scope == "auto" or (refit and refit != "weights"):
             model = self._learned(series, model.plan, calibrate=True)
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
@@ -410,6 +410,7 @@ class RBFDiffNet:
             ``unique_id, ds, y, RBFDiffNet``, from the first date with a full window on; the direct
             strategy gives the first of its steps. Series without a network are left out.
         """
+        self._need_networks("fitted_values()", "cross_validation(df, h), or ")
         state = self._fitted_state()
         panel, model = state.panel, state.model
         keep = [
@@ -451,6 +452,7 @@ class RBFDiffNet:
         """
         from rbfdiffnet.explain import explanation
 
+        self._need_networks("explain()")
         state = self._selected(ids)
         _check_count("h", h)
         ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
@@ -473,6 +475,7 @@ class RBFDiffNet:
         """
         from rbfdiffnet.explain import operator_table
 
+        self._need_networks("equation()")
         return operator_table(self._selected(ids))
 
     def plot_equation(self, unique_id: Any, ax: Any = None) -> Any:
@@ -519,13 +522,19 @@ class RBFDiffNet:
         """
         from rbfdiffnet.plots import plot_panel
 
-        state = self._selected(ids, most=4)
+        whole = self._fitted_state()
+        together = self.scope == "auto"  # a stack forecasts all series or none
+        state = whole if together else self._selected(ids, most=4)
         _check_count("h", h)
         levels = _check_levels(level)
-        ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
+        ahead = state.exogenous.ahead(state.panel, h, X_df, whole.panel)
         origins = state.panel.lengths
         columns, _ = self._columns_of(state.model, state.series, origins, h, ahead, levels)
-        return plot_panel(state.panel, columns, h, history)
+        if not together:
+            return plot_panel(state.panel, columns, h, history)
+        chosen = np.array(self._chosen(ids, most=4), dtype=np.int64)
+        columns = {name: values[chosen] for name, values in columns.items()}
+        return plot_panel(whole.panel.select(chosen), columns, h, history)
 
     @property
     def report_(self) -> Any:
@@ -542,6 +551,7 @@ class RBFDiffNet:
         logarithms where these are taken; NaN, and a ``reason``, where noise was not treated.
         """
         state = self._fitted_state()
+        self._need_networks("noise_")
         if not self.noise:
             raise ValueError("Noise was not looked for: use noise='auto'.")
         own = {i: model for i, model in enumerate(state.model.models) if model is not None}
@@ -562,7 +572,7 @@ class RBFDiffNet:
 
         Of long histories the latest steps are kept, as many as forecasts, intervals and
         ``update(refit="weights")`` need (at least 1,000), so `fitted_values` of a loaded model may
-        start later.
+        start later. With ``scope="auto"`` all are kept.
 
         Parameters
         ----------
@@ -736,19 +746,29 @@ class RBFDiffNet:
         model = adopt_series(state.model, series)
         return State(panel, state.exogenous, model, series, self._notes(panel, model, series))
 
+    def _need_networks(self, what: str, instead: str = "") -> None:
+        if self.scope == "auto":
+            raise ValueError(
+                f"{what} needs fitted networks, and scope='auto' keeps none: it learns anew for "
+                f"every forecast. Use {instead}scope='local' or scope='global'."
+            )
+
+    def _chosen(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
+        panel = self._fitted_state().panel
+        everything = range(panel.n_series)
+        if ids is None:
+            return list(everything[:most])
+        ids = [ids] if isinstance(ids, str) else ids
+        where = {panel.name(i): i for i in everything}
+        unknown = [name for name in ids if str(name) not in where]
+        if unknown:
+            raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
+        return [where[str(name)] for name in ids]
+
     def _selected(self, ids: Sequence[Any] | None, most: int | None = None) -> State:
         state = self._fitted_state()
-        everything = range(state.panel.n_series)
-        if ids is None:
-            chosen = list(everything[:most])
-        else:
-            ids = [ids] if isinstance(ids, str) else ids
-            where = {state.panel.name(i): i for i in everything}
-            unknown = [name for name in ids if str(name) not in where]
-            if unknown:
-                raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
-            chosen = [where[str(name)] for name in ids]
-        if chosen == list(everything):
+        chosen = self._chosen(ids, most)
+        if chosen == list(range(state.panel.n_series)):
             return state
         panel = state.panel.select(np.array(chosen, dtype=np.int64))
         part = [state.series[i] for i in chosen]
@@ -890,6 +910,11 @@ def _check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
     elif refit != "weights":
         number = " or a positive integer" if or_count else ""
         raise ValueError(f"refit must be True, False, 'weights'{number}; got {refit!r}.")
+    elif scope == "auto":
+        raise ValueError(
+            "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
+            "for every forecast, with refit=True and refit=False alike."
+        )
     elif scope == "local":
         raise ValueError(
             "refit='weights' needs scope='global': networks of single series have no statistics "

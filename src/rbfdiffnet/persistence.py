@@ -24,7 +24,7 @@ from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.learning import Learning
-from rbfdiffnet.models import SeriesModel
+from rbfdiffnet.models import Plan, SeriesModel
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel import Panel, Problem
@@ -54,20 +54,12 @@ _NETWORK_ARRAYS = tuple(
 def save(forecaster: RBFDiffNet, path: Any) -> None:
     """Save a fitted forecaster; see `RBFDiffNet.save`."""
     state = forecaster._fitted_state()
-    model = state.model
-    needed = np.array([_needed(model, i) for i in range(len(model.models))], dtype=np.int64)
-    if model.learning is not None:  # steps that are yet to be learned
-        needed += state.panel.lengths - model.learning.steps
-    cut = np.maximum(state.panel.lengths - needed, 0)
+    model, lengths = state.model, state.panel.lengths
+    stack = forecaster.scope == "auto"  # which is nothing but its data
+    needed = lengths if stack else _needed(model, lengths)
+    networks = ({}, {}) if stack else _networks(model, np.maximum(lengths - needed, 0))
     panel_arrays, panel_words = state.panel.latest(needed).state()
-    arrays: Arrays = {f"panel/{name}": values for name, values in panel_arrays.items()}
-    arrays["starts"] = np.maximum(model.starts - cut, 0)
-    arrays |= _learning_arrays(model.learning, cut)
-    pool: list[WindowModel] = []
-
-    def words_of(m: SeriesModel | None, cut: int) -> Any:
-        return _model_words(m, pool, model.effects, cut)
-
+    arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | networks[0]
     words = {
         "format": _FORMAT,
         "version": FORMAT_VERSION,
@@ -76,6 +68,23 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
         "exogenous": state.exogenous.to_json(),
         "notes": [asdict(note) for note in state.notes],
         "block": model.plan.block,
+        **networks[1],
+    }
+    text = json.dumps(words, separators=(",", ":")).encode()
+    arrays["json"] = np.frombuffer(text, dtype=np.uint8)
+    _write(Path(path), {name: _narrowed(values) for name, values in arrays.items()})
+
+
+def _networks(model: PanelModel, cut: npt.NDArray[np.int64]) -> tuple[Arrays, dict[str, Any]]:
+    """Arrays and words of fitted networks, the first steps of each series being cut off."""
+    arrays: Arrays = {"starts": np.maximum(model.starts - cut, 0)}
+    arrays |= _learning_arrays(model.learning, cut)
+    pool: list[WindowModel] = []
+
+    def words_of(m: SeriesModel | None, cut: int) -> Any:
+        return _model_words(m, pool, model.effects, cut)
+
+    words = {
         "effects": _effects_words(model.effects),
         "reasons": {str(i): reason for i, reason in model.reasons.items()},
         "models": [words_of(m, int(c)) for m, c in zip(model.models, cut, strict=True)],
@@ -88,9 +97,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
         arrays[f"shape/{name}"] = np.array(
             [(*v.shape, 0)[:2] if v.ndim == 1 else v.shape for v in values], dtype=np.int32
         ).reshape(-1, 2)
-    text = json.dumps(words, separators=(",", ":")).encode()
-    arrays["json"] = np.frombuffer(text, dtype=np.uint8)
-    _write(Path(path), {name: _narrowed(values) for name, values in arrays.items()})
+    return arrays, words
 
 
 def load(cls: type[Forecaster], path: Any) -> Forecaster:
@@ -121,15 +128,29 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
     panel = Panel.from_state(inside, words["panel"])
     exogenous = Exogenous.from_json(words["exogenous"])
+    series = exogenous.series(panel)
+    block = int(words["block"])
+    plan = forecaster._plan(panel, block if forecaster.strategy == "direct" else None)
+    if forecaster.scope == "auto":
+        model = forecaster._learned(series, plan, calibrate=True)
+    else:
+        model = _restored_networks(plan, words, arrays)
+    if len(model.models) != panel.n_series:
+        raise ValueError("numbers of series differ")
+    notes = tuple(Problem(**note) for note in words["notes"])
+    forecaster._state = State(panel, exogenous, model, series, notes)
+    return forecaster
+
+
+def _restored_networks(plan: Plan, words: Mapping[str, Any], arrays: Arrays) -> PanelModel:
     ends = {
         name: np.cumsum([0, *(max(int(a), 0) * max(int(b), 1) for a, b in arrays[f"shape/{name}"])])
         for name in _NETWORK_ARRAYS
     }
     pool = [_restored_windows(w, arrays, ends, k) for k, w in enumerate(words["windows"])]
     effects = _restored_effects(words["effects"])
-    block = int(words["block"])
     model = PanelModel(
-        forecaster._plan(panel, block if forecaster.strategy == "direct" else None),
+        plan,
         tuple(_restored_model(w, pool, effects) for w in words["models"]),
         tuple(_restored_model(w, pool, effects) for w in words["calibrated"]),
         arrays["starts"].astype(np.int64),
@@ -137,20 +158,22 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
         {int(i): reason for i, reason in words["reasons"].items()},
         _restored_learning(arrays),
     )
-    if not len(model.models) == len(model.calibrated) == model.starts.size == panel.n_series:
+    if not len(model.models) == len(model.calibrated) == model.starts.size:
         raise ValueError("numbers of series differ")
-    if model.learning is not None and model.learning.steps.size != panel.n_series:
+    if model.learning is not None and model.learning.steps.size != model.starts.size:
         raise ValueError("numbers of series differ")
-    notes = tuple(Problem(**note) for note in words["notes"])
-    forecaster._state = State(panel, exogenous, model, exogenous.series(panel), notes)
-    return forecaster
+    return model
 
 
-def _needed(model: PanelModel, i: int) -> int:
-    """How many latest steps a series needs for forecasts and intervals."""
-    both = [m for m in (model.models[i], model.calibrated[i]) if m is not None]
-    reach = max((m.history for m in both), default=0)
-    return max(_KEEP, reach + 8 * model.plan.season_length + 400)
+def _needed(model: PanelModel, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many latest steps each series needs for forecasts, intervals and to go on learning."""
+    needed = np.zeros(lengths.size, dtype=np.int64)
+    for i, both in enumerate(zip(model.models, model.calibrated, strict=True)):
+        reach = max((m.history for m in both if m is not None), default=0)
+        needed[i] = max(_KEEP, reach + 8 * model.plan.season_length + 400)
+    if model.learning is not None:  # steps that are yet to be learned
+        needed += lengths - model.learning.steps
+    return needed
 
 
 # Settings -----------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 r"""Linear models of least absolute error, by a few reweighted solves.
 
-.. math:: \min_b \sum_i v_i |y_i - x_i \cdot b| + \sum_i v_i \sum_j \lambda_j b_j^2
+.. math:: \min_b \sum_i v_i |r_i| + \frac{1}{2 s} \sum_i v_i \sum_j \lambda_j b_j^2, \qquad
+    r_i = y_i - x_i \cdot b, \qquad \frac{1}{s} = \frac{\sum_i v_i / |r_i|}{\sum_i v_i}
 
-Every solve is a weighted ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)` come
-from the residuals of the one before.
+The size s of the residuals, their harmonic mean, makes the penalty independent of the units of y.
+Every solve is a weighted ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled
+to the sum of v, come from the residuals of the one before.
 """
 
 from __future__ import annotations

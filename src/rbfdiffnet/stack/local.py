@@ -56,7 +56,8 @@ def forecast_local(histories: Histories, h: int, *, common: bool) -> Array:
     np.True_
     """
     n_lags = _n_lags(histories)
-    change = np.nanmean(np.abs(np.diff(histories.values, axis=1, prepend=np.nan)), axis=1)
+    change = np.nansum(np.abs(np.diff(histories.values, axis=1)), axis=1)
+    change /= np.maximum(histories.lengths - 1, 1)
     unit = np.where(change > 0.0, change, 1.0)[:, None]
     values = histories.values / unit
     toward = np.zeros(n_lags)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.stack.anchors import damped_holt, median, on_logarithms, theta
+from rbfdiffnet.stack.anchors import damped_holt, on_logarithms, theta
 from rbfdiffnet.stack.direct import forecast_direct
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.local import forecast_local
@@ -18,7 +18,6 @@ __all__ = ["member_forecasts"]
 Array = npt.NDArray[np.float64]
 
 _FEWEST_SEASONS = 3  # to take a season out
-_MANY_ZEROS = 0.3
 
 
 def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
@@ -56,16 +55,10 @@ def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
         return members
     seasons = Seasons.of(histories)
     bare = seasons.removed(histories)
-    zeros = np.nanmean(
-        np.where(np.isnan(histories.values), np.nan, histories.values == 0.0), axis=1
-    )
-    often = zeros > _MANY_ZEROS
     members["local, common"] = forecast_local(bare, h, common=True)
     members["local, walk"] = forecast_local(bare, h, common=False)
     for name, method in (("theta", theta), ("damped trend", damped_holt)):
-        forecast = on_logarithms(method, bare.values, h)
-        forecast[often] = median(bare.values[often], h)
-        members[name] = forecast
+        members[name] = on_logarithms(method, bare.values, h)
     for name in [name for name in members if not name.startswith("direct")]:
         members[name] = seasons.restored(members[name])
     return members

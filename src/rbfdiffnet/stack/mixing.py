@@ -16,7 +16,7 @@ __all__ = ["mixing_weights"]
 
 Array = npt.NDArray[np.float64]
 
-_TOWARD_EQUAL = 0.1
+_TOWARD_EQUAL = 0.02
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 
 

@@ -37,6 +37,7 @@ _FEWEST_ERRORS = 100  # to tell members apart
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which they are
 _NETWORK = "network"
+_REMEMBERED = 2  # mixtures
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,19 @@ class StackModel:
     reasons : dict
         Why a series has no members, by its position.
     preparations : list of Preparation or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.models import Plan, Series
+    >>> from rbfdiffnet.stack.model import StackModel
+    >>> from rbfdiffnet.training import Settings
+    >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
+    >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
+    >>> model = StackModel.of(panel, Plan(lambda n: Settings(n_centers=5)))
+    >>> mixture = model.mixture(panel, np.full(8, 60), 8, [np.zeros((8, 0))] * 8)
+    >>> mixture.values.shape, round(sum(mixture.weights.values()), 9)
+    ((8, 8), 1.0)
     """
 
     plan: Plan
@@ -101,20 +115,13 @@ class StackModel:
         """Networks of single series, of which none is kept."""
         return (None,) * len(self.preparations)
 
-    def select(self, series: Sequence[int]) -> StackModel:
-        """Return the stack for some series."""
-        reasons = {k: self.reasons[i] for k, i in enumerate(series) if i in self.reasons}
-        return StackModel(self.plan, reasons, [self.preparations[i] for i in series])
-
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
         found = []
         for i, (series, p) in enumerate(zip(panel, self.preparations, strict=True)):
-            if p is not None:
-                bare = p.bare(series.y, series.known_ahead)
-                odd = np.flatnonzero(p.rule.find(bare) & np.isfinite(bare))
-                if odd.size:
-                    found.append((i, odd))
+            odd = np.flatnonzero(_odd(series, p))
+            if odd.size:
+                found.append((i, odd))
         return found
 
     def forecast(
@@ -142,10 +149,17 @@ class StackModel:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         mixture = self.mixture(panel, origins, h, ahead, n_jobs)
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        scales = np.array([_change(series.y, 1) for series in seen])
+        usable = [
+            series.y[np.isfinite(series.y) & ~_odd(series, p)]
+            for series, p in zip(seen, self.preparations, strict=True)
+        ]
+        scales = np.array([_change(y, 1) for y in usable])
         usual = np.nanmedian(scales) if np.isfinite(scales).any() else 0.0
         scales = np.where(np.isfinite(scales), scales, usual)
-        widths, guaranteed = half_widths(list(mixture.errors), scales, levels)
+        errors = list(mixture.errors)
+        if not np.isfinite(mixture.errors).any(axis=(0, 1)).all():  # the panel is too short
+            errors = [_naive_errors(series.y, h, self.plan.season_length) for series in seen]
+        widths, guaranteed = half_widths(errors, scales, levels)
         center = mixture.values[:, :, None]
         return center - widths, center + widths, guaranteed
 
@@ -157,12 +171,15 @@ class StackModel:
         ahead: Sequence[Array],
         n_jobs: int = 1,
     ) -> Mixture:
-        """Mix the members' forecasts; what was computed once is remembered."""
+        """Mix the members' forecasts; the latest two mixtures are remembered."""
         inputs = b"".join(np.ascontiguousarray(a).tobytes() for a in ahead)
         key = np.append(origins, h).tobytes() + inputs
         if key not in self._known:
             with one_blas_thread(), np.errstate(all="ignore"):
-                self._known[key] = _mixed(panel, origins, h, ahead, self.plan, n_jobs)
+                mixture = _mixed(panel, origins, h, ahead, self.plan, n_jobs)
+            for old in list(self._known)[: 1 - _REMEMBERED]:
+                del self._known[old]
+            self._known[key] = mixture
         return self._known[key]
 
 
@@ -178,27 +195,34 @@ def _mixed(
     names, n = list(now.members), len(panel)
     latest = np.stack([now.members[name] for name in names])
     units = np.array(
-        [_change(s.y[:o], plan.season_length) for s, o in zip(panel, origins, strict=True)]
+        [_unit(s.y[:o], plan.season_length) for s, o in zip(panel, origins, strict=True)]
     )
     errors = []
-    for k in range(1, _n_windows(origins, h) + 1):
+    for k in range(1, _n_windows(origins[now.fitted], h) + 1):
         earlier = np.maximum(origins - k * h, 0)
-        known = [s.known_ahead[o : o + h] for s, o in zip(panel, earlier, strict=True)]
+        known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
         past = _window(panel, earlier, h, known, plan, n_jobs)
-        actual = np.array([s.y[o : o + h] for s, o in zip(panel, earlier, strict=True)])
+        actual = np.array([_after(s.y, o, h) for s, o in zip(panel, earlier, strict=True)])
+        actual = actual.reshape(n, h)
         usable = past.fitted & now.fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([past.members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(usable[:, None], forecasts - actual, np.nan))
-    wrong = np.stack(errors, axis=2) if errors else np.full((len(names), n, 1, h), np.nan)
-    relative = (wrong / units[:, None, None]).reshape(len(names), -1)
+    relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
     relative = relative[:, np.isfinite(relative).all(axis=0)]
-    if relative.shape[1] < _FEWEST_ERRORS:
-        mixed = np.abs(np.median(wrong, axis=0))
-        return Mixture(np.median(latest, axis=0), mixed, {})
-    weights = mixing_weights(relative)
-    values = np.tensordot(weights, latest, axes=1)
-    mixed = np.abs(np.tensordot(weights, wrong, axes=1))
-    return Mixture(values, mixed, dict(zip(names, weights.tolist(), strict=True)))
+    weights = mixing_weights(relative) if relative.shape[1] >= _FEWEST_ERRORS else None
+    mixed = np.stack([np.abs(_combined(error, weights)) for error in errors], axis=1)
+    shares = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
+    return Mixture(_combined(latest, weights), mixed, shares)
+
+
+def _combined(members: Array, weights: Array | None) -> Array:
+    """Mix members (M, n, h) by weights, or take their median; those without values do not count."""
+    there = ~np.isnan(members).all(axis=(1, 2))
+    if not there.any():
+        return np.full(members.shape[1:], np.nan)
+    if weights is None:
+        return np.asarray(np.median(members[there], axis=0))
+    return np.asarray(np.tensordot(weights[there] / weights[there].sum(), members[there], axes=1))
 
 
 def _window(
@@ -223,8 +247,7 @@ def _window(
     if not fitted.any():
         return _Window({"naive": naive}, fitted)
     own = {i: p for i, p in enumerate(preparations) if p is not None}
-    bases = [p.base(seen[i].y, seen[i].known_ahead)[0] for i, p in own.items()]
-    histories = Histories.of(bases, season)
+    histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
     members = {}
     for name, forecast in member_forecasts(histories, h).items():
         members[name] = naive.copy()
@@ -254,6 +277,35 @@ def _prepared(
     return preparations, reasons
 
 
+def _base(series: Series, preparation: Preparation) -> Array:
+    """Series without effects, outliers and gaps, from its first known value on."""
+    u, _ = preparation.base(series.y, series.known_ahead)
+    return u[np.argmax(np.isfinite(series.y)) :]
+
+
+def _odd(series: Series, preparation: Preparation | None) -> npt.NDArray[np.bool_]:
+    """Which values are outliers."""
+    if preparation is None:
+        return np.zeros(series.y.size, dtype=bool)
+    bare = preparation.bare(series.y, series.known_ahead)
+    return np.asarray(preparation.rule.find(bare) & np.isfinite(bare))
+
+
+def _after(values: Array, origin: int, h: int) -> Array:
+    """Values of h steps from an origin on; NaN beyond the last."""
+    found = np.full((h, *values.shape[1:]), np.nan)
+    part = values[origin : origin + h]
+    found[: len(part)] = part
+    return found
+
+
+def _naive_errors(y: Array, h: int, season: int) -> Array:
+    """Absolute errors of the fallback from every step on, shape (T - 1, h)."""
+    origins = np.arange(1, y.size)
+    actual = np.array([_after(y, o, h) for o in range(1, y.size)]).reshape(-1, h)
+    return np.abs(naive_forecast(y, origins, h, season) - actual) if y.size else actual
+
+
 def _n_windows(origins: Ints, h: int) -> int:
     """How many windows at the ends of the series serve to compare members."""
     most = _MORE_WINDOWS if origins.size < _FEW_SERIES else _WINDOWS
@@ -261,11 +313,13 @@ def _n_windows(origins: Ints, h: int) -> int:
     return min(most, max(room, 1))
 
 
-def _change(y: Array, season: int) -> float:
-    """Mean change of a series over a season, or a step where it is shorter; NaN if unknown."""
-    for lag in (season, 1):
-        change = np.abs(y[lag:] - y[:-lag])
-        change = change[np.isfinite(change)]
-        if change.size and change.mean() > 0.0:
-            return float(change.mean())
-    return np.nan
+def _unit(y: Array, season: int) -> float:
+    """Mean change of a series over a season, or a step where there is none; NaN if unknown."""
+    return next((d for d in (_change(y, season), _change(y, 1)) if d > 0.0), np.nan)
+
+
+def _change(y: Array, lag: int) -> float:
+    """Mean change of a series over so many steps; NaN if unknown."""
+    change = np.abs(y[lag:] - y[:-lag])
+    change = change[np.isfinite(change)]
+    return float(change.mean()) if change.size else np.nan

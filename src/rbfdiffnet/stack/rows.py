@@ -185,8 +185,9 @@ def _units(values: Array, season: int) -> Array:
         counts = known.cumsum(axis=1)
         mean = np.where(known, change, 0.0).cumsum(axis=1) / np.maximum(counts, 1)
         found[:, lag:] = np.where(counts > 0, mean, found[:, lag:])
-    size = np.nanmean(np.abs(values), axis=1, keepdims=True)
-    return np.where(found > 1e-9 * size, found, np.nan)
+    known = np.isfinite(values)
+    size = np.where(known, np.abs(values), 0.0).cumsum(axis=1)
+    return np.where(found * known.cumsum(axis=1) > 1e-9 * size, found, np.nan)
 
 
 def _means(values: Array, season: int, alpha: float) -> Array:
