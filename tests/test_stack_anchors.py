@@ -14,7 +14,6 @@ from rbfdiffnet.stack.anchors import (
     _PHI,
     _THETA_ALPHA,
     damped_holt,
-    median,
     on_logarithms,
     theta,
 )
@@ -178,7 +177,6 @@ def test_a_constant_stays_exactly(method, T, value):
     Y = np.full((2, T), value)
     np.testing.assert_array_equal(method(Y, 4), np.full((2, 4), value))
     np.testing.assert_array_equal(on_logarithms(method, Y, 4), np.full((2, 4), value))
-    np.testing.assert_array_equal(median(Y, 4), np.full((2, 4), value))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -218,13 +216,6 @@ def test_forecasts_on_logarithms_do_not_explode():
     np.testing.assert_allclose(down, [[0.0, 0.0], [6.0, 6.0], [-1e4, -1e4]])
 
 
-def test_median_of_the_latest_values(rng):
-    Y = ragged(rng, [60, 30, 5, 1], 60)
-    for h, window in [(3, 12), (10, 20)]:
-        expected = [np.median(y[~np.isnan(y)][-window:]) for y in Y]
-        np.testing.assert_array_equal(median(Y, h), np.repeat(np.c_[expected], h, axis=1))
-
-
 @pytest.mark.parametrize(
     ("Y", "message"),
     [
@@ -235,7 +226,7 @@ def test_median_of_the_latest_values(rng):
         ([[np.nan, 2.0, np.inf]], "Series 0 has the value inf in column 2"),
     ],
 )
-@pytest.mark.parametrize("method", [*METHODS, median, lambda Y, h: on_logarithms(theta, Y, h)])
+@pytest.mark.parametrize("method", [*METHODS, lambda Y, h: on_logarithms(theta, Y, h)])
 def test_gaps_are_refused(method, Y, message):
     with pytest.raises(ValueError, match=message):
         method(Y, 3)

@@ -191,6 +191,29 @@ def test_any_series_alone_is_forecast(rng, name, h):
     check(auto().fit(frame({name: y})).predict(h), 1, h)
 
 
+def test_series_that_were_never_negative_are_not_forecast_below_zero(rng):
+    falling = [np.maximum(60.0 - 2.0 * np.arange(36) + rng.normal(size=36), 0.0) for _ in range(9)]
+    found = auto().forecast(frame(dict(enumerate(falling))), 24)
+    assert found["RBFDiffNet"].min() >= 0.0
+    moved = auto().forecast(frame({i: y - 1.0 for i, y in enumerate(falling)}), 24)
+    assert moved["RBFDiffNet"].min() < -1.0
+
+
+def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
+    asked = []
+
+    def weights(errors, *, squared):
+        asked.append(squared)
+        return mixing_weights(errors, squared=squared)
+
+    monkeypatch.setattr("rbfdiffnet.stack.model.mixing_weights", weights)
+    often = [rng.poisson(3.0, 60).astype(float) for _ in range(9)]
+    rarely = [y * (rng.random(60) < 0.3) for y in often]
+    for series in (often, rarely):
+        auto().forecast(frame(dict(enumerate(series))), 6)
+    assert asked == [False, True]
+
+
 def test_a_horizon_longer_than_the_series(rng):
     for lengths in ([30], [12, 30, 9], [300]):
         check(auto().fit(frame(walks(rng, lengths))).predict(100), len(lengths), 100)

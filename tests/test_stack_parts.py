@@ -324,15 +324,16 @@ def test_least_absolute_follows_the_units_of_the_targets(rng):
 # Weights ------------------------------------------------------------------------------------------
 
 
-def mixing_loss(v, errors):
-    size = np.abs(errors).mean()
+def mixing_loss(v, errors, squared):
+    mixed = np.abs(v @ errors) / np.abs(errors).mean()
     toward = ((v - 1.0 / len(v)) ** 2).sum()
-    return np.abs(v @ errors).mean() / size + _TOWARD_EQUAL * toward
+    return (mixed**2 if squared else mixed).mean() + _TOWARD_EQUAL * toward
 
 
+@pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("n_members", [2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_weights_are_the_best_of_a_fine_grid(n_members, seed):
+def test_weights_are_the_best_of_a_fine_grid(n_members, seed, squared):
     rng = np.random.default_rng(seed)
     errors = rng.normal(size=(n_members, 400)) * rng.uniform(0.5, 3.0, (n_members, 1))
     errors += rng.normal(size=400) + rng.normal(size=(n_members, 1))
@@ -342,11 +343,11 @@ def test_weights_are_the_best_of_a_fine_grid(n_members, seed):
         for v in itertools.product(steps, repeat=n_members - 1)
         if sum(v) <= 1.0 + 1e-9
     ]
-    losses = [mixing_loss(v, errors) for v in grid]
-    found = mixing_weights(errors)
+    losses = [mixing_loss(v, errors, squared) for v in grid]
+    found = mixing_weights(errors, squared=squared)
     assert_allclose(found.sum(), 1.0)
     assert found.min() >= 0.0
-    assert mixing_loss(found, errors) <= min(losses) + 1e-4
+    assert mixing_loss(found, errors, squared) <= min(losses) + 1e-4
     assert_allclose(found, grid[int(np.argmin(losses))], atol=0.03)
 
 

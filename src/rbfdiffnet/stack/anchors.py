@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.stack.smoothing import smooth
 
-__all__ = ["damped_holt", "median", "on_logarithms", "theta"]
+__all__ = ["damped_holt", "on_logarithms", "theta"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -113,40 +113,6 @@ def damped_holt(Y: npt.ArrayLike, h: int) -> Array:
     y, lengths, last = _from_the_start(Y)
     smoothed = smooth(y, lengths, _ALPHA, _BETA, _PHI)
     return last + np.where(lengths[:, None] <= 5, 0.0, smoothed.forecast(h))
-
-
-def median(Y: npt.ArrayLike, h: int) -> Array:
-    """Repeat the median of the latest 2 h values, at least 12, or of all where there are fewer.
-
-    It suits series many of whose values are zero, more than 30 % say: no trend is followed, and
-    the absolute error is small.
-
-    Parameters
-    ----------
-    Y : array-like of shape (n, T)
-        Series that end in the last column, NaN before they start.
-    h : int
-        Number of steps.
-
-    Returns
-    -------
-    ndarray of shape (n, h)
-
-    Raises
-    ------
-    ValueError
-        If a series is empty, or a value after its first is not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.stack.anchors import median
-    >>> median([[0, 2, 0, 2, 0, 1, 3], [np.nan, np.nan, np.nan, 0, 0, 3, 0]], 2).tolist()
-    [[1.0, 1.0], [0.0, 0.0]]
-    """
-    values, _ = _checked(Y)
-    middle: Array = np.nanmedian(values[:, -max(2 * h, 12) :], axis=1, keepdims=True)
-    return np.repeat(middle, h, axis=1)
 
 
 def on_logarithms(method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: int) -> Array:

@@ -4,7 +4,8 @@ r"""How much each member of a stack counts.
     \Big( v_m - \frac{1}{M} \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
 
 over the errors :math:`e_{mi}` that the members made at the end of all series when they had not
-seen it, each series in its own units, e their mean size. One set of weights serves a whole panel.
+seen it, each series in its own units, e their mean size; or with squares instead of sizes. One set
+of weights serves a whole panel.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ _TOWARD_EQUAL = 0.02
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 
 
-def mixing_weights(errors: Array) -> Array:
+def mixing_weights(errors: Array, *, squared: bool = False) -> Array:
     """Return the weights of members whose mixture errs least.
 
     Parameters
     ----------
     errors : ndarray of shape (M, n)
         Errors of each member, with signs, in comparable units.
+    squared : bool, default=False
+        Whether squares of the errors count, for means instead of medians.
 
     Returns
     -------
@@ -50,11 +53,14 @@ def mixing_weights(errors: Array) -> Array:
         return equal
 
     def value(v: Array) -> tuple[float, Array]:
-        mixed = v @ errors / size
-        rounded = np.sqrt(mixed**2 + _ROUND**2)
-        away = v - equal
-        slope = errors @ (mixed / rounded) / (size * mixed.size) + 2.0 * _TOWARD_EQUAL * away
-        return float(rounded.mean() + _TOWARD_EQUAL * away @ away), slope
+        mixed, away = v @ errors / size, v - equal
+        if squared:
+            cost, rise = mixed**2, 2.0 * mixed
+        else:
+            cost = np.sqrt(mixed**2 + _ROUND**2)
+            rise = mixed / cost
+        slope = errors @ rise / (size * mixed.size) + 2.0 * _TOWARD_EQUAL * away
+        return float(cost.mean() + _TOWARD_EQUAL * away @ away), slope
 
     whole = LinearConstraint(np.ones((1, n_members)), 1.0, 1.0)
     bounds = [(0.0, 1.0)] * n_members

@@ -36,6 +36,7 @@ _FEWEST_VALUES = 4
 _FEWEST_ERRORS = 100  # to tell members apart
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which they are
+_MANY_ZEROS = 0.3
 _NETWORK = "network"
 _REMEMBERED = 2  # mixtures
 
@@ -209,10 +210,18 @@ def _mixed(
         errors.append(np.where(usable[:, None], forecasts - actual, np.nan))
     relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
     relative = relative[:, np.isfinite(relative).all(axis=0)]
-    weights = mixing_weights(relative) if relative.shape[1] >= _FEWEST_ERRORS else None
+    weights = None
+    if relative.shape[1] >= _FEWEST_ERRORS:
+        weights = mixing_weights(relative, squared=_is_intermittent(panel, origins))
     mixed = np.stack([np.abs(_combined(error, weights)) for error in errors], axis=1)
     shares = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
     return Mixture(_combined(latest, weights), mixed, shares)
+
+
+def _is_intermittent(panel: Sequence[Series], origins: Ints) -> bool:
+    """Whether the usual series is often zero: its median says little then, and means count."""
+    zeros = [np.mean(s.y[:o] == 0.0) for s, o in zip(panel, origins, strict=True) if o]
+    return bool(np.median(zeros) > _MANY_ZEROS)
 
 
 def _combined(members: Array, weights: Array | None) -> Array:
@@ -254,7 +263,8 @@ def _window(
         for (i, p), u in zip(own.items(), forecast, strict=True):
             y = p.restore(np.clip(u, p.low, p.high), ahead[i])
             if np.isfinite(y).all():
-                members[name][i] = y
+                never_negative = np.nanmin(seen[i].y) >= 0.0
+                members[name][i] = np.maximum(y, 0.0) if never_negative else y
     if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
         networks = fit_panel(seen, plan, scope="local", calibrate=False, n_jobs=n_jobs)
         members[_NETWORK] = networks.forecast(seen, origins, h, ahead, n_jobs).values
