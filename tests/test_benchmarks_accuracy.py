@@ -195,7 +195,7 @@ def test_lags_leave_targets(season, shortest, lags):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in methods.METHODS if name != "ours, stack"])
+@pytest.mark.parametrize("name", methods.METHODS)
 def test_methods_find_the_season(name):
     needs = {"linear regression": ["mlforecast"], "LightGBM": ["mlforecast", "lightgbm"]}
     for module in needs.get(name, ["statsforecast"] if name in methods.RIVALS else []):
@@ -278,6 +278,22 @@ def test_summaries_compare_with_the_best_rival():
     assert by_name["LightGBM"]["data_sets"] == 1
     assert by_name["ours"]["seconds"] == 2.0
     assert all(str(table) for table in tables)
+
+
+def test_parts_are_compared_with_the_whole_stack():
+    names = ["ours, stack", "stack, median", "stack, equal weights", "SES"]
+    scores = {"a": [2.0, 2.2, 3.0, 4.0], "b": [1.0, 1.1, 1.0, 2.0]}
+    rows = [
+        {"data": data, "method": name, "window": "w", "score": score, "seconds": 1.0}
+        for data, values in scores.items()
+        for name, score in zip(names, values, strict=True)
+    ]
+    *others, parts = summary.report(pd.DataFrame(rows), {name: quarterly(name) for name in scores})
+    assert parts.name == "parts"
+    assert [row["data"] for row in parts.rows] == ["a", "b", "all"]
+    assert parts.rows[-1]["stack, median"] == pytest.approx(1.1)
+    assert parts.rows[-1]["stack, equal weights"] == pytest.approx(1.5**0.5)
+    assert not any("stack, median" in row for table in others for row in table.rows)
 
 
 def test_methods_count_where_they_have_been_through_all_windows():

@@ -214,6 +214,17 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
     assert asked == [False, True]
 
 
+def test_the_weights_of_the_latest_forecasts(rng):
+    model = auto().fit(frame(walks(rng, [60] * 9)))
+    with pytest.raises(ValueError, match="predict first"):
+        model.weights_  # noqa: B018
+    model.predict(6)
+    assert sum(model.weights_.values()) == pytest.approx(1.0)
+    assert "direct" in model.weights_
+    with pytest.raises(ValueError, match="scope='auto'"):
+        RBFDiffNet(freq="MS").fit(frame({0: rng.normal(size=60)})).weights_  # noqa: B018
+
+
 def test_a_horizon_longer_than_the_series(rng):
     for lengths in ([30], [12, 30, 9], [300]):
         check(auto().fit(frame(walks(rng, lengths))).predict(100), len(lengths), 100)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from accuracy_parts import learners, single
+from accuracy_parts.ablation import ABLATIONS
 from accuracy_parts.ours import ours
 from accuracy_parts.single import Method
 
@@ -28,4 +29,5 @@ METHODS: dict[str, Method] = {
     "ours": ours,
     "ours, global": partial(ours, scope="global"),
     "ours, stack": partial(ours, scope="auto"),
+    **ABLATIONS,
 }

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accuracy_parts.ablation import ABLATIONS
 from accuracy_parts.data import DataSet
 from accuracy_parts.methods import METHODS, RIVALS
 from accuracy_parts.runner import FILE
 from speed_parts.timing import Table
 
+STACK = "ours, stack"
 # The lowest mean MASE in Godahewa, Bergmeir, Webb, Hyndman and Montero-Manso (2021), "Monash Time
 # Series Forecasting Archive", of 12 methods: TBATS, ETS, ETS, Theta and a feed-forward network.
 PUBLISHED = {
@@ -54,6 +56,8 @@ def report(frame: pd.DataFrame, data: Mapping[str, DataSet]) -> list[Table]:
     scores, seconds = (table(frame, data, value) for value in ("score", "seconds"))
     if scores.empty:
         return []
+    parts = scores[[name for name in (STACK, *ABLATIONS) if name in scores]]
+    scores, seconds = (each.drop(columns=ABLATIONS, errors="ignore") for each in (scores, seconds))
     ratios = to_best_rival(scores)
     methods = [
         {
@@ -79,7 +83,16 @@ def report(frame: pd.DataFrame, data: Mapping[str, DataSet]) -> list[Table]:
             "the lowest of all, over how many, and seconds for a window of each",
             sorted(methods, key=lambda row: (-row["data_sets"], row["to_best_rival"])),
         ),
+        *([_without_parts(parts)] if len(parts.columns) > 1 else []),
     ]
+
+
+def _without_parts(scores: pd.DataFrame) -> Table:
+    """What the stack loses without its parts."""
+    ratios = scores.drop(columns=STACK).div(scores[STACK], axis=0).dropna(how="all")
+    means = np.exp(np.log(ratios).mean()).to_frame("all").T
+    caption = "the stack without one of its parts: errors divided by those of the whole stack"
+    return Table("parts", caption, _rows(pd.concat([ratios, means])))
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

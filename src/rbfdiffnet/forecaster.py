@@ -565,6 +565,22 @@ class RBFDiffNet:
             },
         )
 
+    @property
+    def weights_(self) -> dict[str, float]:
+        """How much each member counts in the latest forecasts, with ``scope="auto"``.
+
+        Empty where errors were too few to tell, and the median of the members was taken.
+        """
+        from rbfdiffnet.stack.model import StackModel
+
+        stack: Any = self._fitted_state().model
+        if not isinstance(stack, StackModel):
+            raise ValueError("There are weights of members with scope='auto' only.")
+        latest = stack.latest
+        if latest is None:
+            raise ValueError("Members are weighed when forecasts are made: use predict first.")
+        return dict(latest.weights)
+
     # Files --------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:

@@ -116,6 +116,11 @@ class StackModel:
         """Networks of single series, of which none is kept."""
         return (None,) * len(self.preparations)
 
+    @property
+    def latest(self) -> Mixture | None:
+        """The mixture computed last."""
+        return next(reversed(self._known.values()), None)
+
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
         found = []

@@ -1,0 +1,50 @@
+"""The stack without one of its parts: what each of them buys."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from accuracy_parts.ours import ours
+from accuracy_parts.single import Method
+from rbfdiffnet.stack import members, model
+from rbfdiffnet.stack.direct import forecast_direct
+
+
+def without(kind: str, *arguments: Any) -> pd.DataFrame:
+    """Forecast without the members whose names begin so; the others are as before."""
+
+    def others(*inputs: Any) -> dict[str, np.ndarray]:
+        found = members.member_forecasts(*inputs)
+        return {name: each for name, each in found.items() if not name.startswith(kind)} or found
+
+    with patch.object(model, "member_forecasts", others):
+        return ours(*arguments, scope="auto")
+
+
+def changed(module: Any, name: str, value: Any, *arguments: Any) -> pd.DataFrame:
+    """Forecast with something else in the place of a name of a module."""
+    with patch.object(module, name, value):
+        return ours(*arguments, scope="auto")
+
+
+def equal(errors: np.ndarray, **_: Any) -> np.ndarray:
+    """The same weight for all members."""
+    return np.full(len(errors), 1.0 / len(errors))
+
+
+linear_direct = partial(forecast_direct, n_centers=0)
+ABLATIONS: dict[str, Method] = {
+    "stack, no basis functions": partial(changed, members, "forecast_direct", linear_direct),
+    "stack, no direct network": partial(without, "direct"),
+    "stack, no autoregressions": partial(without, "local"),
+    "stack, no theta": partial(without, "theta"),
+    "stack, no damped trend": partial(without, "damped"),
+    "stack, no local networks": partial(changed, model, "_LONG", float("inf")),
+    "stack, equal weights": partial(changed, model, "mixing_weights", equal),
+    "stack, median": partial(changed, model, "_FEWEST_ERRORS", float("inf")),
+}
