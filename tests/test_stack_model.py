@@ -467,6 +467,34 @@ def test_a_saved_polars_model_stays_one(tmp_path, rng):
     assert RBFDiffNet.load(tmp_path / "model").predict(3).equals(model.predict(3))
 
 
+def test_explanations_name_the_members(rng):
+    series = {**walks(rng, [60] * 9), "constant": np.full(60, 3.0)}
+    model = auto(lower=79.0).fit(frame(series))
+    found = model.predict(6, level=None)
+    table = model.explain(6)
+    total = table.groupby(["unique_id", "ds"])["contribution"].sum().reset_index()
+    together = found.merge(total, on=["unique_id", "ds"])
+    assert len(together) == len(found)
+    assert_allclose(together["contribution"], together[NAME], rtol=1e-9)
+    members = table[table["part"] == "member"]
+    assert set(members["term"]) == set(model.weights_)
+    assert_allclose(members["contribution"], members["weight"] * members["value"])
+    some = model.explain(6, ids=["s3", "constant"])
+    assert some["unique_id"].unique().tolist() == ["s3", "constant"]
+    assert_allclose(
+        some[some["unique_id"] == "s3"]["contribution"],
+        table[table["unique_id"] == "s3"]["contribution"],
+    )
+    assert (some[some["unique_id"] == "constant"]["part"] != "member").all()
+
+
+def test_a_median_is_one_term(rng):
+    model = auto().fit(frame(walks(rng, [20])))
+    table = model.explain(2)
+    assert table["term"].tolist() == ["median of the members"] * 2
+    assert_allclose(table["contribution"], model.predict(2, level=None)[NAME])
+
+
 # What there is not --------------------------------------------------------------------------------
 
 
@@ -474,7 +502,6 @@ def test_a_saved_polars_model_stays_one(tmp_path, rng):
     ("name", "call"),
     [
         ("fitted_values", lambda model: model.fitted_values()),
-        ("explain", lambda model: model.explain(2)),
         ("equation", lambda model: model.equation()),
         ("equation", lambda model: model.plot_equation("s0")),
         ("noise_", lambda model: model.noise_),

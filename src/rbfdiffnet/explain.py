@@ -25,8 +25,10 @@ from rbfdiffnet.transforms import Difference, Rescale
 
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import State
+    from rbfdiffnet.panel import Panel
+    from rbfdiffnet.stack.model import Mixture
 
-__all__ = ["explanation", "operator_table"]
+__all__ = ["explanation", "operator_table", "stack_explanation"]
 
 Array = npt.NDArray[np.float64]
 
@@ -82,7 +84,40 @@ def explanation(state: State, forecasts: Forecasts, ahead: list[Array], bounded:
             _rest(terms, "logarithm", "back from logarithms", forecasts.values[i])
         _rest(terms, "bound", "lower bound", bounded[i])
         tables.append(terms)
-    return _frame(state, tables, h)
+    return _frame(state.panel, tables, h)
+
+
+def stack_explanation(
+    panel: Panel, mixture: Mixture, chosen: Sequence[int], bounded: Array, fitted: Sequence[bool]
+) -> Any:
+    """Return the frame `RBFDiffNet.explain` promises, for forecasts that members were mixed to.
+
+    Parameters
+    ----------
+    panel : Panel
+        The chosen series.
+    mixture : Mixture
+        Of all series.
+    chosen : sequence of int
+        Positions of the chosen ones among all.
+    bounded : ndarray of shape (n, h)
+        Forecasts of all series as they were returned.
+    fitted : sequence of bool
+        Which of all series have members.
+    """
+    tables = []
+    for i in chosen:
+        terms = _Terms()
+        if not fitted[i]:
+            terms.add("fallback", "the last season, or the last value", mixture.values[i])
+        elif not mixture.weights:
+            terms.add("member", "median of the members", mixture.values[i])
+        for name, weight in mixture.weights.items() if fitted[i] else ():
+            member = mixture.members[name][i]
+            terms.add("member", name, weight * member, value=member, weight=weight)
+        _rest(terms, "bound", "lower bound", bounded[i])
+        tables.append(terms)
+    return _frame(panel, tables, bounded.shape[1])
 
 
 def _network_terms(
@@ -195,9 +230,8 @@ def _dates(state: State, i: int, steps: npt.NDArray[np.int64]) -> str:
     return ", ".join(state.panel.label(i, int(step)) for step in steps if step >= 0)
 
 
-def _frame(state: State, tables: list[_Terms], h: int) -> Any:
+def _frame(panel: Panel, tables: list[_Terms], h: int) -> Any:
     """One frame: series by series, step by step, term by term."""
-    panel = state.panel
     n_terms = np.array([len(t.rows) for t in tables], dtype=np.int64)
     texts: dict[str, list[str]] = {"part": [], "term": [], "nearest": []}
     numbers: dict[str, list[Array]] = {

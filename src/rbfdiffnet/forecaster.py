@@ -448,17 +448,36 @@ class RBFDiffNet:
             A row for every term of every forecast: ``part`` (level, linear, exemplar, effect, ...),
             ``term``, the ``value`` of the input, its ``weight`` and ``activation``, its
             ``contribution``, and for exemplars the dates at which the ``nearest`` training windows
-            end. Contributions add up to the forecast.
+            end. Contributions add up to the forecast. With ``scope="auto"`` the terms are its
+            members, each with its forecast and weight.
         """
         from rbfdiffnet.explain import explanation
 
-        self._need_networks("explain()")
+        if self.scope == "auto":
+            return self._explained_stack(h, X_df, ids)
         state = self._selected(ids)
         _check_count("h", h)
         ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
         origins = state.panel.lengths
         forecasts = state.model.forecast(state.series, origins, h, ahead, self.n_jobs)
         return explanation(state, forecasts, ahead, self._bounded(forecasts.values))
+
+    def _explained_stack(self, h: int, X_df: Any, ids: Sequence[Any] | None) -> Any:
+        from rbfdiffnet.explain import stack_explanation
+
+        state = self._fitted_state()
+        stack: Any = state.model
+        _check_count("h", h)
+        chosen = self._chosen(ids)
+        ahead = state.exogenous.ahead(state.panel, h, X_df)
+        mixture = stack.mixture(state.series, state.panel.lengths, h, ahead, self.n_jobs)
+        return stack_explanation(
+            state.panel.select(np.array(chosen, dtype=np.int64)),
+            mixture,
+            chosen,
+            self._bounded(mixture.values),
+            [preparation is not None for preparation in stack.preparations],
+        )
 
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.

@@ -68,11 +68,14 @@ class Mixture:
         Absolute errors at the ends of the series; NaN where unknown.
     weights : dict
         How much each member counts; empty where the median of the members was taken.
+    members : dict of ndarray of shape (n, h)
+        Their forecasts.
     """
 
     values: Array
     errors: Array
     weights: dict[str, float]
+    members: dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def _mixed(
         weights = mixing_weights(relative, squared=_is_intermittent(panel, origins))
     mixed = np.stack([np.abs(_combined(error, weights)) for error in errors], axis=1)
     shares = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
-    return Mixture(_combined(latest, weights), mixed, shares)
+    return Mixture(_combined(latest, weights), mixed, shares, now.members)
 
 
 def _is_intermittent(panel: Sequence[Series], origins: Ints) -> bool:
