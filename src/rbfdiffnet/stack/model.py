@@ -37,6 +37,7 @@ _FEWEST_ERRORS = 100  # to tell members apart
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which they are
 _MANY_ZEROS = 0.3
+_GROWTH = (0.5, 3.0)
 _NETWORK = "network"
 _REMEMBERED = 2  # mixtures
 
@@ -65,7 +66,8 @@ class Mixture:
     ----------
     values : ndarray of shape (n, h)
     errors : ndarray of shape (n, n_windows, h)
-        Absolute errors at the ends of the series; NaN where unknown.
+        Absolute errors at the ends of the series, grown as the changes of the series have since;
+        NaN where unknown.
     weights : dict
         How much each member counts; empty where the median of the members was taken.
     members : dict of ndarray of shape (n, h)
@@ -206,7 +208,7 @@ def _mixed(
     units = np.array(
         [_unit(s.y[:o], plan.season_length) for s, o in zip(panel, origins, strict=True)]
     )
-    errors = []
+    errors, growth = [], []
     for k in range(1, _n_windows(origins[now.fitted], h) + 1):
         earlier = np.maximum(origins - k * h, 0)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
@@ -216,14 +218,31 @@ def _mixed(
         usable = past.fitted & now.fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([past.members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(usable[:, None], forecasts - actual, np.nan))
+        recent = 2 * max(plan.season_length, h)
+        both = zip(panel, origins, earlier, strict=True)
+        growth.append(np.array([[_growth(s.y, o, then, recent)] for s, o, then in both]))
     relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
     relative = relative[:, np.isfinite(relative).all(axis=0)]
     weights = None
     if relative.shape[1] >= _FEWEST_ERRORS:
         weights = mixing_weights(relative, squared=_is_intermittent(panel, origins))
-    mixed = np.stack([np.abs(_combined(error, weights)) for error in errors], axis=1)
+    sizes = [
+        np.abs(_combined(error, weights)) * grown.reshape(n, 1)
+        for error, grown in zip(errors, growth, strict=True)
+    ]
+    mixed = np.stack(sizes, axis=1)
     shares = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
     return Mixture(_combined(latest, weights), mixed, shares, now.members)
+
+
+def _growth(y: Array, now: int, then: int, recent: int) -> float:
+    """By how much the changes of a series have grown between two of its steps, within bounds.
+
+    Changes of the latest values count, so that intervals of a growing series grow with it.
+    """
+    before = _change(y[max(then - recent, 0) : then], 1)
+    after = _change(y[max(now - recent, 0) : now], 1)
+    return float(np.clip(after / before, *_GROWTH)) if before > 0.0 and after > 0.0 else 1.0
 
 
 def _is_intermittent(panel: Sequence[Series], origins: Ints) -> bool:
