@@ -332,6 +332,18 @@ def test_the_order_of_rows_and_series_does_not_matter(rng):
     assert_allclose(found.loc[expected.index], expected, rtol=1e-8)
 
 
+def test_the_order_of_series_does_not_matter_where_rows_are_left_out(rng, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.stack.direct._MOST_ROWS", 60)
+    series = list(walks(rng, [40, 50, 60, 45, 55]).values())
+    plan = Plan(lambda _: Settings(5), season_length=12)
+    found = []
+    for ordered in (series, series[::-1]):
+        panel, origins = arrays(ordered)
+        mixture = StackModel.of(panel, plan).mixture(panel, origins, 6, [np.zeros((6, 0))] * 5)
+        found.append(mixture.members["direct"])
+    assert_allclose(found[0], found[1][::-1], rtol=1e-9)
+
+
 def test_units_of_the_panel_do_not_matter(rng):
     df = frame(walks(rng, [50] * 7))
     expected = auto().fit(df).predict(4)[LEVELS]

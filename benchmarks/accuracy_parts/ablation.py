@@ -46,5 +46,5 @@ ABLATIONS: dict[str, Method] = {
     "stack, no damped trend": partial(without, "damped"),
     "stack, no local networks": partial(changed, model, "_LONG", float("inf")),
     "stack, equal weights": partial(changed, model, "mixing_weights", equal),
-    "stack, median": partial(changed, model, "_FEWEST_ERRORS", float("inf")),
+    "stack, median": partial(changed, model, "_FEWEST_ERRORS", 10**9),
 }

@@ -23,7 +23,7 @@ __all__ = ["forecast_direct"]
 
 Array = npt.NDArray[np.float64]
 
-_MOST_ROWS = 20_000
+_MOST_ROWS = 40_000
 _FEWEST_ROWS = 10
 _CENTERS = 30
 _ROWS_PER_CENTER = 20

@@ -18,6 +18,7 @@ __all__ = ["mixing_weights"]
 Array = npt.NDArray[np.float64]
 
 _TOWARD_EQUAL = 0.02
+_NOTHING = 1e-9  # a weight that is none
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 
 
@@ -65,5 +66,5 @@ def mixing_weights(errors: Array, *, squared: bool = False) -> Array:
     whole = LinearConstraint(np.ones((1, n_members)), 1.0, 1.0)
     bounds = [(0.0, 1.0)] * n_members
     found = minimize(value, equal, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
-    weights = np.clip(found.x, 0.0, None)
+    weights = np.where(found.x > _NOTHING, found.x, 0.0)
     return np.asarray(weights / weights.sum())

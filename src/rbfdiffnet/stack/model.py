@@ -282,13 +282,16 @@ def _window(
     fitted = np.array([p is not None for p in preparations], dtype=bool)
     if not fitted.any():
         return _Window({"naive": naive}, fitted)
-    own = {i: p for i, p in enumerate(preparations) if p is not None}
-    histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
+    bases = {i: _base(seen[i], p) for i, p in enumerate(preparations) if p is not None}
+    # In an order of their own: what is learned must not depend on that of the panel.
+    order = sorted(bases, key=lambda i: bases[i].tobytes())
+    own = {i: preparations[i] for i in order}
+    histories = Histories.of([bases[i] for i in order], season)
     members = {}
     for name, forecast in member_forecasts(histories, h).items():
         members[name] = naive.copy()
         for (i, p), u in zip(own.items(), forecast, strict=True):
-            y = p.restore(np.clip(u, p.low, p.high), ahead[i])
+            y = p.restore(np.clip(u, p.low, p.high), ahead[i]) if p is not None else u
             if np.isfinite(y).all():
                 never_negative = np.nanmin(seen[i].y) >= 0.0
                 members[name][i] = np.maximum(y, 0.0) if never_negative else y
@@ -344,8 +347,14 @@ def _naive_errors(y: Array, h: int, season: int) -> Array:
 
 
 def _n_windows(origins: Ints, h: int) -> int:
-    """How many windows at the ends of the series serve to compare members."""
-    most = _MORE_WINDOWS if origins.size < _FEW_SERIES else _WINDOWS
+    """How many windows at the ends of the series serve to compare members.
+
+    More of them where series are few or the horizon is short, as far as half of the usual series.
+    """
+    enough = -(-_FEWEST_ERRORS // max(origins.size * h, 1))
+    most = (
+        _MORE_WINDOWS if origins.size < _FEW_SERIES else min(max(enough, _WINDOWS), _MORE_WINDOWS)
+    )
     room = int(np.median(origins)) // (2 * h) if origins.size else 0
     return min(most, max(room, 1))
 
