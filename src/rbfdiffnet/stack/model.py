@@ -282,16 +282,15 @@ def _window(
     fitted = np.array([p is not None for p in preparations], dtype=bool)
     if not fitted.any():
         return _Window({"naive": naive}, fitted)
-    bases = {i: _base(seen[i], p) for i, p in enumerate(preparations) if p is not None}
+    own = {i: (p, _base(seen[i], p)) for i, p in enumerate(preparations) if p is not None}
     # In an order of their own: what is learned must not depend on that of the panel.
-    order = sorted(bases, key=lambda i: bases[i].tobytes())
-    own = {i: preparations[i] for i in order}
-    histories = Histories.of([bases[i] for i in order], season)
+    own = dict(sorted(own.items(), key=lambda item: item[1][1].tobytes()))
+    histories = Histories.of([u for _, u in own.values()], season)
     members = {}
     for name, forecast in member_forecasts(histories, h).items():
         members[name] = naive.copy()
-        for (i, p), u in zip(own.items(), forecast, strict=True):
-            y = p.restore(np.clip(u, p.low, p.high), ahead[i]) if p is not None else u
+        for (i, (p, _)), u in zip(own.items(), forecast, strict=True):
+            y = p.restore(np.clip(u, p.low, p.high), ahead[i])
             if np.isfinite(y).all():
                 never_negative = np.nanmin(seen[i].y) >= 0.0
                 members[name][i] = np.maximum(y, 0.0) if never_negative else y
