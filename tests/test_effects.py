@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from rbfdiffnet.effects import _RIDGE, Effects, _moving_mean, _window, fit_effects
+from rbfdiffnet.effects import RIDGE, Effects, _moving_mean, _window, fit_effects
 
 
 def panel(rng, n_series=3, n=300):
@@ -54,7 +54,7 @@ def test_effects_are_a_ridge_regression_of_swings(relative, rng):
         swing = (s - level) / level if relative else s - level
         Z.append(((X - looped_mean(X, 57)) / unit)[mask])
         swings.append(swing[mask])
-    ridge = Ridge(alpha=_RIDGE, fit_intercept=False).fit(np.concatenate(Z), np.concatenate(swings))
+    ridge = Ridge(alpha=RIDGE, fit_intercept=False).fit(np.concatenate(Z), np.concatenate(swings))
     np.testing.assert_allclose(effects.gamma, ridge.coef_ / unit, rtol=1e-8)
     np.testing.assert_allclose(effects.center, everything.mean(axis=0))
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Effects", "fit_effects"]
+__all__ = ["RIDGE", "Effects", "fit_effects", "is_binary", "never_negative", "swings"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_RIDGE = 0.3  # in rows with the input switched on
+RIDGE = 0.3  # in rows with the input switched on
 _SHORTEST_WINDOW = 57  # steps: longer than a month of days
 _SMALLEST_LEVEL = 0.1  # of the mean
 _CLOSED = 0.2  # share of the level below which an effect leaves nothing to learn from
@@ -115,24 +115,64 @@ def fit_effects(
     """
     everything = np.concatenate(inputs)
     center = everything.mean(axis=0)
-    binary = np.all((everything == 0.0) | (everything == 1.0), axis=0)
     spread = everything.std(axis=0)
-    unit = np.where(binary | ~(spread > 0.0), 1.0, spread)
-    relative = relative and all(float(s.min(initial=0.0)) >= 0.0 for s in series)
-    gram = _RIDGE * np.eye(center.size)
+    unit = np.where(is_binary(everything) | ~(spread > 0.0), 1.0, spread)
+    relative = relative and all(never_negative(s) for s in series)
+    gram = RIDGE * np.eye(center.size)
     moment = np.zeros(center.size)
     for s, X, mask in zip(series, inputs, known, strict=True):
         if not mask.any():
             continue
-        window = _window(season_length, s.size)
-        level = _moving_mean(s[:, None], window)[:, 0]
-        swing = s - level
-        if relative:
-            swing = swing / np.maximum(level, max(_SMALLEST_LEVEL * s.mean(), 1e-300))
-        Z = ((X - center) - _moving_mean(X - center, window)) / unit
+        Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
         gram += Z[mask].T @ Z[mask]
         moment += Z[mask].T @ swing[mask]
     return Effects(np.linalg.solve(gram, moment) / unit, center, relative)
+
+
+def swings(
+    series: Array, inputs: Array, *, season_length: int, relative: bool
+) -> tuple[Array, Array]:
+    """Return what effects are estimated from: swings of inputs and of a series around their levels.
+
+    Parameters
+    ----------
+    series : ndarray of shape (T,)
+    inputs : ndarray of shape (T, q)
+    season_length : int
+    relative : bool
+        Whether swings of the series are shares of its level.
+
+    Returns
+    -------
+    inputs : ndarray of shape (T, q)
+    series : ndarray of shape (T,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.effects import swings
+    >>> inputs, series = swings(np.array([8.0, 12.0] * 4), np.zeros((8, 1)), season_length=1,
+    ...                         relative=True)
+    >>> series.round(1).tolist()[2:4]
+    [-0.2, 0.2]
+    """
+    window = _window(season_length, series.size)
+    level = _moving_mean(series[:, None], window)[:, 0]
+    swing = series - level
+    if relative:
+        swing = swing / np.maximum(level, max(_SMALLEST_LEVEL * series.mean(), 1e-300))
+    centered = inputs - inputs.mean(axis=0)
+    return centered - _moving_mean(centered, window), swing
+
+
+def is_binary(inputs: Array) -> Mask:
+    """Tell which inputs are switches: 0 or 1 on all days, shape (q,)."""
+    return np.asarray(np.all((inputs == 0.0) | (inputs == 1.0), axis=0))
+
+
+def never_negative(series: Array) -> bool:
+    """Tell whether effects of a series may be shares of its level."""
+    return bool(series.min(initial=0.0) >= 0.0)
 
 
 def _window(season_length: int, n: int) -> int:

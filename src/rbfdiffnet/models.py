@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,12 @@ class Series:
     def until(self, n: int) -> Series:
         """Return the first n steps."""
         return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Digest of the content, by which series are put in an order of their own."""
+        parts = (self.y, self.known_ahead, self.extra)
+        return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cleaning import NO_OUTLIERS, OutlierRule, apply_rules, fill_many, fill_missing
-from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.effects import Effects, fit_effects, is_binary
 from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
 
-__all__ = ["REACH", "Preparation", "clean_many", "prepare"]
+__all__ = ["REACH", "Preparation", "clean_many", "learnable", "prepare"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -204,17 +204,24 @@ def _robust_effects(
 ) -> Effects:
     """Estimate effects, leave out days they cannot explain, and estimate again."""
     known = np.isfinite(y)
-    switched = np.where(np.isin(inputs, (0.0, 1.0)).all(axis=0), inputs.sum(axis=0), np.inf)
-    # What happens on the few days of a rare input is its effect, not an outlier.
-    rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
     for _ in range(2 if clean else 1):
         filled = fill_missing(np.where(known, y, np.nan), season_length)
         effects = fit_effects(
             [filled], [inputs], [known], season_length=season_length, relative=relative
         )
-        bare = effects.remove(y, inputs)
-        odd = OutlierRule.fitted(bare, season_length).find(bare)
-        known = np.isfinite(y) & (~odd | rare)
+        known = learnable(y, inputs, effects, season_length)
         if not known.any():
             break
     return effects
+
+
+def learnable(y: Array, inputs: Array, effects: Effects, season_length: int) -> Mask:
+    """Which values effects can be learned from: known, and no outliers once effects are out.
+
+    What happens on the few days of a rare input is its effect, not an outlier.
+    """
+    switched = np.where(is_binary(inputs), inputs.sum(axis=0), np.inf)
+    rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
+    bare = effects.remove(y, inputs)
+    odd = OutlierRule.fitted(bare, season_length).find(bare)
+    return np.asarray(np.isfinite(y) & (~odd | rare))

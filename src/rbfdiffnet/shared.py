@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 
 import numpy as np
 
@@ -78,7 +77,7 @@ def fit_shared(
             models[i] = str(error)
     if not usable:
         return models, None, None
-    usable.sort(key=lambda i: _digest(panel[i]))  # so that their order does not matter
+    usable.sort(key=lambda i: panel[i].fingerprint)  # so that their order does not matter
     effects = _shared_effects([panel[i] for i in usable], plan)
     plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
     preparations = {}
@@ -219,12 +218,6 @@ def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
 
 def _always(settings: Settings) -> Callable[[int], Settings]:
     return lambda n_inputs: settings  # noqa: ARG005
-
-
-def _digest(series: Series) -> bytes:
-    """Tell series apart by their content."""
-    parts = (series.y, series.known_ahead, series.extra)
-    return sha256(b"".join(part.tobytes() for part in parts)).digest()
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:

@@ -9,11 +9,12 @@ forecast learns from all that is known at its origin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import Forecasts, fit_panel
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import half_widths
@@ -22,6 +23,7 @@ from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.members import member_forecasts
 from rbfdiffnet.stack.mixing import mixing_weights
+from rbfdiffnet.stack.pooled import pooled_effects
 from rbfdiffnet.threads import one_blas_thread
 
 __all__ = ["Mixture", "StackModel"]
@@ -113,8 +115,8 @@ class StackModel:
     @classmethod
     def of(cls, panel: Sequence[Series], plan: Plan) -> StackModel:
         """Prepare the series of a panel."""
-        preparations, reasons = _prepared(panel, plan)
-        return cls(plan, reasons, preparations)
+        prepared, reasons = _prepared(panel, plan)
+        return cls(plan, reasons, [prepared.get(i) for i in range(len(panel))])
 
     @property
     def models(self) -> tuple[None, ...]:
@@ -278,48 +280,74 @@ def _window(
             for s in seen
         ]
     ).reshape(len(panel), h)
-    preparations, _ = _prepared(seen, plan)
-    fitted = np.array([p is not None for p in preparations], dtype=bool)
-    if not fitted.any():
+    own, _ = _prepared(seen, plan)
+    fitted = np.isin(np.arange(len(panel)), list(own))
+    if not own:
         return _Window({"naive": naive}, fitted)
-    own = {i: (p, _base(seen[i], p)) for i, p in enumerate(preparations) if p is not None}
-    # In an order of their own: what is learned must not depend on that of the panel.
-    own = dict(sorted(own.items(), key=lambda item: item[1][1].tobytes()))
-    histories = Histories.of([u for _, u in own.values()], season)
+    histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
+    forecasts = member_forecasts(histories, h)
+    if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
+        bare = [_without_effects(seen[i], p) for i, p in own.items()]
+        forecasts[_NETWORK] = _by_networks(bare, h, replace(plan, log=False), n_jobs)
     members = {}
-    for name, forecast in member_forecasts(histories, h).items():
+    for name, forecast in forecasts.items():
         members[name] = naive.copy()
-        for (i, (p, _)), u in zip(own.items(), forecast, strict=True):
+        for (i, p), u in zip(own.items(), forecast, strict=True):
             y = p.restore(np.clip(u, p.low, p.high), ahead[i])
             if np.isfinite(y).all():
                 never_negative = np.nanmin(seen[i].y) >= 0.0
                 members[name][i] = np.maximum(y, 0.0) if never_negative else y
-    if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
-        networks = fit_panel(seen, plan, scope="local", calibrate=False, n_jobs=n_jobs)
-        members[_NETWORK] = networks.forecast(seen, origins, h, ahead, n_jobs).values
     return _Window(members, fitted)
 
 
-def _prepared(
-    panel: Sequence[Series], plan: Plan
-) -> tuple[list[Preparation | None], dict[int, str]]:
-    """Preparations of series, or None and the reason."""
-    preparations: list[Preparation | None] = []
-    reasons = {}
+def _by_networks(panel: Sequence[Series], h: int, plan: Plan, n_jobs: int) -> Array:
+    """Forecasts by networks of single series, shape (n, h)."""
+    networks = fit_panel(panel, plan, scope="local", calibrate=False, n_jobs=n_jobs)
+    origins = np.array([series.y.size for series in panel])
+    nothing = [np.empty((h, 0))] * len(panel)
+    return networks.forecast(panel, origins, h, nothing, n_jobs).values
+
+
+def _prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
+    """Preparations of series, and why others have none, by position.
+
+    In an order of their own: what is learned must not depend on that of the panel.
+    """
+    reasons, order = {}, []
     for i, series in enumerate(panel):
         try:
             check_fit(series)
-            preparations.append(prepare_for(series, plan))
+            order.append(i)
         except UnfitError as error:
-            preparations.append(None)
             reasons[i] = str(error)
-    return preparations, reasons
+    order.sort(key=lambda i: panel[i].fingerprint)
+    effects: Sequence[Effects | None] | None = pooled_effects(
+        [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
+        [panel[i].known_ahead for i in order],
+        season_length=plan.season_length,
+        clean=plan.clean,
+        relative=not plan.log,
+    )
+    preparations = {}
+    for i, own in zip(order, effects or [None] * len(order), strict=True):
+        try:
+            preparations[i] = prepare_for(panel[i], plan, own)
+        except UnfitError as error:
+            reasons[i] = str(error)
+    return preparations, dict(sorted(reasons.items()))
 
 
 def _base(series: Series, preparation: Preparation) -> Array:
     """Series without effects, outliers and gaps, from its first known value on."""
     u, _ = preparation.base(series.y, series.known_ahead)
     return u[np.argmax(np.isfinite(series.y)) :]
+
+
+def _without_effects(series: Series, preparation: Preparation) -> Series:
+    """Series without effects and outliers, NaN where missing."""
+    bare = preparation.bare(series.y, series.known_ahead)
+    bare = np.where(preparation.rule.find(bare), np.nan, bare)
+    return Series(bare, np.empty((bare.size, 0)), series.extra)
 
 
 def _odd(series: Series, preparation: Preparation | None) -> npt.NDArray[np.bool_]:
