@@ -54,7 +54,7 @@ def main(folders: list[str]) -> None:
         h = int(test.groupby("unique_id").size().max())
         figures = []
         for noise in (None, "auto"):
-            model = RBFDiffNet(freq=1, season_length=season, noise=noise)
+            model = RBFDiffNet(freq=1, season_length=season, scope="local", noise=noise)
             start = time.perf_counter()
             with one_blas_thread():
                 path = model.forecast(train, h).set_index("unique_id")["RBFDiffNet"]

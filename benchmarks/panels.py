@@ -65,7 +65,7 @@ def window(df: pd.DataFrame, end: int, inputs: pd.DataFrame | None) -> tuple[flo
     if inputs is not None:
         train = train.merge(inputs, on="ds")
         future = test[["unique_id", "ds"]].merge(inputs, on="ds")
-    forecast = RBFDiffNet("D", lower=0.0).forecast(train, H, future, level=LEVELS)
+    forecast = RBFDiffNet("D", scope="local", lower=0.0).forecast(train, H, future, level=LEVELS)
     joined = test.merge(forecast, on=["unique_id", "ds"])
     errors = rmsse(joined, ["RBFDiffNet"], train[["unique_id", "ds", "y"]])
     return float(errors["RBFDiffNet"].mean()), joined
@@ -80,7 +80,7 @@ def main() -> None:
     print("panel                          80 %    95 %")
     for seed in range(options.seeds):
         df = noise(seed=seed)
-        shares = covered(RBFDiffNet(1).cross_validation(df, 7, level=LEVELS))
+        shares = covered(RBFDiffNet(1, scope="local").cross_validation(df, 7, level=LEVELS))
         print(f"noise, seed {seed:<16d} {100 * shares[0]:6.1f}  {100 * shares[1]:6.1f}", flush=True)
     if options.m5 is None:
         return
@@ -103,7 +103,7 @@ def main() -> None:
     bottom = wide.set_axis(dates, axis=1).melt(var_name="ds", value_name="y", ignore_index=False)
     bottom = bottom.rename_axis("unique_id").reset_index()
     start = time.perf_counter()
-    forecaster = RBFDiffNet("D", lower=0.0)
+    forecaster = RBFDiffNet("D", scope="local", lower=0.0)
     folds = forecaster.cross_validation(bottom, H, n_windows=2, refit=False)
     seconds = time.perf_counter() - start
     values = folds["RBFDiffNet"].to_numpy()

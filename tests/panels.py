@@ -12,9 +12,11 @@ QUICK = {"preset": "fast", "lags": 7}
 LEVELS = [f"{NAME}{end}" for end in ("", "-lo-80", "-hi-80", "-lo-95", "-hi-95")]
 EVENTS = [Event("fair", ["2023-02-10", "2023-03-21", "2023-05-05", "2023-06-04"], lead=1, lag=1)]
 
-#: Parameters of the forecaster and the further columns of the frame, by name.
+LOCAL = {"scope": "local"}
+
+#: Parameters of a forecaster with networks and the further columns of the frame, by name.
 CONFIGURATIONS = {
-    "default": ({}, ()),
+    "local": (LOCAL, ()),
     "fast": ({"preset": "fast"}, ()),
     "paper": ({"preset": "paper"}, ()),
     "global": ({"scope": "global"}, ()),
@@ -24,9 +26,9 @@ CONFIGURATIONS = {
     "differences": ({"transforms": ["seasonal", "difference", "standardize"]}, ()),
     "adf": ({"transforms": ["adf", "mean"], "lags": [1, 2, 7]}, ()),
     "lower": ({"lower": 48.0, "preset": "fast"}, ()),
-    "calendar": ({"calendar": "auto"}, ()),
-    "events": ({"events": EVENTS, "calendar": ["dayofweek"]}, ()),
-    "inputs": ({}, ("price", "offer")),
+    "calendar": ({**LOCAL, "calendar": "auto"}, ()),
+    "events": ({**LOCAL, "events": EVENTS, "calendar": ["dayofweek"]}, ()),
+    "inputs": (LOCAL, ("price", "offer")),
     "log1p inputs": ({"transforms": ["log1p", "difference"], "lower": 40.0}, ("price", "offer")),
     "past": ({"past_exog": ["visitors"]}, ("visitors", "price")),
     "everything": (
@@ -40,6 +42,11 @@ CONFIGURATIONS = {
         },
         ("price", "offer", "visitors", "region", "size"),
     ),
+}
+#: The same with the stack.
+STACKS = {
+    "default": ({}, ()),
+    "default inputs": ({"calendar": "auto", "lower": 45.0}, ("price", "offer")),
 }
 
 

@@ -27,7 +27,7 @@ def sales(rng):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        {"scope": "local"},
         {"scope": "global"},
         {"strategy": "direct"},
         {"transforms": ["log1p", "standardize"]},

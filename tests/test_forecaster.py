@@ -10,9 +10,12 @@ from pandas.testing import assert_frame_equal
 
 from panels import (
     CONFIGURATIONS,
+    EVENTS,
     LEVELS,
+    LOCAL,
     NAME,
     QUICK,
+    STACKS,
     every_series,
     fill_future,
     forecast,
@@ -20,12 +23,14 @@ from panels import (
     make_panel,
     to_polars,
 )
-from rbfdiffnet import RBFDiffNet
+from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
+
+EVERY = CONFIGURATIONS | STACKS
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", EVERY)
 def test_fit_and_predict_equals_forecast(name):
-    parameters, columns = CONFIGURATIONS[name]
+    parameters, columns = EVERY[name]
     df = make_panel(n=120, columns=columns)
     model = RBFDiffNet("D", **parameters).fit(df, h=6)
     X_df = future_of(model, 6, columns)
@@ -34,7 +39,7 @@ def test_fit_and_predict_equals_forecast(name):
     assert_frame_equal(model.predict(6, X_df), expected, check_exact=True)  # the default levels
     found = RBFDiffNet("D", **parameters).forecast(df, 6, X_df, level=[95, 80])
     assert_frame_equal(found, expected, check_exact=True)
-    if parameters.get("strategy") != "direct":
+    if parameters.get("strategy") != "direct" and name not in STACKS:
         shorter = None if X_df is None else every_series(X_df, slice(4))
         assert_frame_equal(
             model.predict(4, shorter, level=None),
@@ -43,9 +48,9 @@ def test_fit_and_predict_equals_forecast(name):
         )
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != "paper"])
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "paper"])
 def test_libraries_threads_and_the_order_of_rows_do_not_matter(name):
-    parameters, columns = CONFIGURATIONS[name]
+    parameters, columns = EVERY[name]
     df = make_panel(n=70, columns=columns)
     model = RBFDiffNet("D", **parameters).fit(df, h=6)
     X_df = future_of(model, 6, columns)
@@ -70,9 +75,9 @@ def test_libraries_threads_and_the_order_of_rows_do_not_matter(name):
 
 
 @pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
-@pytest.mark.parametrize("name", ["default", "fast", "global", "inputs"])
+@pytest.mark.parametrize("name", ["local", "fast", "global", "inputs", "default"])
 def test_units_do_not_matter(name, unit):
-    parameters, columns = CONFIGURATIONS[name]
+    parameters, columns = EVERY[name]
     df = make_panel(n=100, columns=columns)
     X_df = future_of(RBFDiffNet("D", **parameters).fit(df), 5, columns)
     expected = unit * forecast(df, 5, X_df, [80], **parameters)[LEVELS[:3]]
@@ -83,8 +88,8 @@ def test_units_do_not_matter(name, unit):
 
 def test_local_forecasts_do_not_depend_on_the_other_series():
     df = make_panel("bac", n=100)
-    alone = forecast(df[df["unique_id"] == "a"])
-    together = forecast(df)
+    alone = forecast(df[df["unique_id"] == "a"], **LOCAL)
+    together = forecast(df, **LOCAL)
     np.testing.assert_array_equal(alone[NAME], together.loc[together["unique_id"] == "a", NAME])
 
 
@@ -163,10 +168,11 @@ def test_lags_as_a_number_or_a_list():
     assert not np.array_equal(forecast(df, lags=[1, 7])[NAME], by_number[NAME])
 
 
+@pytest.mark.parametrize("scope", [None, "local"])
 @pytest.mark.parametrize("preset", ["default", "paper", "fast", "best"])
-def test_presets_beat_the_mean(preset):
+def test_presets_beat_the_mean(preset, scope):
     df = make_panel("a", n=150)
-    found = RBFDiffNet("D", preset=preset).cross_validation(df, 7, n_windows=2)
+    found = RBFDiffNet("D", preset=preset, scope=scope).cross_validation(df, 7, n_windows=2)
     error = np.abs(found[NAME] - found["y"]).mean()
     assert error < 0.5 * np.abs(df["y"] - df["y"].mean()).mean()
 
@@ -182,10 +188,59 @@ def test_the_direct_strategy_knows_its_horizon():
 
 
 @pytest.mark.parametrize(
+    "asked",
+    [
+        {"preset": "paper"},
+        {"preset": "fast"},
+        {"preset": "fast", "device": "cuda"},
+        {"lags": 3},
+        {"lags": np.arange(1, 4)},
+        {"strategy": "direct"},
+        {"transforms": None},
+        {"transforms": ["log1p"]},
+        {"regressor": RBFDiffNetRegressor()},
+        {"past_exog": "visitors"},
+        {"noise": "auto"},
+        {"noise": 0.0},
+    ],
+    ids=str,
+)
+def test_what_only_networks_of_single_series_have_is_local(asked):
+    model = RBFDiffNet("D", **asked)
+    assert (model.scope, model._scope) == (None, "local")
+    for scope in ("local", "global", "auto"):
+        if not {"noise", "device"} & set(asked):
+            assert RBFDiffNet("D", scope=scope, **asked)._scope == scope
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"preset": "best"},
+        {"calendar": "auto", "events": EVENTS, "holidays": "US"},
+        {"lower": 0, "outliers": False, "season_length": 7, "n_jobs": 2, "static_exog": "size"},
+        {"lags": "auto", "strategy": "recursive", "transforms": "auto", "noise": None},
+    ],
+    ids=str,
+)
+def test_all_else_is_the_stack(asked):
+    model = RBFDiffNet("D", **asked)
+    assert (model.scope, model._scope) == (None, "auto")
+
+
+def test_the_default_is_the_scope_it_stands_for():
+    df = make_panel("ab", n=60)
+    for asked, scope in (({}, "auto"), ({"preset": "best"}, "auto"), ({"lags": 3}, "local")):
+        expected = forecast(df, level=[80], scope=scope, **asked)
+        assert_frame_equal(forecast(df, level=[80], **asked), expected, check_exact=True)
+
+
+@pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"preset": "quick"}, "preset must be one of default"),
-        ({"scope": "both"}, "scope must be one of local, global"),
+        ({"scope": "both"}, "scope must be one of auto, local, global"),
         ({"strategy": "both"}, "strategy must be"),
         ({"errors": "ignore"}, "errors must be"),
         ({"device": "tpu"}, "device must be"),
@@ -213,9 +268,10 @@ def test_bad_parameters_are_named(parameters, message):
         RBFDiffNet("D", **parameters)
 
 
-def test_bad_arguments_are_named():
+@pytest.mark.parametrize("parameters", [{}, QUICK])
+def test_bad_arguments_are_named(parameters):
     df = make_panel("a", n=60)
-    model = RBFDiffNet("D", **QUICK).fit(df)
+    model = RBFDiffNet("D", **parameters).fit(df)
     for h in (0, -1, 2.5, True, None):
         with pytest.raises(ValueError, match="h must be a positive integer"):
             model.predict(h)
@@ -255,13 +311,15 @@ def test_bad_arguments_are_named():
     ],
 )
 def test_a_model_must_be_fitted_first(call):
-    with pytest.raises(RuntimeError, match=re.escape("call fit(df) first")):
-        call(RBFDiffNet("D"))
+    for scope in (None, "local"):
+        with pytest.raises(RuntimeError, match=re.escape("call fit(df) first")):
+            call(RBFDiffNet("D", scope=scope))
 
 
-def test_forecast_keeps_no_model():
+@pytest.mark.parametrize("parameters", [{}, QUICK])
+def test_forecast_keeps_no_model(parameters):
     df = make_panel("a", n=60)
-    model = RBFDiffNet("D", **QUICK)
+    model = RBFDiffNet("D", **parameters)
     model.forecast(df, 2)
     with pytest.raises(RuntimeError, match="not fitted"):
         model.predict(2)
@@ -270,11 +328,12 @@ def test_forecast_keeps_no_model():
     assert_frame_equal(model.predict(2), before)
 
 
-def test_the_frame_is_left_as_it_is():
+@pytest.mark.parametrize("parameters", [{}, QUICK])
+def test_the_frame_is_left_as_it_is(parameters):
     df = make_panel("ab", n=60, columns=["price"]).sample(frac=1.0, random_state=0)
     df.iloc[5, 2] = np.inf
     before = df.copy()
-    model = RBFDiffNet("D", **QUICK).fit(df)
+    model = RBFDiffNet("D", **parameters).fit(df)
     X_df = future_of(model, 3, ["price"])
     future = X_df.copy()
     model.predict(3, X_df, level=[80])
@@ -293,7 +352,7 @@ def test_intervals_cover_what_they_promise():
 def test_intervals_contain_the_forecast():
     df = make_panel("ab", n=90)
     df.loc[df.index[-25:], "y"] += 30.0  # a level the calibrated model was not fitted to
-    for parameters in ({}, {"scope": "global"}):
+    for parameters in ({}, LOCAL, {"scope": "global"}):
         model = RBFDiffNet("D", **parameters).fit(df)
         found = model.predict(14, level=[1, 50, 95])
         for label in ("1", "50", "95"):

@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import NAME, QUICK, forecast, future_of, make_panel
+from panels import LOCAL, NAME, QUICK, forecast, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.calendar_inputs import Event
 
 
-@pytest.fixture(scope="module")
-def with_price():
+@pytest.fixture(scope="module", params=[QUICK, {}], ids=["networks", "stack"])
+def with_price(request):
     df = make_panel("ba", n=80, columns=["price", "offer"])
-    model = RBFDiffNet("D", **QUICK).fit(df)
+    model = RBFDiffNet("D", **request.param).fit(df)
     return model, future_of(model, 3, ["price", "offer"])
 
 
@@ -111,7 +111,7 @@ def test_inputs_of_the_past_need_no_future():
     # The signal says what happens on the next day.
     df = df.assign(signal=signal, y=df["y"] + 5.0 * np.roll(signal, 1))
     with_signal = RBFDiffNet("D", past_exog=["signal"]).cross_validation(df, 1, n_windows=10)
-    without = RBFDiffNet("D").cross_validation(df.drop(columns="signal"), 1, n_windows=10)
+    without = RBFDiffNet("D", **LOCAL).cross_validation(df.drop(columns="signal"), 1, n_windows=10)
     errors = [np.abs(frame[NAME] - frame["y"]).mean() for frame in (with_signal, without)]
     assert errors[0] < 0.6 * errors[1]
 
@@ -121,9 +121,11 @@ def test_static_inputs():
     model = RBFDiffNet("D", scope="global", static_exog=["region"]).fit(df)
     found = model.predict(3)
     assert np.isfinite(found[NAME]).all()
-    # Local models have no use for them.
-    local = forecast(df, 3, static_exog=["region"])
-    assert_frame_equal(local, forecast(df.drop(columns="region"), 3), check_exact=True)
+    # The others have no use for them.
+    for scope in (None, "local"):
+        local = forecast(df, 3, static_exog=["region"], scope=scope)
+        without = forecast(df.drop(columns="region"), 3, scope=scope)
+        assert_frame_equal(local, without, check_exact=True)
     df.loc[5, "region"] = "east"
     with pytest.raises(ValueError, match=r"'region' is said to be static, but changes within.*'b'"):
         RBFDiffNet("D", scope="global", static_exog=["region"]).fit(df)
@@ -140,7 +142,7 @@ def test_unseen_amounts_follow_the_slope():
         y = 100.0 * (1.0 + discount / 50.0) + rng.normal(size=300)
         part = make_panel([f"s{seed}"], n=300).assign(y=y, discount=discount)
         parts.append(part)
-    model = RBFDiffNet("D").fit(pd.concat(parts))
+    model = RBFDiffNet("D", **LOCAL).fit(pd.concat(parts))
     X_df = model.make_future_frame(4)
     X_df["discount"] = np.tile([0, 40, 30, 50], 6)
     found = model.predict(4, X_df)[NAME].to_numpy().reshape(6, 4).mean(axis=0)
@@ -150,13 +152,13 @@ def test_unseen_amounts_follow_the_slope():
     assert found[3] == pytest.approx(200.0, rel=0.06)
 
 
-@pytest.mark.parametrize("days", [1, 3, 5])
-def test_an_input_switched_on_a_few_times_keeps_its_effect(days):
+@pytest.mark.parametrize(("days", "scope"), [(1, "local"), (3, "local"), (5, "local"), (3, None)])
+def test_an_input_switched_on_a_few_times_keeps_its_effect(days, scope):
     df = make_panel("a", n=150).assign(opening=0)
     on = [40, 80, 95, 110, 125][:days]
     df.loc[on, "opening"] = 1
     df.loc[on, "y"] += 200.0
-    model = RBFDiffNet("D").fit(df)
+    model = RBFDiffNet("D", scope=scope).fit(df)
     X_df = model.make_future_frame(3).assign(opening=0)
     closed = model.predict(3, X_df)[NAME]
     X_df.loc[1, "opening"] = 1
@@ -164,7 +166,7 @@ def test_an_input_switched_on_a_few_times_keeps_its_effect(days):
     # Few days say little, so their effect is taken for somewhat smaller.
     assert 120.0 < difference[1] < 220.0
     np.testing.assert_array_equal(difference[[0, 2]], 0.0)
-    plain = forecast(make_panel("a", n=150), 3)[NAME]
+    plain = forecast(make_panel("a", n=150), 3, scope=scope)[NAME]
     assert np.abs(closed - plain).max() < 6.0
 
 
@@ -194,12 +196,13 @@ def test_calendar_needs_dates():
         RBFDiffNet("D", calendar="dayofweek").fit(make_panel("a", n=60))
 
 
-def test_an_event_moves_its_days_only():
+@pytest.mark.parametrize("scope", [None, "local"])
+def test_an_event_moves_its_days_only(scope):
     df = make_panel("a", n=150)
     days = ["2023-01-20", "2023-02-21", "2023-03-25", "2023-04-29", "2023-06-02"]
     df.loc[df["ds"].isin(pd.to_datetime(days)), "y"] += 40.0
-    plain = forecast(df, 7)
-    found = forecast(df, 7, events=[Event("fair", days)])
+    plain = forecast(df, 7, scope=scope)
+    found = forecast(df, 7, scope=scope, events=[Event("fair", days)])
     difference = (found[NAME] - plain[NAME]).to_numpy()
     assert found["ds"].iloc[3] == pd.Timestamp("2023-06-03")
     assert difference[2] > 25.0

@@ -5,7 +5,16 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import CONFIGURATIONS, NAME, QUICK, every_series, future_of, last_part, make_panel
+from panels import (
+    CONFIGURATIONS,
+    LOCAL,
+    NAME,
+    QUICK,
+    every_series,
+    future_of,
+    last_part,
+    make_panel,
+)
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 
 
@@ -32,7 +41,7 @@ def test_contributions_add_up_to_the_forecast(name):
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 def test_contributions_add_up_in_any_unit(unit):
     df = make_panel("a", n=100).assign(y=lambda d: unit * d["y"])
-    model = RBFDiffNet("D", lower=60.0 * unit).fit(df)
+    model = RBFDiffNet("D", **LOCAL, lower=60.0 * unit).fit(df)
     terms = model.explain(7)
     total = terms.groupby("ds")["contribution"].sum()
     np.testing.assert_allclose(total, model.predict(7)[NAME], rtol=1e-9)
@@ -72,14 +81,38 @@ def test_the_equation_has_a_coefficient_for_each_order_and_input():
     assert_frame_equal(only, one.reset_index(drop=True))
 
 
-def test_one_series_may_be_named_by_itself():
+@pytest.mark.parametrize(
+    "parameters", [{}, {"calendar": ["dayofweek"]}, {"preset": "fast"}], ids=str
+)
+def test_a_stack_has_the_equations_of_local_networks(parameters, tmp_path):
+    df = make_panel("bac", n=70)
+    df = pd.concat([df, df.head(4).assign(unique_id="short")])
+    local = RBFDiffNet("D", **LOCAL, **parameters).fit(df)
+    stack = RBFDiffNet("D", scope="auto", **parameters).fit(df)
+    assert len(stack.equation()) > 0
+    assert_frame_equal(stack.equation(), local.equation(), check_exact=True)
+    assert_frame_equal(stack.equation(["c", "b"]), local.equation(["c", "b"]), check_exact=True)
+    assert len(stack.equation("short")) == 0
+    stack.save(tmp_path / "model")
+    loaded = RBFDiffNet.load(tmp_path / "model")
+    assert_frame_equal(loaded.equation("a"), local.equation("a"), check_exact=True)
+    with pytest.raises(ValueError, match="no series 'z'"):
+        stack.equation("z")
+    if not parameters:
+        pytest.importorskip("matplotlib")
+        heights = [bar.get_height() for bar in stack.plot_equation("a").patches]
+        np.testing.assert_array_equal(heights, local.equation("a")["coefficient"])
+
+
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_one_series_may_be_named_by_itself(parameters):
     df = make_panel(["north", "south"], n=60)
-    model = RBFDiffNet("D", **QUICK).fit(df)
+    model = RBFDiffNet("D", **parameters).fit(df)
     assert_frame_equal(model.explain(2, ids="south"), model.explain(2, ids=["south"]))
     assert_frame_equal(model.equation("north"), model.equation(["north"]))
     with pytest.raises(ValueError, match="no series 'east'"):
         model.explain(ids="east")
-    numbered = RBFDiffNet("D", **QUICK).fit(df.assign(unique_id=np.repeat([7, 3], 60)))
+    numbered = RBFDiffNet("D", **parameters).fit(df.assign(unique_id=np.repeat([7, 3], 60)))
     assert_frame_equal(numbered.equation("7"), numbered.equation([7]))
 
 

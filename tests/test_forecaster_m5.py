@@ -37,7 +37,7 @@ def forecasts(sales, end, calendar=None):
     if calendar is not None:
         train = train.merge(calendar, on="ds")
         future = test[["unique_id", "ds"]].merge(calendar, on="ds")
-    model = RBFDiffNet("D", lower=0.0)
+    model = RBFDiffNet("D", scope="local", lower=0.0)
     level = None if calendar is not None else [80, 95]
     joined = test.merge(model.forecast(train, H, future, level=level), on=["unique_id", "ds"])
     errors = rmsse(joined, ["RBFDiffNet"], train[["unique_id", "ds", "y"]])
@@ -63,7 +63,8 @@ def test_intermittent_series_get_finite_forecasts_that_are_not_negative():
     dates = pd.date_range("2011-01-29", periods=wide.shape[1])
     df = wide.set_axis(dates, axis=1).melt(var_name="ds", value_name="y", ignore_index=False)
     df = df.rename_axis("unique_id").reset_index()
-    folds = RBFDiffNet("D", lower=0.0).cross_validation(df, H, n_windows=2, refit=False)
+    model = RBFDiffNet("D", scope="local", lower=0.0)
+    folds = model.cross_validation(df, H, n_windows=2, refit=False)
     assert len(folds) == 2 * H * len(wide)
     assert np.all(np.isfinite(folds["RBFDiffNet"]))
     assert folds["RBFDiffNet"].min() >= 0.0
@@ -79,7 +80,7 @@ def test_intervals_cover_noise():
             "y": values.ravel(),
         }
     )
-    folds = RBFDiffNet(1).cross_validation(df, h, level=[80, 95])
+    folds = RBFDiffNet(1, scope="local").cross_validation(df, h, level=[80, 95])
     for level in (80, 95):
         share = coverage(folds, ["RBFDiffNet"], level)["RBFDiffNet"].mean()
         assert share == pytest.approx(level / 100, abs=0.03)

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("remembered_trajectories")
 
 @pytest.fixture(scope="module")
 def plain():
-    return RBFDiffNet(freq=1).fit(PANEL)
+    return RBFDiffNet(freq=1, scope="local").fit(PANEL)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_forecasts_are_those_of_the_regressor():
 def windows():
     """Forecasts from eight cutoffs, without noise treated and with it."""
     return {
-        noise: RBFDiffNet(freq=1, noise=noise).cross_validation(
+        noise: RBFDiffNet(freq=1, scope="local", noise=noise).cross_validation(
             ALONE, h=5, n_windows=8, step_size=7, level=[80], refit=False
         )
         for noise in (None, "auto")
@@ -327,7 +327,7 @@ def test_missing_dates_and_values_do_not_matter(noise):
     df = with_gaps(ALONE, 0.1)
     assert len(df) < N
     assert df["y"].isna().any()
-    model, usual = RBFDiffNet(freq=1, noise=noise), RBFDiffNet(freq=1)
+    model, usual = (RBFDiffNet(freq=1, scope="local", noise=each) for each in (noise, None))
     options = {"h": 5, "n_windows": 6, "step_size": 7, "refit": False}
     found, before = model.cross_validation(df, **options), usual.cross_validation(df, **options)
     assert noise_notes(model)["noisy"][0] == pytest.approx(LEVEL, rel=0.2)

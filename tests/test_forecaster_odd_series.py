@@ -1,11 +1,13 @@
 """Series without a network, bounds, outliers."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import LEVELS, NAME, QUICK, forecast, make_panel
+from panels import LEVELS, LOCAL, NAME, QUICK, forecast, make_panel
 from rbfdiffnet import RBFDiffNet
 
 
@@ -27,8 +29,9 @@ def odd_panel():
     )
 
 
-def test_the_report_has_a_line_for_everything_unusual():
-    model = RBFDiffNet("D", **QUICK, outliers=True)
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_the_report_has_a_line_for_everything_unusual(parameters):
+    model = RBFDiffNet("D", **parameters, outliers=True)
     found = model.forecast(odd_panel(), 2)
     report = model.report_
     assert list(report) == ["unique_id", "problem", "action"]
@@ -53,8 +56,9 @@ def test_the_report_has_a_line_for_everything_unusual():
     assert (values.loc[["zero", "empty"]] == 0.0).all()
     assert (values.loc["short"] == odd_panel()["y"].iloc[2]).all()
     np.testing.assert_array_equal(values.loc["twice"], values.loc["a"])
-    assert_frame_equal(RBFDiffNet("D", **QUICK, outliers=True).fit(odd_panel()).report_, report)
-    assert len(RBFDiffNet("D", **QUICK).fit(make_panel("a", n=60)).report_) == 0
+    again = RBFDiffNet("D", **parameters, outliers=True).fit(odd_panel())
+    assert_frame_equal(again.report_, report)
+    assert len(RBFDiffNet("D", **parameters).fit(make_panel("a", n=60)).report_) == 0
 
 
 def test_a_series_too_short_for_its_lags_gets_the_fallback():
@@ -67,25 +71,27 @@ def test_a_series_too_short_for_its_lags_gets_the_fallback():
 
 def test_a_panel_without_anything_to_learn_from():
     df = make_panel("ab", n=9).assign(y=[1.0] * 9 + [2.0] * 9)
-    for scope in ("local", "global"):
+    for scope in (None, "local", "global"):
         model = RBFDiffNet("D", scope=scope).fit(df)
         assert model.predict(2, level=[90])[NAME].to_list() == [1.0, 1.0, 2.0, 2.0]
-        assert len(model.fitted_values()) == 0
+        assert scope is None or len(model.fitted_values()) == 0
         assert len(model.equation()) == 0
         assert set(model.explain(1)["part"]) == {"fallback"}
 
 
-def test_intervals_with_too_few_errors_are_reported():
-    model = RBFDiffNet("D", **QUICK).fit(make_panel("a", n=20))
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_intervals_with_too_few_errors_are_reported(parameters):
+    model = RBFDiffNet("D", **parameters).fit(make_panel("a", n=20))
     model.predict(2, level=[99])
     assert "too few errors for the intervals" in model.report_["problem"].to_list()
 
 
 @pytest.mark.parametrize("name", ["short", "constant", "zero", "empty", "gap", "twice", "infinite"])
-def test_odd_series_can_be_refused(name):
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_odd_series_can_be_refused(name, parameters):
     df = odd_panel()
     df = df[df["unique_id"].isin(["a", name])]
-    model = RBFDiffNet("D", **QUICK, errors="raise")
+    model = RBFDiffNet("D", **parameters, errors="raise")
     with pytest.raises(ValueError, match=f"Series '{name}'.*errors='fallback'"):
         model.fit(df)
     assert len(model.forecast(df[df["unique_id"] == "a"], 2)) == 2
@@ -94,18 +100,26 @@ def test_odd_series_can_be_refused(name):
 def test_a_lower_bound_holds_for_forecasts_and_intervals():
     rng = np.random.default_rng(2)
     df = make_panel("ab", n=100).assign(y=rng.poisson(0.4, 200).astype(float))
-    free = forecast(df, 10, level=[80, 95])
+    free = forecast(df, 10, level=[80, 95], **LOCAL)
     assert free[f"{NAME}-lo-95"].min() < 0.0
-    bound = forecast(df, 10, level=[80, 95], lower=0)
+    bound = forecast(df, 10, level=[80, 95], lower=0, **LOCAL)
     np.testing.assert_array_equal(bound[LEVELS], np.maximum(free[LEVELS], 0.0))
-    model = RBFDiffNet("D", lower=0.5).fit(df)
+    model = RBFDiffNet("D", lower=0.5, **LOCAL).fit(df)
     assert model.fitted_values()[NAME].min() >= 0.5
     assert model.cross_validation(df, 5, level=[80])[LEVELS[:3]].min(axis=None) >= 0.5
 
 
-@pytest.mark.parametrize("days_ago", [1, 4, 7])
-@pytest.mark.parametrize("value", [0.0, 1e3, 1e9, -400.0])
-@pytest.mark.parametrize("parameters", [{}, {"scope": "global"}, {"calendar": "auto"}])
+NETWORKS = [LOCAL, {"scope": "global"}, {**LOCAL, "calendar": "auto"}]
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "value", "parameters"),
+    [
+        *product([1, 4, 7], [0.0, 1e3, 1e9, -400.0], NETWORKS),
+        (1, 0.0, {}),
+        (4, 1e9, {}),
+    ],
+)
 def test_a_closure_or_an_outlier_does_not_move_the_next_days(days_ago, value, parameters):
     df = make_panel("ab", n=200)
     clean = forecast(df, 7, **parameters)
@@ -117,10 +131,11 @@ def test_a_closure_or_an_outlier_does_not_move_the_next_days(days_ago, value, pa
     assert difference.mean() < 0.75
 
 
-def test_a_new_level_is_followed():
+@pytest.mark.parametrize("scope", [None, "local"])
+def test_a_new_level_is_followed(scope):
     df = make_panel("a", n=200)
     df.loc[df.index[-21:], "y"] += 60.0
-    found = forecast(df, 7)[NAME]
+    found = forecast(df, 7, scope=scope)[NAME]
     assert found.mean() > 100.0
 
 
@@ -133,16 +148,16 @@ def test_the_latest_level_is_followed(freq, n, size, steps):
     rng = np.random.default_rng(1)
     walk = 200.0 + 0.3 * rng.normal(size=n).cumsum() + 0.5 * rng.normal(size=n)
     df = make_panel("a", n=n, start="1960-01-01", freq=freq)
-    clean = RBFDiffNet(freq)
+    clean = RBFDiffNet(freq, **LOCAL)
     before = clean.forecast(df.assign(y=walk), 4)[NAME].mean()
     assert len(clean.report_) == 0
     walk[-steps:] += size
-    model = RBFDiffNet(freq)
+    model = RBFDiffNet(freq, **LOCAL)
     found = model.forecast(df.assign(y=walk), 4)
     assert found[NAME].mean() == pytest.approx(before + size, abs=0.25 * abs(size))
     if freq != "YS":  # where a season has no length, the edge of a level may look odd
         assert len(model.report_) == 0
-        kept = RBFDiffNet(freq, outliers=False).forecast(df.assign(y=walk), 4)
+        kept = RBFDiffNet(freq, **LOCAL, outliers=False).forecast(df.assign(y=walk), 4)
         assert_frame_equal(found, kept, check_exact=True)
 
 

@@ -10,6 +10,7 @@ from panels import (
     LEVELS,
     NAME,
     QUICK,
+    STACKS,
     every_series,
     future_of,
     last_part,
@@ -19,7 +20,7 @@ from panels import (
 from rbfdiffnet import RBFDiffNet
 
 
-@pytest.mark.parametrize("name", ["default", "global", "direct", "differences", "past"])
+@pytest.mark.parametrize("name", ["local", "global", "direct", "differences", "past"])
 def test_update_keeps_the_networks_and_moves_on(name):
     parameters, columns = CONFIGURATIONS[name]
     df = make_panel(n=130, columns=columns)
@@ -62,10 +63,11 @@ def test_update_refuses_what_does_not_continue_the_series():
     assert found["ds"].dt.strftime("%m-%d").to_list() == ["04-01", "03-02", "04-01"]
 
 
-def test_update_renews_the_report():
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_update_renews_the_report(parameters):
     df = make_panel("ab", n=60)
-    model = RBFDiffNet("D", **QUICK).fit(df)
-    model.predict(1)
+    model = RBFDiffNet("D", **parameters).fit(df)
+    model.predict(1, level=None)
     assert len(model.report_) == 0
     model.update(make_panel("a", n=9, start="2023-03-04"))
     assert model.report_["problem"].to_list() == ["2 missing dates, first 2023-03-02"]
@@ -119,8 +121,9 @@ def test_new_series_bring_their_inputs():
         model.predict(5, future.iloc[1:], new_df=twin)
 
 
-def test_a_local_model_refuses_other_series():
-    model = RBFDiffNet("D", **QUICK).fit(make_panel("a", n=60))
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_only_a_global_model_takes_other_series(parameters):
+    model = RBFDiffNet("D", **parameters).fit(make_panel("a", n=60))
     with pytest.raises(ValueError, match="scope='global'"):
         model.predict(3, new_df=make_panel("b", n=60))
     with pytest.raises(ValueError, match="scope='global'"):
@@ -128,7 +131,7 @@ def test_a_local_model_refuses_other_series():
 
 
 @pytest.mark.parametrize("new", ["text", "number", "fraction", "calendar", "static"])
-@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.parametrize("scope", [None, "local", "global"])
 def test_cross_validation_does_not_look_into_the_test_window(scope, new):
     # The last window ends after 62 days: long enough for days of the month, but not without it.
     df = make_panel("ba", n=62, columns=["offer"]).assign(rate=lambda d: d.index % 3 * 1.0)
@@ -155,9 +158,11 @@ def test_cross_validation_does_not_look_into_the_test_window(scope, new):
     np.testing.assert_allclose(found[LEVELS[:3]], expected[LEVELS[:3]], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["default", "global", "direct", "inputs", "everything", "adf"])
+@pytest.mark.parametrize(
+    "name", ["local", "global", "direct", "inputs", "everything", "adf", "default inputs"]
+)
 def test_cross_validation_equals_forecasts_of_truncated_frames(name):
-    parameters, columns = CONFIGURATIONS[name]
+    parameters, columns = (CONFIGURATIONS | STACKS)[name]
     parameters = {key: value for key, value in parameters.items() if key != "calendar"}
     df = make_panel("ba", n=100, columns=columns)
     model = RBFDiffNet("D", **parameters)
@@ -198,10 +203,11 @@ def test_cross_validation_refits_as_often_as_asked():
     np.testing.assert_allclose(seldom.loc[order == 3, NAME], expected[NAME], rtol=1e-9)
 
 
-def test_windows_without_a_past_are_left_out():
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_windows_without_a_past_are_left_out(parameters):
     df = make_panel("ab", n=60)
     df = pd.concat([df.head(7).assign(unique_id="short"), df.head(3).assign(unique_id="tiny"), df])
-    model = RBFDiffNet("D", **QUICK)
+    model = RBFDiffNet("D", **parameters)
     found = model.cross_validation(df, 3, n_windows=3, level=[80])
     counts = found.groupby("unique_id", sort=False).size()
     assert counts.to_dict() == {"short": 6, "a": 9, "b": 9}
@@ -209,10 +215,11 @@ def test_windows_without_a_past_are_left_out():
     assert "short" in model.report_["unique_id"].to_list()
 
 
-def test_cross_validation_takes_numbers_and_polars():
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_cross_validation_takes_numbers_and_polars(parameters):
     df = make_panel("ab", n=60).assign(ds=np.tile(np.arange(60), 2))
-    pandas = RBFDiffNet(1, **QUICK).cross_validation(df, 3, n_windows=2)
-    polars = RBFDiffNet(1, **QUICK).cross_validation(to_polars(df), 3, n_windows=2)
+    pandas = RBFDiffNet(1, **parameters).cross_validation(df, 3, n_windows=2)
+    polars = RBFDiffNet(1, **parameters).cross_validation(to_polars(df), 3, n_windows=2)
     assert polars.columns == list(pandas)
     assert (
         polars["cutoff"].to_list()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import CONFIGURATIONS, future_of, make_panel, to_polars
+from panels import CONFIGURATIONS, LOCAL, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.persistence import FORMAT_VERSION
 from rbfdiffnet.transforms import Difference, Rescale
@@ -102,6 +102,22 @@ def test_a_loaded_model_goes_on_like_the_old_one(scope, tmp_path):
     refitted = model.update(make_panel(n=4, start="2023-05-01"), refit=True)
     also = loaded.update(make_panel(n=4, start="2023-05-01"), refit=True)
     assert_frame_equal(also.predict(5), refitted.predict(5), check_exact=True)
+
+
+def test_the_scope_is_saved_as_it_was_given(tmp_path):
+    df, path = make_panel("ab", n=60), tmp_path / "model.npz"
+    for parameters in ({}, {"scope": "auto"}, {"scope": "local"}, {"preset": "fast"}):
+        model = RBFDiffNet("D", **parameters).fit(df)
+        loaded = roundtrip(model, path)
+        assert loaded.scope == words_of(path)["parameters"]["scope"] == parameters.get("scope")
+        assert_frame_equal(loaded.predict(3), model.predict(3), check_exact=True)
+    # Files from the time when local was the default name it.
+    words = words_of(path)
+    rewritten(path, json=as_bytes({**words, "parameters": {**words["parameters"], **LOCAL}}))
+    old = RBFDiffNet.load(path)
+    assert old.scope == "local"
+    assert_frame_equal(old.predict(3), model.predict(3), check_exact=True)
+    assert_frame_equal(old.fitted_values(), model.fitted_values(), check_exact=True)
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,13 @@ class State:
 class RBFDiffNet:
     r"""Forecast a panel of noisy series with differential RBF networks.
 
-    Each series is prepared (effects of known inputs taken out, outliers and gaps filled,
-    differences and scales where asked for), cut into windows of lags, and learned by an
-    `RBFDiffNetRegressor`; forecasts go the same way back. Series no network can be fitted to get
-    a documented fallback and a line in ``report_``, and never disturb the others.
+    Each series is prepared: effects of known inputs are taken out, outliers and gaps filled. By
+    default a stack of forecasts follows: of a network over all series, of autoregressions of single
+    ones and of simple methods, mixed by how well they forecast the ends of the series
+    (`rbfdiffnet.stack`). With ``scope="local"`` or ``"global"`` series are differenced and scaled
+    where asked for, cut into windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go
+    the same way back. Series nothing can be fitted to get a documented fallback and a line in
+    ``report_``, and never disturb the others.
 
     Parameters
     ----------
@@ -62,10 +65,12 @@ class RBFDiffNet:
         How many latest values the network sees, or which (1 is the latest).
     season_length : int, optional
         Steps in a season; by default the usual one of ``freq``.
-    scope : {"local", "global", "auto"}, default="local"
-        One network for each series, or one for all, each series on its own scale; or a stack of
-        both and of simple methods, mixed by how well they forecast the ends of the series
-        (`rbfdiffnet.stack`): the most accurate, above all for many short series.
+    scope : {"auto", "local", "global"}, optional
+        "auto": the stack, the most accurate, above all for many short series. "local": one network
+        for each series. "global": one for all, each series on its own scale. By default "local"
+        where another argument asks for networks of single series: ``preset="paper"`` or
+        ``"fast"``, or any of ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog``,
+        ``noise`` and ``device`` that is not at its default; "auto" otherwise.
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
@@ -85,7 +90,8 @@ class RBFDiffNet:
         Columns known only in the past. The network sees their latest value; the recursive strategy
         takes it to stay, so the direct one is the better choice with them.
     static_exog : sequence of str, default=()
-        Columns that do not change within a series; used in global scope.
+        Columns that do not change within a series; used with ``scope="global"``, set aside
+        otherwise.
     lower : float, optional
         Bound of forecasts and intervals, such as 0 for sales.
     outliers : bool, optional
@@ -139,7 +145,7 @@ class RBFDiffNet:
         preset: str = "default",
         lags: str | int | Sequence[int] = "auto",
         season_length: int | None = None,
-        scope: str = "local",
+        scope: str | None = None,
         strategy: str = "recursive",
         transforms: str | Sequence[str | Transform] | None = "auto",
         regressor: Any = None,
@@ -240,6 +246,9 @@ class RBFDiffNet:
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
 
+        With ``scope="auto"`` there is nothing to refit: every forecast learns from all that is
+        known.
+
         Parameters
         ----------
         df : pandas or polars DataFrame
@@ -256,13 +265,13 @@ class RBFDiffNet:
         RBFDiffNet
         """
         state = self._fitted_state()
-        _check_refit(refit, self.scope)
+        _check_refit(refit, self._scope)
         newer = Panel.from_frame(
             df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
         )
         panel = state.panel.extended(newer)
         grown = panel.n_series - state.panel.n_series
-        if grown and not refit and self.scope == "local":
+        if grown and not refit and self._scope == "local":
             names = ", ".join(
                 repr(panel.name(i)) for i in range(state.panel.n_series, panel.n_series)[:3]
             )
@@ -272,7 +281,7 @@ class RBFDiffNet:
             )
         series = state.exogenous.series(panel)
         model = state.model
-        if self.scope == "auto" or (refit and refit != "weights"):
+        if self._scope == "auto" or (refit and refit != "weights"):
             model = self._learned(series, model.plan, calibrate=True)
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
@@ -351,7 +360,7 @@ class RBFDiffNet:
         step = h if step_size is None else step_size
         for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step)):
             _check_count(name, value)
-        _check_refit(refit, self.scope, or_count=True)
+        _check_refit(refit, self._scope, or_count=True)
         levels = _check_levels(level)
         panel = self._panel(df)
         plan = self._plan(panel, h)
@@ -410,8 +419,8 @@ class RBFDiffNet:
             ``unique_id, ds, y, RBFDiffNet``, from the first date with a full window on; the direct
             strategy gives the first of its steps. Series without a network are left out.
         """
-        self._need_networks("fitted_values()", "cross_validation(df, h), or ")
         state = self._fitted_state()
+        self._need_networks("fitted_values()", "cross_validation(df, h), or ")
         panel, model = state.panel, state.model
         keep = [
             i for i, m in enumerate(model.models) if m is not None and panel.lengths[i] > m.history
@@ -448,12 +457,13 @@ class RBFDiffNet:
             A row for every term of every forecast: ``part`` (level, linear, exemplar, effect, ...),
             ``term``, the ``value`` of the input, its ``weight`` and ``activation``, its
             ``contribution``, and for exemplars the dates at which the ``nearest`` training windows
-            end. Contributions add up to the forecast. With ``scope="auto"`` the terms are its
-            members, each with its forecast and weight.
+            end. Contributions add up to the forecast. With ``scope="auto"``, the default, the terms
+            are its members, each with its forecast and weight; for lags and exemplars use
+            ``scope="local"``.
         """
         from rbfdiffnet.explain import explanation
 
-        if self.scope == "auto":
+        if self._scope == "auto":
             return self._explained_stack(h, X_df, ids)
         state = self._selected(ids)
         _check_count("h", h)
@@ -482,6 +492,9 @@ class RBFDiffNet:
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.
 
+        With ``scope="auto"`` networks of the chosen series alone are fitted for it, those that
+        ``scope="local"`` has.
+
         Parameters
         ----------
         ids : sequence, optional
@@ -494,11 +507,10 @@ class RBFDiffNet:
         """
         from rbfdiffnet.explain import operator_table
 
-        self._need_networks("equation()")
-        return operator_table(self._selected(ids))
+        return operator_table(self._with_networks(ids))
 
     def plot_equation(self, unique_id: Any, ax: Any = None) -> Any:
-        """Draw the learned differential operator of a series with matplotlib.
+        """Draw the learned differential operator of a series, as `equation` has it.
 
         Parameters
         ----------
@@ -542,7 +554,7 @@ class RBFDiffNet:
         from rbfdiffnet.plots import plot_panel
 
         whole = self._fitted_state()
-        together = self.scope == "auto"  # a stack forecasts all series or none
+        together = self._scope == "auto"  # a stack forecasts all series or none
         state = whole if together else self._selected(ids, most=4)
         _check_count("h", h)
         levels = _check_levels(level)
@@ -640,6 +652,28 @@ class RBFDiffNet:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     @property
+    def _scope(self) -> str:
+        """The scope that was given, or the one that the other arguments ask for."""
+        if self.scope is not None:
+            return self.scope
+        single = (
+            self.preset in ("paper", "fast"),
+            not isinstance(self.lags, str),
+            self.strategy != "recursive",
+            not isinstance(self.transforms, str),
+            self.regressor is not None,
+            self.past_exog,
+            self.noise is not None,
+            self.device != "cpu",
+        )
+        return "local" if any(single) else "auto"
+
+    @property
+    def _quick(self) -> bool:
+        """Whether networks of single series are trained all at once."""
+        return PRESETS[self.preset].quick and self.regressor is None
+
+    @property
     def _columns(self) -> Columns:
         return Columns(self.id_col, self.time_col, self.target_col)
 
@@ -650,7 +684,7 @@ class RBFDiffNet:
             )
         choices = {
             "preset": (self.preset, tuple(PRESETS)),
-            "scope": (self.scope, ("local", "global", "auto")),
+            "scope": (self._scope, ("auto", "local", "global")),
             "strategy": (self.strategy, ("recursive", "direct")),
             "errors": (self.errors, ("fallback", "raise")),
         }
@@ -659,8 +693,7 @@ class RBFDiffNet:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
         if not re.fullmatch(r"cpu|cuda(:\d+)?", str(self.device)):
             raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
-        quick = PRESETS[self.preset].quick and self.regressor is None and self.scope == "local"
-        if self.device != "cpu" and not quick:
+        if self.device != "cpu" and not (self._quick and self._scope == "local"):
             raise ValueError(
                 f"device={self.device!r} is for preset='fast' with scope='local' and its own "
                 "regressor; use these, or device='cpu'."
@@ -668,7 +701,7 @@ class RBFDiffNet:
         check_noise(self.noise)
         if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")
-        if self.noise and (self.scope, self.strategy) != ("local", "recursive"):
+        if self.noise and (self._scope, self.strategy) != ("local", "recursive"):
             raise ValueError("noise needs scope='local' and strategy='recursive'.")
         if self.season_length is not None:
             _check_count("season_length", self.season_length)
@@ -731,7 +764,7 @@ class RBFDiffNet:
             log=log,
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
-            quick=preset.quick and self.regressor is None and self.scope == "local",
+            quick=self._quick and self._scope == "local",
             device=self.device,
             noise=self.noise or None,
         )
@@ -745,7 +778,7 @@ class RBFDiffNet:
             panel,
             past=self.past_exog,
             static=self.static_exog,
-            use_static=self.scope == "global",
+            use_static=self._scope == "global",
             calendar=self.calendar,
             events=self.events,
             holidays=self.holidays,
@@ -765,14 +798,14 @@ class RBFDiffNet:
         return State(panel, exogenous, model, series, self._notes(panel, model, series))
 
     def _learned(self, series: Sequence[Series], plan: Plan, *, calibrate: bool) -> Any:
-        if self.scope == "auto":
+        if self._scope == "auto":
             from rbfdiffnet.stack.model import StackModel
 
             return StackModel.of(series, plan)
-        return fit_panel(series, plan, scope=self.scope, calibrate=calibrate, n_jobs=self.n_jobs)
+        return fit_panel(series, plan, scope=self._scope, calibrate=calibrate, n_jobs=self.n_jobs)
 
     def _adopted(self, state: State, df: Any) -> State:
-        if self.scope != "global":
+        if self._scope != "global":
             raise ValueError("Other series can be forecast by a global model only: scope='global'.")
         panel = Panel.from_frame(
             df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
@@ -782,7 +815,7 @@ class RBFDiffNet:
         return State(panel, state.exogenous, model, series, self._notes(panel, model, series))
 
     def _need_networks(self, what: str, instead: str = "") -> None:
-        if self.scope == "auto":
+        if self._scope == "auto":
             raise ValueError(
                 f"{what} needs fitted networks, and scope='auto' keeps none: it learns anew for "
                 f"every forecast. Use {instead}scope='local' or scope='global'."
@@ -808,6 +841,18 @@ class RBFDiffNet:
         panel = state.panel.select(np.array(chosen, dtype=np.int64))
         part = [state.series[i] for i in chosen]
         return State(panel, state.exogenous, state.model.select(chosen), part)
+
+    def _with_networks(self, ids: Sequence[Any] | None) -> State:
+        """Chosen series and their networks, which a stack does not keep."""
+        if self._scope != "auto":
+            return self._selected(ids)
+        state = self._fitted_state()
+        chosen = self._chosen(ids)
+        series = [state.series[i] for i in chosen]
+        plan = replace(state.model.plan, quick=self._quick)
+        model = fit_panel(series, plan, scope="local", calibrate=False, n_jobs=self.n_jobs)
+        panel = state.panel.select(np.array(chosen, dtype=np.int64))
+        return State(panel, state.exogenous, model, series)
 
     def _notes(
         self, panel: Panel, model: PanelModel, series: Sequence[Series]

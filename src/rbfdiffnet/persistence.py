@@ -55,7 +55,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     """Save a fitted forecaster; see `RBFDiffNet.save`."""
     state = forecaster._fitted_state()
     model, lengths = state.model, state.panel.lengths
-    stack = forecaster.scope == "auto"  # which is nothing but its data
+    stack = forecaster._scope == "auto"  # which is nothing but its data
     needed = lengths if stack else _needed(model, lengths)
     networks = ({}, {}) if stack else _networks(model, np.maximum(lengths - needed, 0))
     panel_arrays, panel_words = state.panel.latest(needed).state()
@@ -131,7 +131,7 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     series = exogenous.series(panel)
     block = int(words["block"])
     plan = forecaster._plan(panel, block if forecaster.strategy == "direct" else None)
-    if forecaster.scope == "auto":
+    if forecaster._scope == "auto":
         model = forecaster._learned(series, plan, calibrate=True)
     else:
         model = _restored_networks(plan, words, arrays)
