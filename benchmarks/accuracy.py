@@ -4,8 +4,9 @@
 suite                 m1_yearly, m1_quarterly, m1_monthly, hospital, electricity_weekly, us_births
                       of the Monash archive with their published test parts: mean MASE
 m5_level8             M5's 30 series of stores and categories, 28 days after d_1913: mean RMSSE
-m5_level8_r9          the same in nine windows before; ``m5_level8_r9_calendar`` with days of the
-                      week, of the month, months, events and SNAP days
+m5_level8_r9          the same in nine windows before; ``m5_level8_r9_calendar`` and
+                      ``m5_level8_calendar`` with days of the week, of the month, months, events,
+                      their eves and SNAP days
 m5_level9, m5_bottom  70 series of stores and departments, 1,000 of items and stores: three windows
 ====================  ==========================================================================
 

@@ -281,7 +281,7 @@ def test_summaries_compare_with_the_best_rival():
 
 
 def test_parts_are_compared_with_the_whole_stack():
-    names = ["ours, stack", "stack, median", "stack, equal weights", "SES"]
+    names = ["ours, stack", "stack, own effects", "stack, equal weights", "SES"]
     scores = {"a": [2.0, 2.2, 3.0, 4.0], "b": [1.0, 1.1, 1.0, 2.0]}
     rows = [
         {"data": data, "method": name, "window": "w", "score": score, "seconds": 1.0}
@@ -291,9 +291,9 @@ def test_parts_are_compared_with_the_whole_stack():
     *others, parts = summary.report(pd.DataFrame(rows), {name: quarterly(name) for name in scores})
     assert parts.name == "parts"
     assert [row["data"] for row in parts.rows] == ["a", "b", "all"]
-    assert parts.rows[-1]["stack, median"] == pytest.approx(1.1)
+    assert parts.rows[-1]["stack, own effects"] == pytest.approx(1.1)
     assert parts.rows[-1]["stack, equal weights"] == pytest.approx(1.5**0.5)
-    assert not any("stack, median" in row for table in others for row in table.rows)
+    assert not any("stack, own effects" in row for table in others for row in table.rows)
 
 
 def test_methods_count_where_they_have_been_through_all_windows():

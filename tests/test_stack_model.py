@@ -1,5 +1,7 @@
 """The forecaster with scope="auto": odd series, inputs, intervals, backtests, updates, files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,13 +107,30 @@ def test_intervals_of_growing_series_grow(rng):
     assert 0.7 < inside.mean() < 0.95
 
 
-def test_few_errors_leave_the_median_of_the_members(rng):
-    y = walks(rng, [40])["s0"]
+def test_without_errors_the_median_of_the_members_is_left(rng):
+    y = walks(rng, [12])["s0"]
     panel, origins = arrays([y])
-    mixture = StackModel.of(panel, PLAN).mixture(panel, origins, 4, [np.zeros((4, 0))])
+    mixture = StackModel.of(panel, PLAN).mixture(panel, origins, 10, [np.zeros((10, 0))])
     assert mixture.weights == {}
-    members = member_forecasts(Histories.of([y], 1), 4)
-    assert_allclose(mixture.values[0], np.median([f[0] for f in members.values()], axis=0))
+    middle = np.median([forecast[0] for forecast in mixture.members.values()], axis=0)
+    assert_allclose(mixture.values[0], middle)
+
+
+def test_with_time_noise_in_long_series_is_treated(rng):
+    x = np.empty((4, 300))
+    x[:, 0] = rng.uniform(0.2, 0.4, 4)
+    for t in range(299):
+        x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
+    panel, origins = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
+    usual, more = (
+        StackModel.of(panel, plan).mixture(panel, origins, 4, [np.zeros((4, 0))] * 4)
+        for plan in (PLAN, replace(PLAN, thorough=True))
+    )
+    assert list(more.members) == list(usual.members)
+    errors = [np.abs(m.members["network"] - x[:, 296:]).mean() for m in (usual, more)]
+    assert errors[1] < errors[0]
+    for name in set(usual.members) - {"network"}:
+        assert_allclose(more.members[name], usual.members[name])
 
 
 def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
@@ -518,10 +537,10 @@ def test_explanations_name_the_members(rng):
 
 
 def test_a_median_is_one_term(rng):
-    model = auto().fit(frame(walks(rng, [20])))
-    table = model.explain(2)
-    assert table["term"].tolist() == ["median of the members"] * 2
-    assert_allclose(table["contribution"], model.predict(2, level=None)[NAME])
+    model = auto().fit(frame(walks(rng, [12])))
+    table = model.explain(10)
+    assert table["term"].tolist() == ["median of the members"] * 10
+    assert_allclose(table["contribution"], model.predict(10, level=None)[NAME])
 
 
 # What there is not --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from rbfdiffnet.stack.absolute import _NEAR, least_absolute
 from rbfdiffnet.stack.histories import Histories
-from rbfdiffnet.stack.mixing import _TOWARD_EQUAL, mixing_weights
+from rbfdiffnet.stack.mixing import _FEW_ERRORS, _TOWARD_EQUAL, mixing_weights
 from rbfdiffnet.stack.rows import RowMaker, usual_lags
 from rbfdiffnet.stack.seasons import Seasons
 
@@ -143,7 +143,7 @@ def row_by_hand(y, t, m, n_lags, h, n_long):
     unit = np.mean([abs(past[s] - past[s - lag]) for s in range(lag, t + 1)])
     base = past[t]
     X = [at(t - i) - base for i in range(1, n_lags)]
-    X += [exponential_mean(past, alpha) - base for alpha in (0.05, 0.15, 0.4)]
+    X += [exponential_mean(past, alpha) - base for alpha in (0.01, 0.05, 0.15, 0.4)]
     X = [x / unit for x in X] + [np.clip(base / unit, -10.0, 10.0)]
     ahead = []
     long = {7: 364, 24: 168}.get(m, 0)
@@ -159,7 +159,7 @@ def row_by_hand(y, t, m, n_lags, h, n_long):
             while t + k - turns * long > t - j * long:
                 turns += 1
             then = t + k - turns * long
-            level = exponential_mean(past[: max(t - (j + 1) * long, 0) + 1], 0.15)
+            level = exponential_mean(past[: max(t - (j + 1) * long, 0) + 1], 0.05)
             inputs.append((past[then] - level) / unit if then >= 0 else 0.0)
             if m == 7:
                 then = t + k - round(turns * 365.25)
@@ -238,11 +238,12 @@ def test_series_that_never_changed_have_no_rows():
 
 
 def test_usual_lags():
-    def lags(m, n):
-        return usual_lags(Histories.of([np.arange(float(n))], m))
+    def lags(m, n, n_series=1):
+        return usual_lags(Histories.of([np.arange(float(n))] * n_series, m))
 
     assert [lags(m, 10_000) for m in (1, 4, 7, 12, 24, 52)] == [12, 32, 56, 36, 169, 110]
-    assert [lags(12, n) for n in (1, 2, 9, 40)] == [1, 1, 4, 20]
+    assert [lags(12, n, 3) for n in (1, 2, 9, 40)] == [1, 1, 4, 20]
+    assert [lags(12, n) for n in (1, 9, 40, 120)] == [1, 1, 6, 20]
 
 
 # Least absolute errors ----------------------------------------------------------------------------
@@ -327,16 +328,17 @@ def test_least_absolute_follows_the_units_of_the_targets(rng):
 def mixing_loss(v, errors, squared):
     mixed = np.abs(v @ errors) / np.abs(errors).mean()
     toward = ((v - 1.0 / len(v)) ** 2).sum()
-    return (mixed**2 if squared else mixed).mean() + _TOWARD_EQUAL * toward
+    pull = max(_TOWARD_EQUAL, _FEW_ERRORS / mixed.size)
+    return (mixed**2 if squared else mixed).mean() + pull * toward
 
 
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("n_members", [2, 3])
-@pytest.mark.parametrize("seed", range(4))
-def test_weights_are_the_best_of_a_fine_grid(n_members, seed, squared):
+@pytest.mark.parametrize(("seed", "n"), [(0, 400), (1, 3_000), (2, 400), (3, 3_000)])
+def test_weights_are_the_best_of_a_fine_grid(n_members, seed, n, squared):
     rng = np.random.default_rng(seed)
-    errors = rng.normal(size=(n_members, 400)) * rng.uniform(0.5, 3.0, (n_members, 1))
-    errors += rng.normal(size=400) + rng.normal(size=(n_members, 1))
+    errors = rng.normal(size=(n_members, n)) * rng.uniform(0.5, 3.0, (n_members, 1))
+    errors += rng.normal(size=n) + rng.normal(size=(n_members, 1))
     steps = np.linspace(0.0, 1.0, 101)
     grid = [
         np.array([*v, 1.0 - sum(v)])
@@ -363,3 +365,9 @@ def test_weights_are_equal_where_nothing_tells_members_apart():
     for errors in (np.zeros((3, 20)), np.empty((3, 0)), np.tile(same, (3, 1))):
         assert_allclose(mixing_weights(errors), 1 / 3)
     assert_array_equal(mixing_weights(same[None]), 1.0)
+
+
+def test_few_errors_say_little(rng):
+    errors = rng.normal(size=(2, 5_000)) * [[1.0], [2.0]]
+    better = [mixing_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]
+    assert 0.5 < better[0] < 0.6 < better[1] < better[2]

@@ -18,8 +18,8 @@ from rbfdiffnet.stack.direct import forecast_direct
 def without(kind: str, *arguments: Any) -> pd.DataFrame:
     """Forecast without the members whose names begin so; the others are as before."""
 
-    def others(*inputs: Any) -> dict[str, np.ndarray]:
-        found = members.member_forecasts(*inputs)
+    def others(*inputs: Any, **options: Any) -> dict[str, np.ndarray]:
+        found = members.member_forecasts(*inputs, **options)
         return {name: each for name, each in found.items() if not name.startswith(kind)} or found
 
     with patch.object(model, "member_forecasts", others):
@@ -37,6 +37,10 @@ def equal(errors: np.ndarray, **_: Any) -> np.ndarray:
     return np.full(len(errors), 1.0 / len(errors))
 
 
+def no_pooled_effects(*_: Any, **__: Any) -> None:
+    """Leave the effects of inputs to each series."""
+
+
 linear_direct = partial(forecast_direct, n_centers=0)
 ABLATIONS: dict[str, Method] = {
     "stack, no basis functions": partial(changed, members, "forecast_direct", linear_direct),
@@ -46,5 +50,5 @@ ABLATIONS: dict[str, Method] = {
     "stack, no damped trend": partial(without, "damped"),
     "stack, no local networks": partial(changed, model, "_LONG", float("inf")),
     "stack, equal weights": partial(changed, model, "mixing_weights", equal),
-    "stack, median": partial(changed, model, "_FEWEST_ERRORS", 10**9),
+    "stack, own effects": partial(changed, model, "pooled_effects", no_pooled_effects),
 }

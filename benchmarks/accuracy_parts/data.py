@@ -29,6 +29,7 @@ M5 = {
     "m5_level8": ("level8.csv.gz", (1913,), False),
     "m5_level8_r9": ("level8.csv.gz", NINE, False),
     "m5_level8_r9_calendar": ("level8.csv.gz", NINE, True),
+    "m5_level8_calendar": ("level8.csv.gz", (1913,), True),
     "m5_level9": ("level9.csv.gz", NINE[-3:], False),
     "m5_bottom": ("bottom_1000.csv.gz", NINE[-3:], False),
 }
@@ -142,12 +143,16 @@ def sales(path: Path) -> pd.DataFrame:
 
 @cache
 def calendar_columns(path: Path) -> pd.DataFrame:
-    """A row for each day: a 0/1 column for each kind of event, and SNAP days of each state."""
+    """A row for each day: 0/1 columns for events, for their eves, and for SNAP in each state."""
     table = pd.read_csv(path, parse_dates=["date"]).rename(columns={"date": "ds"})
     first, second = table["event_name_1"], table["event_name_2"]
     columns = {
         f"{EVENT}{name}": ((first == name) | (second == name)).astype(int)
         for name in sorted({*first.dropna(), *second.dropna()})
+    }
+    columns |= {
+        f"{EVENT}eve_of_{name.removeprefix(EVENT)}": days.shift(-1, fill_value=0)
+        for name, days in columns.items()
     }
     snap = [column for column in table if column.startswith("snap_")]
     return pd.concat([table[["ds", *snap]], pd.DataFrame(columns)], axis=1)

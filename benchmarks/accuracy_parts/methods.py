@@ -29,5 +29,6 @@ METHODS: dict[str, Method] = {
     "ours": partial(ours, scope="local"),
     "ours, global": partial(ours, scope="global"),
     "ours, stack": partial(ours, scope="auto"),
+    "ours, best": partial(ours, scope="auto", preset="best"),
     **ABLATIONS,
 }

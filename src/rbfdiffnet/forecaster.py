@@ -767,6 +767,7 @@ class RBFDiffNet:
             quick=self._quick and self._scope == "local",
             device=self.device,
             noise=self.noise or None,
+            thorough=preset.thorough,
         )
 
     def _panel(self, df: Any) -> Panel:

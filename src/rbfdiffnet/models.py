@@ -119,6 +119,8 @@ class Plan:
         Whether noise in the observations is treated; see `rbfdiffnet.tracked`.
     like : StateFilter or None
         What was learned from more of the same series.
+    thorough : bool
+        Whether a stack takes the time for more rows, and for noise in the series of its networks.
     """
 
     settings: Callable[[int], Settings]
@@ -133,6 +135,7 @@ class Plan:
     device: str = "cpu"
     noise: Noise = None
     like: StateFilter | None = None
+    thorough: bool = False
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""

@@ -27,6 +27,8 @@ class Preset:
     quick : bool
         Whether networks of single series are trained by `rbfdiffnet.batched`, unless a regressor
         is given.
+    thorough : bool
+        Whether a stack takes the time for more rows, and for noise in the series of its networks.
     """
 
     regressor: Callable[[], Any]
@@ -35,6 +37,7 @@ class Preset:
     clean: bool = True
     seasons_of_lags: int = 0
     quick: bool = False
+    thorough: bool = False
 
 
 def _network(**parameters: Any) -> Callable[[], Any]:
@@ -55,7 +58,7 @@ def _paper() -> Any:
 #: Presets by name.
 PRESETS = {
     "default": Preset(_network(metric="standard", width_factor=4.0, loss="squared")),
-    "best": Preset(_network()),
+    "best": Preset(_network(), thorough=True),
     "fast": Preset(
         _network(metric="standard", width_factor=4.0, loss="squared"),
         transforms=("auto", "mean"),

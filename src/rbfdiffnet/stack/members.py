@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ Array = npt.NDArray[np.float64]
 _FEWEST_SEASONS = 3  # to take a season out
 
 
-def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
+def member_forecasts(histories: Histories, h: int, *, thorough: bool = False) -> dict[str, Array]:
     """Forecast every series in every way.
 
     Ways that take the season out first need three of them in the usual series.
@@ -29,6 +30,8 @@ def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
     ----------
     histories : Histories
     h : int
+    thorough : bool, default=False
+        Take the time to learn from more rows.
 
     Returns
     -------
@@ -47,9 +50,10 @@ def member_forecasts(histories: Histories, h: int) -> dict[str, Array]:
     >>> bool(all(np.abs(f[0] - [30, 31]).max() < 2 for f in members.values()))
     True
     """
+    direct = partial(forecast_direct, thorough=thorough)
     members = {
-        "direct": forecast_direct(histories, h),
-        "direct, log": _on_logarithms(forecast_direct, histories, h),
+        "direct": direct(histories, h),
+        "direct, log": _on_logarithms(direct, histories, h),
     }
     if histories.season > 1 and histories.usual_length < _FEWEST_SEASONS * histories.season:
         return members

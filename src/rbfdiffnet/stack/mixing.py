@@ -4,8 +4,9 @@ r"""How much each member of a stack counts.
     \Big( v_m - \frac{1}{M} \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
 
 over the errors :math:`e_{mi}` that the members made at the end of all series when they had not
-seen it, each series in its own units, e their mean size; or with squares instead of sizes. One set
-of weights serves a whole panel.
+seen it, each series in its own units, e their mean size; or with squares instead of sizes. The
+fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of weights serves a
+whole panel.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ __all__ = ["mixing_weights"]
 
 Array = npt.NDArray[np.float64]
 
-_TOWARD_EQUAL = 0.02
+_TOWARD_EQUAL = 0.02  # at least
+_FEW_ERRORS = 30.0  # by their number: more, where they say little
 _NOTHING = 1e-9  # a weight that is none
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 
@@ -53,6 +55,8 @@ def mixing_weights(errors: Array, *, squared: bool = False) -> Array:
     if n_members == 1 or not size > 0.0:
         return equal
 
+    pull = max(_TOWARD_EQUAL, _FEW_ERRORS / errors.shape[1])
+
     def value(v: Array) -> tuple[float, Array]:
         mixed, away = v @ errors / size, v - equal
         if squared:
@@ -60,8 +64,8 @@ def mixing_weights(errors: Array, *, squared: bool = False) -> Array:
         else:
             cost = np.sqrt(mixed**2 + _ROUND**2)
             rise = mixed / cost
-        slope = errors @ rise / (size * mixed.size) + 2.0 * _TOWARD_EQUAL * away
-        return float(cost.mean() + _TOWARD_EQUAL * away @ away), slope
+        slope = errors @ rise / (size * mixed.size) + 2.0 * pull * away
+        return float(cost.mean() + pull * away @ away), slope
 
     whole = LinearConstraint(np.ones((1, n_members)), 1.0, 1.0)
     bounds = [(0.0, 1.0)] * n_members

@@ -19,6 +19,7 @@ from rbfdiffnet.engine import Forecasts, fit_panel
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import half_widths
 from rbfdiffnet.models import Plan, Series, UnfitError, check_fit, prepare_for
+from rbfdiffnet.parameters import Noise
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.members import member_forecasts
@@ -35,7 +36,7 @@ _WINDOWS = 2
 _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
 _FEWEST_VALUES = 4
-_FEWEST_ERRORS = 100  # to tell members apart
+_ENOUGH_ERRORS = 100  # to tell members apart
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which they are
 _MANY_ZEROS = 0.3
@@ -225,8 +226,9 @@ def _mixed(
         growth.append(np.array([[_growth(s.y, o, then, recent)] for s, o, then in both]))
     relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
     relative = relative[:, np.isfinite(relative).all(axis=0)]
+    relative = relative[:, np.lexsort(relative)]  # an order that does not depend on the panel's
     weights = None
-    if relative.shape[1] >= _FEWEST_ERRORS:
+    if relative.shape[1]:
         weights = mixing_weights(relative, squared=_is_intermittent(panel, origins))
     sizes = [
         np.abs(_combined(error, weights)) * grown.reshape(n, 1)
@@ -260,7 +262,10 @@ def _combined(members: Array, weights: Array | None) -> Array:
         return np.full(members.shape[1:], np.nan)
     if weights is None:
         return np.asarray(np.median(members[there], axis=0))
-    return np.asarray(np.tensordot(weights[there] / weights[there].sum(), members[there], axes=1))
+    shares = weights[there] / weights[there].sum()
+    # One by one, not as a product of matrices, whose rounding depends on the place of a series.
+    parts = (v * each for v, each in zip(shares, members[there], strict=True))
+    return np.asarray(sum(parts, np.zeros(members.shape[1:])))
 
 
 def _window(
@@ -285,10 +290,11 @@ def _window(
     if not own:
         return _Window({"naive": naive}, fitted)
     histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
-    forecasts = member_forecasts(histories, h)
+    forecasts = member_forecasts(histories, h, thorough=plan.thorough)
     if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
         bare = [_without_effects(seen[i], p) for i, p in own.items()]
-        forecasts[_NETWORK] = _by_networks(bare, h, replace(plan, log=False), n_jobs)
+        noise: Noise = "auto" if plan.thorough else None
+        forecasts[_NETWORK] = _by_networks(bare, h, replace(plan, log=False, noise=noise), n_jobs)
     members = {}
     for name, forecast in forecasts.items():
         members[name] = naive.copy()
@@ -378,10 +384,8 @@ def _n_windows(origins: Ints, h: int) -> int:
 
     More of them where series are few or the horizon is short, as far as half of the usual series.
     """
-    enough = -(-_FEWEST_ERRORS // max(origins.size * h, 1))
-    most = (
-        _MORE_WINDOWS if origins.size < _FEW_SERIES else min(max(enough, _WINDOWS), _MORE_WINDOWS)
-    )
+    enough = max(-(-_ENOUGH_ERRORS // max(origins.size * h, 1)), _WINDOWS)
+    most = _MORE_WINDOWS if origins.size < _FEW_SERIES else min(enough, _MORE_WINDOWS)
     room = int(np.median(origins)) // (2 * h) if origins.size else 0
     return min(most, max(room, 1))
 

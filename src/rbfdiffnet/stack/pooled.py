@@ -150,10 +150,15 @@ def _drawn_together(evidence: Sequence[_Evidence]) -> Array:
         fitted = (gram @ gamma[:, :, None])[:, :, 0]
         rest = square - 2.0 * (gamma * moment).sum(axis=1) + (gamma * fitted).sum(axis=1)
         variance = _DEPENDENT * np.maximum(rest / count, 1e-12)
+        # What the effects of a series say about those of all, given how much these differ.
+        weight = 1.0 / variance
+        said = np.einsum("n,nij,nj->i", weight, inverse, moment) * penalty
+        drawn = np.einsum("n,nij->ij", weight, inverse) * np.outer(penalty, penalty)
+        precision = np.diag(weight.sum() * penalty + weight.mean() * RIDGE) - drawn
         apart = (gamma - common) ** 2 / variance[:, None] + np.einsum("nii->ni", inverse)
+        common = np.linalg.solve(precision, said)
         differ = (apart.sum(axis=0) + _BELIEF / _PENALTY) / (len(some) + _BELIEF)
         penalty = 1.0 / np.maximum(differ, _ALIKE)
-        common = (gamma / variance[:, None]).sum(axis=0) / (1.0 / variance).sum()
     return np.array(
         [np.linalg.solve(e.gram + np.diag(penalty), e.moment + penalty * common) for e in evidence]
     )

@@ -24,13 +24,14 @@ __all__ = ["RowMaker", "Rows"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_SLOW = (0.05, 0.15, 0.4)
+_SLOW = (0.01, 0.05, 0.15, 0.4)
 _BY_PHASE = (0.2, 0.5)
 _WEEK, _YEAR = 7, 365.25  # days
 _LONG = {_WEEK: 364, 24: 168}  # seasons of seasons
 _MOST_LONG = 3  # back to which inputs look; two more must have been seen
 _FARTHEST = 1_000.0
 _LEVEL = 10.0
+_VALUES_PER_LAG = 6
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,10 @@ class RowMaker:
 
 
 def usual_lags(histories: Histories) -> int:
-    """Return how many values a row sees: some seasons, at most half of the usual length."""
+    """Return how many values a row sees.
+
+    Some seasons, at most half of the usual length and a sixth of all values.
+    """
     m = histories.season
     if m == 1:
         n_lags = 12
@@ -173,7 +177,8 @@ def usual_lags(histories: Histories) -> int:
         n_lags = 3 * m
     else:
         n_lags = max(min(3 * m, 110), 1 + 7 * 24 if m == 24 else 0)
-    return max(1, min(n_lags, histories.usual_length // 2))
+    most = min(histories.usual_length // 2, int(histories.lengths.sum()) // _VALUES_PER_LAG)
+    return max(1, min(n_lags, most))
 
 
 def _units(values: Array, season: int) -> Array:
