@@ -133,6 +133,56 @@ def test_with_time_noise_in_long_series_is_treated(rng):
         assert_allclose(more.members[name], usual.members[name])
 
 
+def test_trends_go_on_farther_than_rows_reach(rng):
+    """Two years of months: no row has a target twelve steps ahead, and forecasts are fed back."""
+    t = np.arange(24)
+    series = {f"s{i}": 100.0 + 3.0 * (i + 1) * t + rng.normal(0, 2, 24) for i in range(5)}
+    for h in (6, 12, 18):
+        found = auto("MS").forecast(frame(series, freq="MS"), h)[NAME].to_numpy().reshape(5, h)
+        truth = [100.0 + 3.0 * (i + 1) * np.arange(24, 24 + h) for i in range(5)]
+        assert_allclose(found, truth, rtol=0.12)
+
+
+def test_members_that_could_not_forecast_earlier_have_no_weight(rng):
+    t = np.arange(40)
+    season = 20.0 * np.sin(t * np.pi / 6)
+    series = [100.0 + season + t + rng.normal(0, 5, 40) for _ in range(20)]
+    panel, origins = arrays(series)
+    plan = Plan(lambda _: Settings(5), season_length=12)
+    mixture = StackModel.of(panel, plan).mixture(panel, origins, 12, [np.zeros((12, 0))] * 20)
+    assert mixture.weights["direct"] + mixture.weights["direct, log"] == pytest.approx(1.0)
+    assert mixture.weights["theta"] == 0.0
+
+
+def test_a_spike_at_the_end_of_one_series_leaves_the_others_their_intervals(rng):
+    series = {f"s{i}": rng.normal(50, 2, 150) for i in range(6)}
+    spiked = {**series, "odd": np.r_[rng.normal(50, 2, 149), 1e12]}
+    found = auto("D").forecast(frame(spiked, freq="D"), 7, level=[95])
+    width = found[f"{NAME}-hi-95"] - found[f"{NAME}-lo-95"]
+    assert width.max() < 40.0
+
+
+def test_intervals_do_not_vanish_where_no_error_is_known(rng):
+    series = {f"s{i}": rng.normal(100, 5, 20) for i in range(10)}
+    found = auto("MS").forecast(frame(series, freq="MS"), 24, level=[80])
+    width = (found[f"{NAME}-hi-80"] - found[f"{NAME}-lo-80"]).to_numpy().reshape(10, 24)
+    assert (width > 5.0).all()
+    known = np.array([True, True, False, False])
+    carried = model_module._carried_on(np.array([[[1.0], [3.0], [0.0], [0.0]]]), known)
+    assert_allclose(carried[0, :, 0], [1.0, 3.0, 3.0 * np.sqrt(1.5), 3.0 * np.sqrt(2.0)])
+    nothing = model_module._carried_on(np.ones((1, 2, 1)), np.array([False, False]))
+    assert_allclose(nothing, 1.0)
+
+
+def test_intervals_of_series_that_never_were_negative_end_at_zero(rng):
+    series = {f"s{i}": rng.poisson(2, 90).astype(float) for i in range(5)}
+    series["below"] = rng.normal(size=90)
+    found = auto("D").forecast(frame(series, freq="D"), 7, level=[95]).set_index("unique_id")
+    low = found[f"{NAME}-lo-95"]
+    assert low.drop("below").min() >= 0.0
+    assert low["below"].min() < 0.0
+
+
 def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     """Forty months have three seasons; thirty-four, when the last six are held back, do not."""
     panel, origins = arrays(list(walks(rng, [40, 40]).values()))

@@ -59,7 +59,8 @@ class RBFDiffNet:
     preset : {"default", "paper", "fast", "best"}, default="default"
         Default: window level, outliers treated as missing, penalties by leave-one-out error.
         Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
-        paper's structure with one quick fit. Best: also width and metric are learned.
+        paper's structure with one quick fit. Best: also width and metric are learned, and a stack
+        treats noise in long series and learns from more rows.
         Any argument given overrides its preset.
     lags : "auto", int or sequence of int, default="auto"
         How many latest values the network sees, or which (1 is the latest).
@@ -600,7 +601,7 @@ class RBFDiffNet:
     def weights_(self) -> dict[str, float]:
         """How much each member counts in the latest forecasts, with ``scope="auto"``.
 
-        Empty where errors were too few to tell, and the median of the members was taken.
+        Empty where no errors are known, and the median of the members was taken.
         """
         from rbfdiffnet.stack.model import StackModel
 

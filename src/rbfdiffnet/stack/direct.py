@@ -75,15 +75,19 @@ def forecast_direct(
     forecast = np.full((len(histories.values), h), np.nan)
     half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
     weight = 0.5 ** ((histories.values.shape[1] - 1 - train.at) / half_life)
-    if np.isfinite(train.targets[:, 0]).sum() < _FEWEST_ROWS:
+    learnable = int((np.isfinite(train.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
+    if not learnable:
         return forecast
+    if learnable < h:  # forecasts are fed back
+        forecast = forecast_direct(histories, learnable, n_centers, thorough=thorough)
+        longer = histories.continued(forecast)
+        rest = forecast_direct(longer, h - learnable, n_centers, thorough=thorough)
+        return np.concatenate([forecast, rest], axis=1)
     shift, scale = _moments(train.X, weight)
     X, latest = (train.X - shift) / scale, (now.X - shift) / scale
     bases = _bases(X, latest, n_centers)
     for k in range(h):
         known = np.isfinite(train.targets[:, k])
-        if known.sum() < _FEWEST_ROWS:
-            break
         y, v = train.targets[known, k], weight[known]
         shift, scale = _moments(train.ahead[known, k], v)
         inputs = np.concatenate([X[known], (train.ahead[known, k] - shift) / scale], axis=1)

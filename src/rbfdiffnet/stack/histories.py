@@ -70,6 +70,11 @@ class Histories:
         """Return other series with the same season."""
         return replace(self, values=values)
 
+    def continued(self, forecasts: Array) -> Histories:
+        """Return the series with forecasts (n, h) at their end; NaN repeats the last value."""
+        steps = np.where(np.isnan(forecasts), self.values[:, -1:], forecasts)
+        return self.with_values(np.concatenate([self.values, steps], axis=1))
+
     def filled(self) -> Array:
         """Series that repeat their first value before they start, shape (n, T)."""
         first = np.take_along_axis(self.values, self.starts[:, None], axis=1)

@@ -55,10 +55,13 @@ class _Window:
         Finite for all series.
     fitted : ndarray of bool of shape (n,)
         Which series have members; the others repeat their last season.
+    usable : list of ndarray
+        What was seen of each series, NaN in the place of outliers.
     """
 
     members: dict[str, Array]
     fitted: npt.NDArray[np.bool_]
+    usable: list[Array]
 
 
 @dataclass(frozen=True)
@@ -163,19 +166,20 @@ class StackModel:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         mixture = self.mixture(panel, origins, h, ahead, n_jobs)
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        usable = [
-            series.y[np.isfinite(series.y) & ~_odd(series, p)]
-            for series, p in zip(seen, self.preparations, strict=True)
-        ]
-        scales = np.array([_change(y, 1) for y in usable])
+        usable = [_usable(series, p) for series, p in zip(seen, self.preparations, strict=True)]
+        scales = np.array([_change(y[np.isfinite(y)], 1) for y in usable])
         usual = np.nanmedian(scales) if np.isfinite(scales).any() else 0.0
         scales = np.where(np.isfinite(scales), scales, usual)
         errors = list(mixture.errors)
-        if not np.isfinite(mixture.errors).any(axis=(0, 1)).all():  # the panel is too short
+        if not np.isfinite(mixture.errors).any():  # the panel is too short
             errors = [_naive_errors(series.y, h, self.plan.season_length) for series in seen]
         widths, guaranteed = half_widths(errors, scales, levels)
+        known = np.isfinite(np.concatenate([*errors, np.empty((0, h))])).any(axis=0)
+        widths = _carried_on(widths, known)
         center = mixture.values[:, :, None]
-        return center - widths, center + widths, guaranteed
+        low, high = center - widths, center + widths
+        never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
+        return np.where(never_negative[:, None, None], np.maximum(low, 0.0), low), high, guaranteed
 
     def mixture(
         self,
@@ -208,28 +212,28 @@ def _mixed(
     now = _window(panel, origins, h, ahead, plan, n_jobs)
     names, n = list(now.members), len(panel)
     latest = np.stack([now.members[name] for name in names])
-    units = np.array(
-        [_unit(s.y[:o], plan.season_length) for s, o in zip(panel, origins, strict=True)]
-    )
+    units = np.array([_unit(y, plan.season_length) for y in now.usable])
     errors, growth = [], []
     for k in range(1, _n_windows(origins[now.fitted], h) + 1):
         earlier = np.maximum(origins - k * h, 0)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
         past = _window(panel, earlier, h, known, plan, n_jobs)
-        actual = np.array([_after(s.y, o, h) for s, o in zip(panel, earlier, strict=True)])
+        actual = np.array([_after(y, o, h) for y, o in zip(now.usable, earlier, strict=True)])
         actual = actual.reshape(n, h)
         usable = past.fitted & now.fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([past.members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(usable[:, None], forecasts - actual, np.nan))
         recent = 2 * max(plan.season_length, h)
-        both = zip(panel, origins, earlier, strict=True)
-        growth.append(np.array([[_growth(s.y, o, then, recent)] for s, o, then in both]))
-    relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
-    relative = relative[:, np.isfinite(relative).all(axis=0)]
-    relative = relative[:, np.lexsort(relative)]  # an order that does not depend on the panel's
+        both = zip(now.usable, earlier, strict=True)
+        growth.append(np.array([[_growth(y, then, recent)] for y, then in both]))
     weights = None
-    if relative.shape[1]:
-        weights = mixing_weights(relative, squared=_is_intermittent(panel, origins))
+    relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
+    tested = np.isfinite(relative).any(axis=1)  # members that could forecast earlier, too
+    relative = relative[:, np.isfinite(relative[tested]).all(axis=0)][tested]
+    if relative.size:
+        relative = relative[:, np.lexsort(relative)]  # whatever the order of the panel
+        weights = np.zeros(len(names))
+        weights[tested] = mixing_weights(relative, squared=_is_intermittent(panel, origins))
     sizes = [
         np.abs(_combined(error, weights)) * grown.reshape(n, 1)
         for error, grown in zip(errors, growth, strict=True)
@@ -239,13 +243,21 @@ def _mixed(
     return Mixture(_combined(latest, weights), mixed, shares, now.members)
 
 
-def _growth(y: Array, now: int, then: int, recent: int) -> float:
-    """By how much the changes of a series have grown between two of its steps, within bounds.
+def _carried_on(widths: Array, known: npt.NDArray[np.bool_]) -> Array:
+    """Half-widths (n, h, levels); those of unknown steps grow from the last known with the root."""
+    steps = np.arange(1.0, known.size + 1.0)
+    last = np.maximum.accumulate(np.where(known, np.arange(known.size), -1))
+    grown = np.sqrt(steps / steps[last])[:, None] * widths[:, last]
+    return np.where((known | (last < 0))[:, None], widths, grown)
+
+
+def _growth(y: Array, then: int, recent: int) -> float:
+    """By how much the changes of a series have grown since one of its steps, within bounds.
 
     Changes of the latest values count, so that intervals of a growing series grow with it.
     """
     before = _change(y[max(then - recent, 0) : then], 1)
-    after = _change(y[max(now - recent, 0) : now], 1)
+    after = _change(y[max(y.size - recent, 0) :], 1)
     return float(np.clip(after / before, *_GROWTH)) if before > 0.0 and after > 0.0 else 1.0
 
 
@@ -260,7 +272,7 @@ def _combined(members: Array, weights: Array | None) -> Array:
     there = ~np.isnan(members).all(axis=(1, 2))
     if not there.any():
         return np.full(members.shape[1:], np.nan)
-    if weights is None:
+    if weights is None or not weights[there].any():
         return np.asarray(np.median(members[there], axis=0))
     shares = weights[there] / weights[there].sum()
     # One by one, not as a product of matrices, whose rounding depends on the place of a series.
@@ -287,8 +299,9 @@ def _window(
     ).reshape(len(panel), h)
     own, _ = _prepared(seen, plan)
     fitted = np.isin(np.arange(len(panel)), list(own))
+    usable = [_usable(series, own.get(i)) for i, series in enumerate(seen)]
     if not own:
-        return _Window({"naive": naive}, fitted)
+        return _Window({"naive": naive}, fitted, usable)
     histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
     forecasts = member_forecasts(histories, h, thorough=plan.thorough)
     if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
@@ -303,7 +316,7 @@ def _window(
             if np.isfinite(y).all():
                 never_negative = np.nanmin(seen[i].y) >= 0.0
                 members[name][i] = np.maximum(y, 0.0) if never_negative else y
-    return _Window(members, fitted)
+    return _Window(members, fitted, usable)
 
 
 def _by_networks(panel: Sequence[Series], h: int, plan: Plan, n_jobs: int) -> Array:
@@ -362,6 +375,11 @@ def _odd(series: Series, preparation: Preparation | None) -> npt.NDArray[np.bool
         return np.zeros(series.y.size, dtype=bool)
     bare = preparation.bare(series.y, series.known_ahead)
     return np.asarray(preparation.rule.find(bare) & np.isfinite(bare))
+
+
+def _usable(series: Series, preparation: Preparation | None) -> Array:
+    """Values of a series, NaN in the place of outliers."""
+    return np.where(_odd(series, preparation), np.nan, series.y)
 
 
 def _after(values: Array, origin: int, h: int) -> Array:

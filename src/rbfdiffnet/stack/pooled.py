@@ -1,12 +1,13 @@
 r"""Effects of inputs on every series, drawn toward those on all of them.
 
 .. math:: r_i = Z_i \gamma_i + \varepsilon_i, \qquad \varepsilon_i \sim N(0, \sigma_i^2), \qquad
-    \gamma_{ij} \sim N(\bar\gamma_j, \sigma_i^2 \tau_j^2)
+    \gamma_{ij} \sim N(\bar\gamma_j, \max(\sigma_i, \sigma)^2 \tau_j^2)
 
-with the swings :math:`r_i, Z_i` of `rbfdiffnet.effects.swings`. A holiday comes once a year: one
-series alone says little about it, all together say a lot. How much an effect differs between
-series, :math:`\tau_j^2`, and what it usually is, :math:`\bar\gamma_j`, are found by expectation
-maximization; an effect that differs much is left to each series, one that does not is shared.
+with the swings :math:`r_i, Z_i` of `rbfdiffnet.effects.swings` and :math:`\sigma` the usual
+:math:`\sigma_i`. A holiday comes once a year: one series alone says little about it, all together
+say a lot. How much an effect differs between series, :math:`\tau_j^2`, and what it usually is,
+:math:`\bar\gamma_j`, are found by expectation maximization; an effect that differs much is left to
+each series, one that does not is shared.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _ROUNDS = 8
 _PENALTY = 20.0  # 1 / tau^2 to begin with
 _BELIEF = 2.0  # series this counts as
 _ALIKE = 1e-5  # smallest tau^2
-_DEPENDENT = 2.0  # by how much errors that follow each other say less than independent ones
+_DEPENDENT = 2.0  # how much less differences say, since errors follow each other
+_FAR_APART = 9.0  # times the usual squared difference: no single series counts more
 _MOST_SERIES = 500  # that effects in common are found from
 _FEWEST_SERIES = 3
 
@@ -144,21 +146,38 @@ def _drawn_together(evidence: Sequence[_Evidence]) -> Array:
     q = moment.shape[1]
     common = np.linalg.solve(gram.sum(axis=0) + RIDGE * np.eye(q), moment.sum(axis=0))
     penalty = np.full(q, _PENALTY)
+    # Quiet series are not alike for being quiet: their effects may differ as those of others do.
+    share = np.ones(len(some))
+    least = 0.0
     for _ in range(_ROUNDS):
-        inverse = np.linalg.inv(gram + np.diag(penalty))
-        gamma = (inverse @ (moment + penalty * common)[:, :, None])[:, :, 0]
+        own = share[:, None] * penalty
+        inverse = np.linalg.inv(gram + own[:, :, None] * np.eye(q))
+        gamma = (inverse @ (moment + own * common)[:, :, None])[:, :, 0]
         fitted = (gram @ gamma[:, :, None])[:, :, 0]
         rest = square - 2.0 * (gamma * moment).sum(axis=1) + (gamma * fitted).sum(axis=1)
-        variance = _DEPENDENT * np.maximum(rest / count, 1e-12)
+        spread = np.maximum(rest / count, 1e-12)
+        least = float(np.median(spread))
+        variance = np.maximum(spread, least)
         # What the effects of a series say about those of all, given how much these differ.
         weight = 1.0 / variance
         said = np.einsum("n,nij,nj->i", weight, inverse, moment) * penalty
-        drawn = np.einsum("n,nij->ij", weight, inverse) * np.outer(penalty, penalty)
+        drawn = np.einsum("n,nij->ij", weight * share, inverse) * np.outer(penalty, penalty)
         precision = np.diag(weight.sum() * penalty + weight.mean() * RIDGE) - drawn
-        apart = (gamma - common) ** 2 / variance[:, None] + np.einsum("nii->ni", inverse)
+        unsure = share[:, None] * np.einsum("nii->ni", inverse)
+        apart = (gamma - common) ** 2 / (_DEPENDENT * variance[:, None]) + unsure
+        apart = np.minimum(apart, _FAR_APART * np.median(apart, axis=0))
         common = np.linalg.solve(precision, said)
         differ = (apart.sum(axis=0) + _BELIEF / _PENALTY) / (len(some) + _BELIEF)
         penalty = 1.0 / np.maximum(differ, _ALIKE)
-    return np.array(
-        [np.linalg.solve(e.gram + np.diag(penalty), e.moment + penalty * common) for e in evidence]
-    )
+        share = spread / variance
+    return np.array([_drawn(e, penalty, common, least) for e in evidence])
+
+
+def _drawn(evidence: _Evidence, penalty: Array, common: Array, least: float) -> Array:
+    """Effects on one series, shape (q,), drawn to those in common; less so if it is quiet."""
+    gram, moment = evidence.gram, evidence.moment
+    gamma = np.linalg.solve(gram + np.diag(penalty), moment + penalty * common)
+    rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
+    spread = max(float(rest) / max(evidence.count, 1), 1e-12)
+    own = penalty * min(spread / least, 1.0) if least > 0.0 else penalty
+    return np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * common))
