@@ -13,6 +13,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.stack import model as model_module
+from rbfdiffnet.stack import windows as windows_module
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.members import member_forecasts
 from rbfdiffnet.stack.mixing import mixing_weights
@@ -203,14 +204,20 @@ def test_the_future_is_not_seen(rng):
     assert_array_equal(found.errors, known.errors)
 
 
-def test_two_mixtures_are_remembered(rng, monkeypatch):
-    panel, origins = arrays(list(walks(rng, [30] * 3).values()))
-    model = StackModel.of(panel, PLAN)
-    calls = []
-    mixed = model_module._mixed
-    monkeypatch.setattr(model_module, "_mixed", lambda *args: calls.append(args[2]) or mixed(*args))
+def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
+    inputs = [rng.normal(size=(30, 1)) for _ in range(3)]
+    series = walks(rng, [30] * 3).values()
+    panel = [Series(y, X, np.zeros((30, 0))) for y, X in zip(series, inputs, strict=True)]
+    origins, model, calls = np.full(3, 30), StackModel.of(panel, PLAN), []
+    learned = model_module._learned
+    monkeypatch.setattr(
+        model_module, "_learned", lambda *args: calls.append(args[2]) or learned(*args)
+    )
     for h in (1, 2, 2, 1, 3, 2, 3, 1, 4, 5, 6):
-        model.mixture(panel, origins, h, [np.zeros((h, 0))] * 3)
+        low, high = (model.mixture(panel, origins, h, [x * np.ones((h, 1))] * 3) for x in (0, 1))
+        assert model.latest is high
+        assert low.weights == high.weights
+        assert not np.isclose(low.values, high.values).any()
         assert len(model._known) <= 2
     assert calls == [1, 2, 3, 1, 4, 5, 6]
 
@@ -225,14 +232,14 @@ def test_a_series_starts_at_its_first_known_value(rng):
 
 
 def test_long_series_have_a_network_among_the_members(rng, monkeypatch):
-    monkeypatch.setattr(model_module, "_LONG", 40)
+    monkeypatch.setattr(windows_module, "_LONG", 40)
     panel, origins = arrays(list(walks(rng, [80] * 4, m=7).values()))
     plan = Plan(lambda _: Settings(5), season_length=7)
     model = StackModel.of(panel, plan)
     mixture = model.mixture(panel, origins, 10, [np.zeros((10, 0))] * 4)
     assert list(mixture.weights)[-1] == "network"
     assert np.isfinite(mixture.values).all()
-    monkeypatch.setattr(model_module, "_MOST_VALUES", 319)
+    monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
     assert "network" not in model.mixture(panel, origins, 9, [np.zeros((9, 0))] * 4).weights
 
 
@@ -540,7 +547,7 @@ def test_update_takes_the_new_data(rng, refit):
     ],
 )
 def test_a_saved_model_forecasts_the_same(tmp_path, monkeypatch, parameters, columns, ids, n):
-    monkeypatch.setattr(model_module, "_MOST_VALUES", 0)  # networks take their time
+    monkeypatch.setattr(windows_module, "_MOST_VALUES", 0)  # networks take their time
     df = make_panel(ids, n=n, columns=columns)
     odd = make_panel(["odd"], n=40, columns=columns).assign(y=1.0)
     model = auto("D", **parameters).fit(pd.concat([df, odd], ignore_index=True), h=5)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from accuracy_parts.ours import ours
 from accuracy_parts.single import Method
-from rbfdiffnet.stack import members, model
+from rbfdiffnet.stack import members, model, windows
 from rbfdiffnet.stack.direct import forecast_direct
 
 
@@ -22,7 +22,7 @@ def without(kind: str, *arguments: Any) -> pd.DataFrame:
         found = members.member_forecasts(*inputs, **options)
         return {name: each for name, each in found.items() if not name.startswith(kind)} or found
 
-    with patch.object(model, "member_forecasts", others):
+    with patch.object(windows, "member_forecasts", others):
         return ours(*arguments, scope="auto")
 
 
@@ -48,7 +48,7 @@ ABLATIONS: dict[str, Method] = {
     "stack, no autoregressions": partial(without, "local"),
     "stack, no theta": partial(without, "theta"),
     "stack, no damped trend": partial(without, "damped"),
-    "stack, no local networks": partial(changed, model, "_LONG", float("inf")),
+    "stack, no local networks": partial(changed, windows, "_LONG", float("inf")),
     "stack, equal weights": partial(changed, model, "mixing_weights", equal),
-    "stack, own effects": partial(changed, model, "pooled_effects", no_pooled_effects),
+    "stack, own effects": partial(changed, windows, "pooled_effects", no_pooled_effects),
 }

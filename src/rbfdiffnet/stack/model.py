@@ -9,22 +9,18 @@ forecast learns from all that is known at its origin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.effects import Effects
-from rbfdiffnet.engine import Forecasts, fit_panel
+from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import half_widths
-from rbfdiffnet.models import Plan, Series, UnfitError, check_fit, prepare_for
-from rbfdiffnet.parameters import Noise
+from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.preparation import Preparation
-from rbfdiffnet.stack.histories import Histories
-from rbfdiffnet.stack.members import member_forecasts
 from rbfdiffnet.stack.mixing import mixing_weights
-from rbfdiffnet.stack.pooled import pooled_effects
+from rbfdiffnet.stack.windows import Window, odd_values, prepared, usable_values
 from rbfdiffnet.threads import one_blas_thread
 
 __all__ = ["Mixture", "StackModel"]
@@ -37,31 +33,9 @@ _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
 _FEWEST_VALUES = 4
 _ENOUGH_ERRORS = 100  # to tell members apart
-_LONG = 200  # values of the usual series, from which on networks of single series are a member
-_MOST_VALUES = 300_000  # of a panel, up to which they are
 _MANY_ZEROS = 0.3
 _GROWTH = (0.5, 3.0)
-_NETWORK = "network"
-_REMEMBERED = 2  # mixtures
-
-
-@dataclass(frozen=True)
-class _Window:
-    """Members' forecasts of a panel from one origin of each series.
-
-    Attributes
-    ----------
-    members : dict of ndarray of shape (n, h)
-        Finite for all series.
-    fitted : ndarray of bool of shape (n,)
-        Which series have members; the others repeat their last season.
-    usable : list of ndarray
-        What was seen of each series, NaN in the place of outliers.
-    """
-
-    members: dict[str, Array]
-    fitted: npt.NDArray[np.bool_]
-    usable: list[Array]
+_REMEMBERED = 2  # origins and horizons
 
 
 @dataclass(frozen=True)
@@ -84,6 +58,23 @@ class Mixture:
     errors: Array
     weights: dict[str, float]
     members: dict[str, Array]
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What forecasts from one origin of each series rest on, whatever the inputs ahead."""
+
+    window: Window
+    weights: Array | None
+    errors: Array
+
+    def mixture(self, ahead: Sequence[Array]) -> Mixture:
+        members = self.window.restored(ahead)
+        values = _combined(np.stack(list(members.values())), self.weights)
+        shares = {}
+        if self.weights is not None:
+            shares = dict(zip(members, self.weights.tolist(), strict=True))
+        return Mixture(values, self.errors, shares, members)
 
 
 @dataclass(frozen=True)
@@ -114,13 +105,14 @@ class StackModel:
     plan: Plan
     reasons: dict[int, str]
     preparations: list[Preparation | None]
-    _known: dict[bytes, Mixture] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[bytes, _Learned] = field(default_factory=dict, repr=False, compare=False)
+    _latest: list[Mixture] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, panel: Sequence[Series], plan: Plan) -> StackModel:
         """Prepare the series of a panel."""
-        prepared, reasons = _prepared(panel, plan)
-        return cls(plan, reasons, [prepared.get(i) for i in range(len(panel))])
+        found, reasons = prepared(panel, plan)
+        return cls(plan, reasons, [found.get(i) for i in range(len(panel))])
 
     @property
     def models(self) -> tuple[None, ...]:
@@ -130,13 +122,13 @@ class StackModel:
     @property
     def latest(self) -> Mixture | None:
         """The mixture computed last."""
-        return next(reversed(self._known.values()), None)
+        return next(iter(self._latest), None)
 
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
         found = []
         for i, (series, p) in enumerate(zip(panel, self.preparations, strict=True)):
-            odd = np.flatnonzero(_odd(series, p))
+            odd = np.flatnonzero(odd_values(series, p))
             if odd.size:
                 found.append((i, odd))
         return found
@@ -166,7 +158,9 @@ class StackModel:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         mixture = self.mixture(panel, origins, h, ahead, n_jobs)
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        usable = [_usable(series, p) for series, p in zip(seen, self.preparations, strict=True)]
+        usable = [
+            usable_values(series, p) for series, p in zip(seen, self.preparations, strict=True)
+        ]
         scales = np.array([_change(y[np.isfinite(y)], 1) for y in usable])
         usual = np.nanmedian(scales) if np.isfinite(scales).any() else 0.0
         scales = np.where(np.isfinite(scales), scales, usual)
@@ -189,43 +183,36 @@ class StackModel:
         ahead: Sequence[Array],
         n_jobs: int = 1,
     ) -> Mixture:
-        """Mix the members' forecasts; the latest two mixtures are remembered."""
-        inputs = b"".join(np.ascontiguousarray(a).tobytes() for a in ahead)
-        key = np.append(origins, h).tobytes() + inputs
-        if key not in self._known:
-            with one_blas_thread(), np.errstate(all="ignore"):
-                mixture = _mixed(panel, origins, h, ahead, self.plan, n_jobs)
-            for old in list(self._known)[: 1 - _REMEMBERED]:
-                del self._known[old]
-            self._known[key] = mixture
-        return self._known[key]
+        """Mix the members' forecasts; what the latest two rest on is remembered."""
+        key = np.append(origins, h).tobytes()
+        with one_blas_thread(), np.errstate(all="ignore"):
+            if key not in self._known:
+                learned = _learned(panel, origins, h, self.plan, n_jobs)
+                for old in list(self._known)[: 1 - _REMEMBERED]:
+                    del self._known[old]
+                self._known[key] = learned
+            mixture = self._known[key].mixture(ahead)
+        self._latest[:] = [mixture]
+        return mixture
 
 
-def _mixed(
-    panel: Sequence[Series],
-    origins: Ints,
-    h: int,
-    ahead: Sequence[Array],
-    plan: Plan,
-    n_jobs: int,
-) -> Mixture:
-    now = _window(panel, origins, h, ahead, plan, n_jobs)
-    names, n = list(now.members), len(panel)
-    latest = np.stack([now.members[name] for name in names])
-    units = np.array([_unit(y, plan.season_length) for y in now.usable])
+def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs: int) -> _Learned:
+    now = Window.of(panel, origins, h, plan, n_jobs)
+    names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
+    units = np.array([_unit(y, plan.season_length) for y in usable])
     errors, growth = [], []
-    for k in range(1, _n_windows(origins[now.fitted], h) + 1):
+    for k in range(1, _n_windows(origins[fitted], h) + 1):
         earlier = np.maximum(origins - k * h, 0)
+        past = Window.of(panel, earlier, h, plan, n_jobs)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
-        past = _window(panel, earlier, h, known, plan, n_jobs)
-        actual = np.array([_after(y, o, h) for y, o in zip(now.usable, earlier, strict=True)])
-        actual = actual.reshape(n, h)
-        usable = past.fitted & now.fitted & (origins - k * h >= _FEWEST_VALUES)
-        forecasts = np.stack([past.members.get(name, np.full((n, h), np.nan)) for name in names])
-        errors.append(np.where(usable[:, None], forecasts - actual, np.nan))
+        members = past.restored(known)
+        actual = np.array([_after(y, o, h) for y, o in zip(usable, earlier, strict=True)])
+        counts = past.fitted & fitted & (origins - k * h >= _FEWEST_VALUES)
+        forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
+        errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
         recent = 2 * max(plan.season_length, h)
-        both = zip(now.usable, earlier, strict=True)
-        growth.append(np.array([[_growth(y, then, recent)] for y, then in both]))
+        both = zip(usable, earlier, strict=True)
+        growth.append(np.array([_growth(y, then, recent) for y, then in both]).reshape(n, 1))
     weights = None
     relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
     tested = np.isfinite(relative).any(axis=1)  # members that could forecast earlier, too
@@ -235,12 +222,10 @@ def _mixed(
         weights = np.zeros(len(names))
         weights[tested] = mixing_weights(relative, squared=_is_intermittent(panel, origins))
     sizes = [
-        np.abs(_combined(error, weights)) * grown.reshape(n, 1)
+        np.abs(_combined(error, weights)) * grown
         for error, grown in zip(errors, growth, strict=True)
     ]
-    mixed = np.stack(sizes, axis=1)
-    shares = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
-    return Mixture(_combined(latest, weights), mixed, shares, now.members)
+    return _Learned(now, weights, np.stack(sizes, axis=1))
 
 
 def _carried_on(widths: Array, known: npt.NDArray[np.bool_]) -> Array:
@@ -278,108 +263,6 @@ def _combined(members: Array, weights: Array | None) -> Array:
     # One by one, not as a product of matrices, whose rounding depends on the place of a series.
     parts = (v * each for v, each in zip(shares, members[there], strict=True))
     return np.asarray(sum(parts, np.zeros(members.shape[1:])))
-
-
-def _window(
-    panel: Sequence[Series],
-    origins: Ints,
-    h: int,
-    ahead: Sequence[Array],
-    plan: Plan,
-    n_jobs: int,
-) -> _Window:
-    """Forecast a panel in every way from one origin of each series."""
-    seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-    season = plan.season_length
-    naive = np.array(
-        [
-            naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
-            for s in seen
-        ]
-    ).reshape(len(panel), h)
-    own, _ = _prepared(seen, plan)
-    fitted = np.isin(np.arange(len(panel)), list(own))
-    usable = [_usable(series, own.get(i)) for i, series in enumerate(seen)]
-    if not own:
-        return _Window({"naive": naive}, fitted, usable)
-    histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
-    forecasts = member_forecasts(histories, h, thorough=plan.thorough)
-    if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
-        bare = [_without_effects(seen[i], p) for i, p in own.items()]
-        noise: Noise = "auto" if plan.thorough else None
-        forecasts[_NETWORK] = _by_networks(bare, h, replace(plan, log=False, noise=noise), n_jobs)
-    members = {}
-    for name, forecast in forecasts.items():
-        members[name] = naive.copy()
-        for (i, p), u in zip(own.items(), forecast, strict=True):
-            y = p.restore(np.clip(u, p.low, p.high), ahead[i])
-            if np.isfinite(y).all():
-                never_negative = np.nanmin(seen[i].y) >= 0.0
-                members[name][i] = np.maximum(y, 0.0) if never_negative else y
-    return _Window(members, fitted, usable)
-
-
-def _by_networks(panel: Sequence[Series], h: int, plan: Plan, n_jobs: int) -> Array:
-    """Forecasts by networks of single series, shape (n, h)."""
-    networks = fit_panel(panel, plan, scope="local", calibrate=False, n_jobs=n_jobs)
-    origins = np.array([series.y.size for series in panel])
-    nothing = [np.empty((h, 0))] * len(panel)
-    return networks.forecast(panel, origins, h, nothing, n_jobs).values
-
-
-def _prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
-    """Preparations of series, and why others have none, by position.
-
-    In an order of their own: what is learned must not depend on that of the panel.
-    """
-    reasons, order = {}, []
-    for i, series in enumerate(panel):
-        try:
-            check_fit(series)
-            order.append(i)
-        except UnfitError as error:
-            reasons[i] = str(error)
-    order.sort(key=lambda i: panel[i].fingerprint)
-    effects: Sequence[Effects | None] | None = pooled_effects(
-        [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
-        [panel[i].known_ahead for i in order],
-        season_length=plan.season_length,
-        clean=plan.clean,
-        relative=not plan.log,
-    )
-    preparations = {}
-    for i, own in zip(order, effects or [None] * len(order), strict=True):
-        try:
-            preparations[i] = prepare_for(panel[i], plan, own)
-        except UnfitError as error:
-            reasons[i] = str(error)
-    return preparations, dict(sorted(reasons.items()))
-
-
-def _base(series: Series, preparation: Preparation) -> Array:
-    """Series without effects, outliers and gaps, from its first known value on."""
-    u, _ = preparation.base(series.y, series.known_ahead)
-    return u[np.argmax(np.isfinite(series.y)) :]
-
-
-def _without_effects(series: Series, preparation: Preparation) -> Series:
-    """Series without effects and outliers, NaN where missing."""
-    bare = preparation.bare(series.y, series.known_ahead)
-    bare = np.where(preparation.rule.find(bare), np.nan, bare)
-    return Series(bare, np.empty((bare.size, 0)), series.extra)
-
-
-def _odd(series: Series, preparation: Preparation | None) -> npt.NDArray[np.bool_]:
-    """Which values are outliers."""
-    if preparation is None:
-        return np.zeros(series.y.size, dtype=bool)
-    bare = preparation.bare(series.y, series.known_ahead)
-    return np.asarray(preparation.rule.find(bare) & np.isfinite(bare))
-
-
-def _usable(series: Series, preparation: Preparation | None) -> Array:
-    """Values of a series, NaN in the place of outliers."""
-    return np.where(_odd(series, preparation), np.nan, series.y)
 
 
 def _after(values: Array, origin: int, h: int) -> Array:
