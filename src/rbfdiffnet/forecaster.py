@@ -421,7 +421,12 @@ class RBFDiffNet:
             strategy gives the first of its steps. Series without a network are left out.
         """
         state = self._fitted_state()
-        self._need_networks("fitted_values()", "cross_validation(df, h), or ")
+        if self._scope == "auto":
+            raise ValueError(
+                "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
+                "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
+                "scope='global'."
+            )
         panel, model = state.panel, state.model
         keep = [
             i for i, m in enumerate(model.models) if m is not None and panel.lengths[i] > m.history
@@ -583,9 +588,8 @@ class RBFDiffNet:
         logarithms where these are taken; NaN, and a ``reason``, where noise was not treated.
         """
         state = self._fitted_state()
-        self._need_networks("noise_")
         if not self.noise:
-            raise ValueError("Noise was not looked for: use noise='auto'.")
+            raise ValueError("Noise was not looked for: use noise='auto', with scope='local'.")
         own = {i: model for i, model in enumerate(state.model.models) if model is not None}
         levels = [model.noise or (np.nan, np.nan) for model in own.values()]
         return state.panel.table(
@@ -815,13 +819,6 @@ class RBFDiffNet:
         series = state.exogenous.series(panel)
         model = adopt_series(state.model, series)
         return State(panel, state.exogenous, model, series, self._notes(panel, model, series))
-
-    def _need_networks(self, what: str, instead: str = "") -> None:
-        if self._scope == "auto":
-            raise ValueError(
-                f"{what} needs fitted networks, and scope='auto' keeps none: it learns anew for "
-                f"every forecast. Use {instead}scope='local' or scope='global'."
-            )
 
     def _chosen(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
         panel = self._fitted_state().panel
