@@ -110,11 +110,12 @@ def stack_explanation(
         terms = _Terms()
         if not fitted[i]:
             terms.add("fallback", "the last season, or the last value", mixture.values[i])
-        elif not mixture.weights:
+        elif not any(weights[i] for weights in mixture.weights.values()):
             terms.add("member", "median of the members", mixture.values[i])
-        for name, weight in mixture.weights.items() if fitted[i] else ():
-            member = mixture.members[name][i]
-            terms.add("member", name, weight * member, value=member, weight=weight)
+        else:
+            for name, weights in mixture.weights.items():
+                member, weight = mixture.members[name][i], float(weights[i])
+                terms.add("member", name, weight * member, value=member, weight=weight)
         _rest(terms, "bound", "lower bound", bounded[i])
         tables.append(terms)
     return _frame(panel, tables, bounded.shape[1])

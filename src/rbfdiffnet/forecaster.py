@@ -283,7 +283,7 @@ class RBFDiffNet:
         series = state.exogenous.series(panel)
         model = state.model
         if self._scope == "auto" or (refit and refit != "weights"):
-            model = self._learned(series, model.plan, calibrate=True)
+            model = self._learned(panel, series, model.plan, calibrate=True)
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
         if refit == "weights":
@@ -379,7 +379,7 @@ class RBFDiffNet:
                 exogenous = self._exogenous(past)
                 series = exogenous.series(panel)
                 seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
-                model = self._learned(seen, plan, calibrate=level is not None)
+                model = self._learned(panel, seen, plan, calibrate=level is not None)
                 for note in self._notes(panel, model, seen):
                     notes[note.series, note.problem] = note
             elif refit == "weights":
@@ -605,17 +605,16 @@ class RBFDiffNet:
     def weights_(self) -> dict[str, float]:
         """How much each member counts in the latest forecasts, with ``scope="auto"``.
 
-        Empty where no errors are known, and the median of the members was taken.
+        That is on average over the series; all 0 where no errors are known, and the median of the
+        members was taken.
         """
-        from rbfdiffnet.stack.model import StackModel
-
         stack: Any = self._fitted_state().model
-        if not isinstance(stack, StackModel):
+        if self._scope != "auto":
             raise ValueError("There are weights of members with scope='auto' only.")
         latest = stack.latest
         if latest is None:
             raise ValueError("Members are weighed when forecasts are made: use predict first.")
-        return dict(latest.weights)
+        return {name: float(own.mean()) for name, own in latest.weights.items()}
 
     # Files --------------------------------------------------------------------------------------
 
@@ -799,15 +798,17 @@ class RBFDiffNet:
         exogenous = self._exogenous(panel)
         series = exogenous.series(panel)
         plan = self._plan(panel, h)
-        model = self._learned(series, plan, calibrate=calibrate)
+        model = self._learned(panel, series, plan, calibrate=calibrate)
         self._last_report = None
         return State(panel, exogenous, model, series, self._notes(panel, model, series))
 
-    def _learned(self, series: Sequence[Series], plan: Plan, *, calibrate: bool) -> Any:
+    def _learned(
+        self, panel: Panel, series: Sequence[Series], plan: Plan, *, calibrate: bool
+    ) -> Any:
         if self._scope == "auto":
-            from rbfdiffnet.stack.model import StackModel
+            from rbfdiffnet.stack.parts import stack_of
 
-            return StackModel.of(series, plan)
+            return stack_of(series, plan, [panel.name(i) for i in range(panel.n_series)])
         return fit_panel(series, plan, scope=self._scope, calibrate=calibrate, n_jobs=self.n_jobs)
 
     def _adopted(self, state: State, df: Any) -> State:

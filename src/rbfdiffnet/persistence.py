@@ -132,7 +132,7 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     block = int(words["block"])
     plan = forecaster._plan(panel, block if forecaster.strategy == "direct" else None)
     if forecaster._scope == "auto":
-        model = forecaster._learned(series, plan, calibrate=True)
+        model = forecaster._learned(panel, series, plan, calibrate=True)
     else:
         model = _restored_networks(plan, words, arrays)
     if len(model.models) != panel.n_series:

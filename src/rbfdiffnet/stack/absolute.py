@@ -52,10 +52,11 @@ def least_absolute(X: Array, y: Array, weight: Array, penalty: Array, steps: int
     total = float(weight.sum())
     now = weight
     for step in range(steps + 1):
-        weighted = X * now[:, None]
-        gram = weighted.T @ X
+        root = np.sqrt(now)
+        weighted = X * root[:, None]
+        gram = weighted.T @ weighted  # of itself, which takes half the time
         gram[np.diag_indices_from(gram)] += total * (penalty + _JITTER)
-        b = np.linalg.solve(gram, weighted.T @ y)
+        b = np.linalg.solve(gram, weighted.T @ (root * y))
         if step < steps:
             away = np.abs(y - X @ b)
             near = _NEAR * float(np.median(away))

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.intervals import half_widths
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stack.mixing import mixing_weights
+from rbfdiffnet.stack.spread import half_widths
 from rbfdiffnet.stack.windows import Window, odd_values, prepared, usable_values
 from rbfdiffnet.threads import one_blas_thread
 
@@ -33,6 +33,7 @@ _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
 _FEWEST_VALUES = 4
 _ENOUGH_ERRORS = 100  # to tell members apart
+_ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
 _GROWTH = (0.5, 3.0)
 _REMEMBERED = 2  # origins and horizons
@@ -48,15 +49,15 @@ class Mixture:
     errors : ndarray of shape (n, n_windows, h)
         Absolute errors at the ends of the series, grown as the changes of the series have since;
         NaN where unknown.
-    weights : dict
-        How much each member counts; empty where the median of the members was taken.
+    weights : dict of ndarray of shape (n,)
+        How much each member counts; 0 for all where their median was taken.
     members : dict of ndarray of shape (n, h)
         Their forecasts.
     """
 
     values: Array
     errors: Array
-    weights: dict[str, float]
+    weights: dict[str, Array]
     members: dict[str, Array]
 
 
@@ -65,16 +66,13 @@ class _Learned:
     """What forecasts from one origin of each series rest on, whatever the inputs ahead."""
 
     window: Window
-    weights: Array | None
+    weights: Array  # (M, n)
     errors: Array
 
     def mixture(self, ahead: Sequence[Array]) -> Mixture:
         members = self.window.restored(ahead)
         values = _combined(np.stack(list(members.values())), self.weights)
-        shares = {}
-        if self.weights is not None:
-            shares = dict(zip(members, self.weights.tolist(), strict=True))
-        return Mixture(values, self.errors, shares, members)
+        return Mixture(values, self.errors, dict(zip(members, self.weights, strict=True)), members)
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ class StackModel:
     >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
     >>> model = StackModel.of(panel, Plan(lambda n: Settings(n_centers=5)))
     >>> mixture = model.mixture(panel, np.full(8, 60), 8, [np.zeros((8, 0))] * 8)
-    >>> mixture.values.shape, round(sum(mixture.weights.values()), 9)
-    ((8, 8), 1.0)
+    >>> mixture.values.shape, sum(mixture.weights.values()).round(9).tolist()[:3]
+    ((8, 8), [1.0, 1.0, 1.0])
     """
 
     plan: Plan
@@ -164,12 +162,11 @@ class StackModel:
         scales = np.array([_change(y[np.isfinite(y)], 1) for y in usable])
         usual = np.nanmedian(scales) if np.isfinite(scales).any() else 0.0
         scales = np.where(np.isfinite(scales), scales, usual)
-        errors = list(mixture.errors)
-        if not np.isfinite(mixture.errors).any():  # the panel is too short
-            errors = [_naive_errors(series.y, h, self.plan.season_length) for series in seen]
+        errors = mixture.errors
+        if not np.isfinite(errors).any():  # the panel is too short
+            season = self.plan.season_length
+            errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
         widths, guaranteed = half_widths(errors, scales, levels)
-        known = np.isfinite(np.concatenate([*errors, np.empty((0, h))])).any(axis=0)
-        widths = _carried_on(widths, known)
         center = mixture.values[:, :, None]
         low, high = center - widths, center + widths
         never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
@@ -213,27 +210,13 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
         recent = 2 * max(plan.season_length, h)
         both = zip(usable, earlier, strict=True)
         growth.append(np.array([_growth(y, then, recent) for y, then in both]).reshape(n, 1))
-    weights = None
-    relative = (np.stack(errors, axis=2) / units[:, None, None]).reshape(len(names), -1)
-    tested = np.isfinite(relative).any(axis=1)  # members that could forecast earlier, too
-    relative = relative[:, np.isfinite(relative[tested]).all(axis=0)][tested]
-    if relative.size:
-        relative = relative[:, np.lexsort(relative)]  # whatever the order of the panel
-        weights = np.zeros(len(names))
-        weights[tested] = mixing_weights(relative, squared=_is_intermittent(panel, origins))
+    relative = np.stack(errors, axis=2) / units[:, None, None]
+    weights = _weights(relative, _is_sparse(panel, origins))
     sizes = [
         np.abs(_combined(error, weights)) * grown
         for error, grown in zip(errors, growth, strict=True)
     ]
     return _Learned(now, weights, np.stack(sizes, axis=1))
-
-
-def _carried_on(widths: Array, known: npt.NDArray[np.bool_]) -> Array:
-    """Half-widths (n, h, levels); those of unknown steps grow from the last known with the root."""
-    steps = np.arange(1.0, known.size + 1.0)
-    last = np.maximum.accumulate(np.where(known, np.arange(known.size), -1))
-    grown = np.sqrt(steps / steps[last])[:, None] * widths[:, last]
-    return np.where((known | (last < 0))[:, None], widths, grown)
 
 
 def _growth(y: Array, then: int, recent: int) -> float:
@@ -246,23 +229,46 @@ def _growth(y: Array, then: int, recent: int) -> float:
     return float(np.clip(after / before, *_GROWTH)) if before > 0.0 and after > 0.0 else 1.0
 
 
-def _is_intermittent(panel: Sequence[Series], origins: Ints) -> bool:
-    """Whether the usual series is often zero: its median says little then, and means count."""
-    zeros = [np.mean(s.y[:o] == 0.0) for s, o in zip(panel, origins, strict=True) if o]
-    return bool(np.median(zeros) > _MANY_ZEROS)
+def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
+    """Weights of members (M, n) by their errors (M, n, n_windows, h).
+
+    Squares count for series that are often zero. Their median says little, and means count.
+    """
+    weights = np.zeros(errors.shape[:2])
+    for kind, squared in ((sparse, True), (~sparse, False)):
+        few = kind.sum() * np.prod(errors.shape[2:]) < _ENOUGH_FOR_A_KIND
+        own = errors if few else errors[:, kind]
+        own = own.reshape(len(own), -1)
+        tested = np.isfinite(own).any(axis=1)  # members that could forecast earlier, too
+        own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
+        if own.size and kind.any():
+            own = own[:, np.lexsort(own)]  # whatever the order of the panel
+            found = mixing_weights(own, squared=squared)
+            weights[np.ix_(tested, kind)] = found[:, None]
+    return weights
 
 
-def _combined(members: Array, weights: Array | None) -> Array:
-    """Mix members (M, n, h) by weights, or take their median; those without values do not count."""
+def _is_sparse(panel: Sequence[Series], origins: Ints) -> npt.NDArray[np.bool_]:
+    """Which series are often zero, shape (n,)."""
+    zeros = [np.mean(s.y[:o] == 0.0) if o else 0.0 for s, o in zip(panel, origins, strict=True)]
+    return np.array(zeros) > _MANY_ZEROS
+
+
+def _combined(members: Array, weights: Array) -> Array:
+    """Mix members (M, n, h) by weights (M, n), or take their median where these are 0.
+
+    Members without values do not count.
+    """
     there = ~np.isnan(members).all(axis=(1, 2))
     if not there.any():
         return np.full(members.shape[1:], np.nan)
-    if weights is None or not weights[there].any():
-        return np.asarray(np.median(members[there], axis=0))
-    shares = weights[there] / weights[there].sum()
+    members, weights = members[there], weights[there]
+    total = weights.sum(axis=0)
     # One by one, not as a product of matrices, whose rounding depends on the place of a series.
-    parts = (v * each for v, each in zip(shares, members[there], strict=True))
-    return np.asarray(sum(parts, np.zeros(members.shape[1:])))
+    mixed = np.zeros(members.shape[1:])
+    for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
+        mixed += share[:, None] * member
+    return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
 
 
 def _after(values: Array, origin: int, h: int) -> Array:
@@ -278,6 +284,14 @@ def _naive_errors(y: Array, h: int, season: int) -> Array:
     origins = np.arange(1, y.size)
     actual = np.array([_after(y, o, h) for o in range(1, y.size)]).reshape(-1, h)
     return np.abs(naive_forecast(y, origins, h, season) - actual) if y.size else actual
+
+
+def _padded(tables: Sequence[Array], h: int) -> Array:
+    """Tables of h columns as one array, NaN below the shorter ones."""
+    found = np.full((len(tables), max(map(len, tables), default=0), h), np.nan)
+    for own, table in zip(found, tables, strict=True):
+        own[: len(table)] = table
+    return found
 
 
 def _n_windows(origins: Ints, h: int) -> int:
