@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.transforms import TRANSFORMS, Transform
+
+if TYPE_CHECKING:
+    from rbfdiffnet.stack.model import Mixture
 
 __all__ = ["RBFDiffNet"]
 
@@ -119,6 +122,8 @@ class RBFDiffNet:
     ----------
     report_ : frame
         A row for everything unusual: series, problem, what was done.
+    chosen_ : frame
+        A row for every series: what was chosen for it.
 
     See Also
     --------
@@ -581,6 +586,22 @@ class RBFDiffNet:
         return self._report(self._fitted_state())
 
     @property
+    def chosen_(self) -> Any:
+        """What was chosen from the data: a frame with a row for every series.
+
+        With ``scope="auto"`` the weights of the members in the latest forecasts, all 0 where no
+        errors were known and their median was taken, or where there are none. Otherwise the lags of
+        differences, ages of inputs, level of the windows, order and number of centers of every
+        series that has a network.
+        """
+        from rbfdiffnet.chosen import chosen_networks, chosen_weights
+
+        state = self._fitted_state()
+        if self._scope != "auto":
+            return chosen_networks(state.panel, state.model.models)
+        return chosen_weights(state.panel, self._mixture(), state.model.plan.season_length)
+
+    @property
     def noise_(self) -> Any:
         """What ``noise`` led to: a frame with a row for every series that has a network.
 
@@ -608,13 +629,17 @@ class RBFDiffNet:
         That is on average over the series; all 0 where no errors are known, and the median of the
         members was taken.
         """
+        return {name: float(own.mean()) for name, own in self._mixture().weights.items()}
+
+    def _mixture(self) -> Mixture:
+        """Of the latest forecasts."""
         stack: Any = self._fitted_state().model
         if self._scope != "auto":
             raise ValueError("There are weights of members with scope='auto' only.")
-        latest = stack.latest
+        latest: Mixture | None = stack.latest
         if latest is None:
             raise ValueError("Members are weighed when forecasts are made: use predict first.")
-        return {name: float(own.mean()) for name, own in latest.weights.items()}
+        return latest
 
     # Files --------------------------------------------------------------------------------------
 
