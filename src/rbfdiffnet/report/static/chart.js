@@ -1,0 +1,474 @@
+// A chart of one series on a canvas: history, forecasts, intervals, backtests; zoom, pan, a cursor.
+
+const MARGIN = { left: 58, right: 14, top: 12, bottom: 26 };
+const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
+
+/** Round steps of an axis: 1, 2 or 5 times a power of ten. */
+function niceStep(span, count) {
+  const rough = span / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return power * ([1, 2, 5].find((m) => m * power >= rough) ?? 10);
+}
+
+function numberTicks(low, high, count) {
+  const step = niceStep(high - low, count);
+  const ticks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) ticks.push(k * step);
+  return ticks;
+}
+
+const MINUTE = 60000;
+const FIXED = [1000, 5000, 15000, 30000, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE,
+  180 * MINUTE, 360 * MINUTE, 720 * MINUTE, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
+const MONTHLY = [1, 3, 6, 12, 24, 60, 120, 300, 600, 1200];
+
+/** Ticks at round times, as pairs of time and label. */
+function timeTicks(from, to, count) {
+  const fixed = FIXED.find((step) => (to - from) / step <= count);
+  if (fixed) {
+    const offset = fixed >= 7 * DAY ? 4 * DAY : 0; // weeks begin on Monday
+    const ticks = [];
+    for (let t = Math.ceil((from - offset) / fixed) * fixed + offset; t <= to; t += fixed) {
+      const date = new Date(t);
+      const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+      const clock = date.toISOString().slice(11, fixed < MINUTE ? 19 : 16);
+      ticks.push([t, t % DAY === 0 ? day : clock]);
+    }
+    return ticks;
+  }
+  const months = MONTHLY.find((m) => (to - from) / (m * 30.44 * DAY) <= count) ?? 2400;
+  const start = new Date(from);
+  const first = Math.floor((start.getUTCFullYear() * 12 + start.getUTCMonth()) / months) * months;
+  const ticks = [];
+  for (let m = first; ; m += months) {
+    const date = new Date(0);
+    date.setUTCFullYear(Math.floor(m / 12), m % 12, 1);
+    if (date.getTime() > to) return ticks;
+    const label = m % 12 === 0 ? String(m / 12) : MONTHS[m % 12];
+    if (date.getTime() >= from) ticks.push([date.getTime(), label]);
+  }
+}
+
+/** Position of the value nearest to another one in an ascending array. */
+function nearest(sorted, value) {
+  let low = 0;
+  let high = sorted.length - 1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= value) low = middle;
+    else high = middle;
+  }
+  return value - sorted[low] <= sorted[high] - value ? low : high;
+}
+
+class Chart {
+  /** Callbacks: onCursor(moment or null), onPick(moment), onView(from, to). */
+  constructor(canvas, overview, callbacks) {
+    Object.assign(this, { canvas, overview, ...callbacks });
+    this.show = { models: new Set(), levels: new Set(), backtest: false };
+    this.cursor = null; // position among all moments
+    this.picked = null; // time of the forecast that is explained
+    this.marks = []; // times to point at
+    new ResizeObserver(() => this.redraw()).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    this.listen();
+  }
+
+  /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{cutoff, times, models}]}. */
+  setSeries(data) {
+    this.data = data;
+    this.moments = Float64Array.from([...data.times, ...data.ahead.times]);
+    this.cursor = this.picked = null;
+    this.marks = [];
+    const gaps = this.moments.slice(1).map((time, i) => time - this.moments[i]).sort();
+    this.gap = gaps[gaps.length >> 1] || (data.dates ? DAY : 1);
+    const first = this.moments[0] - this.gap;
+    const last = this.moments.at(-1) + this.gap;
+    this.limits = [first, last];
+    this.latest();
+  }
+
+  latest() {
+    const steps = Math.max(5 * this.data.ahead.times.length, 60);
+    const from = this.moments[Math.max(0, this.data.times.length - steps)] - this.gap;
+    this.view(from, this.limits[1]);
+  }
+
+  all() {
+    this.view(...this.limits);
+  }
+
+  view(from, to) {
+    const [low, high] = this.limits;
+    const span = Math.min(Math.max(to - from, 4 * this.gap), high - low);
+    this.from = Math.min(Math.max(from, low), high - span);
+    this.to = this.from + span;
+    this.onView(this.from, this.to);
+    this.redraw();
+  }
+
+  zoom(factor, at = (this.from + this.to) / 2) {
+    this.view(at - (at - this.from) * factor, at + (this.to - at) * factor);
+  }
+
+  pan(share) {
+    const shift = share * (this.to - this.from);
+    this.view(this.from + shift, this.to + shift);
+  }
+
+  /** Move the cursor to a moment, and the view where it would leave it. */
+  setCursor(position) {
+    this.cursor = Math.min(Math.max(position, 0), this.moments.length - 1);
+    const time = this.moments[this.cursor];
+    const span = this.to - this.from;
+    if (time < this.from) this.view(time - 0.1 * span, time + 0.9 * span);
+    if (time > this.to) this.view(time - 0.9 * span, time + 0.1 * span);
+    this.onCursor(this.moment(this.cursor));
+    this.redraw();
+  }
+
+  moment(position) {
+    const past = this.data.times.length;
+    const ahead = position >= past ? position - past : null;
+    return { time: this.moments[position], past: ahead === null ? position : null, ahead };
+  }
+
+  pick(position = this.cursor) {
+    if (position === null) return;
+    const moment = this.moment(position);
+    if (moment.ahead === null) return;
+    this.picked = moment.time;
+    this.onPick(moment);
+    this.redraw();
+  }
+
+  // Pointers, wheel and keys ---------------------------------------------------------------------
+
+  listen() {
+    const { canvas, overview } = this;
+    const pointers = new Map();
+    let moved = false;
+    const at = (event) => this.time(event.offsetX);
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      pointers.set(event.pointerId, event.offsetX);
+      moved = pointers.size > 1;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const before = pointers.get(event.pointerId);
+      if (before === undefined) return this.setCursorQuietly(nearest(this.moments, at(event)));
+      if (!moved && Math.abs(event.offsetX - before) < 4) return undefined;
+      moved = true;
+      const others = [...pointers].filter(([id]) => id !== event.pointerId);
+      if (others.length) {
+        const other = others[0][1];
+        this.zoom(Math.abs(before - other) / Math.max(Math.abs(event.offsetX - other), 8), this.time(other));
+      } else {
+        this.pan((before - event.offsetX) / this.width());
+      }
+      pointers.set(event.pointerId, event.offsetX);
+      return undefined;
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      pointers.delete(event.pointerId);
+      if (moved) return;
+      const position = nearest(this.moments, at(event));
+      this.setCursorQuietly(position);
+      this.pick(position);
+    });
+    canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
+    canvas.addEventListener("pointerleave", () => this.leave());
+    canvas.addEventListener("blur", () => this.leave());
+    canvas.addEventListener("dblclick", () => this.latest());
+    canvas.addEventListener("wheel", (event) => {
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!sideways && !event.ctrlKey && document.activeElement !== canvas) return; // scrolls the page
+      event.preventDefault();
+      if (sideways) this.pan(event.deltaX / this.width());
+      else this.zoom(Math.exp(event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), at(event));
+    }, { passive: false });
+    canvas.addEventListener("keydown", (event) => {
+      const now = this.cursor ?? this.data.times.length - 1;
+      const actions = {
+        ArrowLeft: () => (event.shiftKey ? this.pan(-0.2) : this.setCursor(now - 1)),
+        ArrowRight: () => (event.shiftKey ? this.pan(0.2) : this.setCursor(now + 1)),
+        Home: () => this.setCursor(0),
+        End: () => this.setCursor(this.moments.length - 1),
+        "+": () => this.zoom(0.7),
+        "=": () => this.zoom(0.7),
+        "-": () => this.zoom(1 / 0.7),
+        0: () => this.latest(),
+        Enter: () => this.pick(),
+      };
+      if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
+      event.preventDefault();
+      actions[event.key]();
+    });
+    const jump = (event) => {
+      if (!event.buttons) return;
+      const share = (event.offsetX - MARGIN.left) / this.width();
+      const middle = this.limits[0] + share * (this.limits[1] - this.limits[0]);
+      this.view(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2);
+    };
+    overview.addEventListener("pointerdown", (event) => {
+      overview.setPointerCapture(event.pointerId);
+      jump(event);
+    });
+    overview.addEventListener("pointermove", jump);
+  }
+
+  setCursorQuietly(position) {
+    if (position === this.cursor) return;
+    this.cursor = position;
+    this.onCursor(this.moment(position));
+    this.redraw();
+  }
+
+  leave() {
+    this.cursor = null;
+    this.onCursor(null);
+    this.redraw();
+  }
+
+  // Drawing --------------------------------------------------------------------------------------
+
+  width() {
+    return this.canvas.clientWidth - MARGIN.left - MARGIN.right;
+  }
+
+  x(time) {
+    return MARGIN.left + ((time - this.from) / (this.to - this.from)) * this.width();
+  }
+
+  time(x) {
+    return this.from + ((x - MARGIN.left) / this.width()) * (this.to - this.from);
+  }
+
+  redraw() {
+    if (this.pending || !this.data) return;
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.draw();
+      this.drawOverview();
+    });
+  }
+
+  /** A context in CSS pixels, sharp on any screen, and a function that looks colors up. */
+  prepare(canvas) {
+    const ratio = devicePixelRatio || 1;
+    const { clientWidth, clientHeight } = canvas;
+    canvas.width = Math.round(clientWidth * ratio);
+    canvas.height = Math.round(clientHeight * ratio);
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    context.lineJoin = "round";
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    const style = getComputedStyle(document.documentElement);
+    return { context, color: (name) => style.getPropertyValue(`--${name}`).trim(), clientWidth, clientHeight };
+  }
+
+  /** Everything that is switched on, widest intervals first: {times, model, band or point, past}. */
+  layers() {
+    const { data, show } = this;
+    const found = [];
+    const blocks = [...(show.backtest ? data.windows : []), data.ahead];
+    for (const block of blocks) {
+      for (const model of block.models) {
+        if (!show.models.has(model.name)) continue;
+        const past = block !== data.ahead;
+        for (const band of model.bands.toReversed()) {
+          if (show.levels.has(band.level)) found.push({ times: block.times, model, band, past });
+        }
+        found.push({ times: block.times, model, point: model.point, past });
+      }
+    }
+    return found;
+  }
+
+  /** Lowest and highest value in view; down to zero where that is not far. */
+  extent(layers) {
+    let low = Infinity;
+    let high = -Infinity;
+    const look = (times, values) => {
+      for (let i = 0; i < times.length; i++) {
+        if (times[i] < this.from || times[i] > this.to || !Number.isFinite(values[i])) continue;
+        low = Math.min(low, values[i]);
+        high = Math.max(high, values[i]);
+      }
+    };
+    look(this.data.times, this.data.y);
+    for (const { times, band, point } of layers) {
+      for (const values of band ? [band.low, band.high] : [point]) look(times, values);
+    }
+    if (low > high) return [0, 1];
+    if (low === high) return [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1];
+    if (low >= 0 && low < 0.4 * high) return [0, high * 1.06];
+    const pad = 0.06 * (high - low);
+    return [low - pad, high + pad];
+  }
+
+  draw() {
+    const { context, color, clientWidth, clientHeight } = this.prepare(this.canvas);
+    const layers = this.layers();
+    const [low, high] = this.extent(layers);
+    const bottom = clientHeight - MARGIN.bottom;
+    this.y = (value) => bottom - ((value - low) / (high - low)) * (bottom - MARGIN.top);
+
+    context.fillStyle = color("quiet");
+    context.strokeStyle = color("grid");
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const tick of numberTicks(low, high, (bottom - MARGIN.top) / 56)) {
+      const y = Math.round(this.y(tick)) + 0.5;
+      this.segment(context, MARGIN.left, y, clientWidth - MARGIN.right, y);
+      context.fillText(formatNumber(Math.abs(tick) < 1e-9 * (high - low) ? 0 : tick), MARGIN.left - 8, y);
+    }
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const count = this.width() / 90;
+    const ticks = this.data.dates
+      ? timeTicks(this.from, this.to, count)
+      : numberTicks(this.from, this.to, count).filter(Number.isInteger).map((t) => [t, String(t)]);
+    for (const [time, label] of ticks) {
+      const half = context.measureText(label).width / 2;
+      const x = Math.min(this.x(time), clientWidth - half - 2);
+      context.fillText(label, x, bottom + 8);
+      this.segment(context, this.x(time), bottom, this.x(time), bottom + 4);
+    }
+
+    context.save();
+    context.beginPath();
+    context.rect(MARGIN.left, 0, this.width() + 1, bottom + 1);
+    context.clip();
+    const width = this.width() / ((this.to - this.from) / this.gap);
+    context.strokeStyle = color("quiet");
+    context.globalAlpha = 0.5;
+    const now = this.data.times.at(-1) ?? this.limits[0];
+    for (const time of [now, ...(this.show.backtest ? this.data.windows.map((w) => w.cutoff) : [])]) {
+      const x = this.x(time + this.gap / 2);
+      context.setLineDash(time === now ? [] : [2, 4]);
+      this.segment(context, x, MARGIN.top, x, bottom);
+    }
+    context.strokeStyle = color("model-4");
+    context.setLineDash([4, 3]);
+    context.globalAlpha = 1;
+    for (const time of this.marks) this.segment(context, this.x(time), MARGIN.top, this.x(time), bottom);
+    context.setLineDash([]);
+
+    for (const layer of layers.filter(({ band }) => band)) this.drawBand(context, color, layer);
+    this.drawLine(context, this.data.times, this.data.y, color("history"), 1.4, [], width > 9 ? 2 : 0);
+    for (const { times, model, point, past } of layers.filter((layer) => layer.point)) {
+      context.globalAlpha = past ? 0.75 : 1;
+      const dot = width > 9 || times.length === 1 ? 2.6 : 0;
+      this.drawLine(context, times, point, color(`model-${model.hue}`), past ? 1.3 : 2.2, DASHES[model.hue], dot);
+    }
+    context.globalAlpha = 1;
+    this.drawCursor(context, color, bottom);
+    context.restore();
+  }
+
+  segment(context, x0, y0, x1, y1) {
+    context.beginPath();
+    context.moveTo(x0, y0);
+    context.lineTo(x1, y1);
+    context.stroke();
+  }
+
+  drawLine(context, times, values, color, width, dash, dot) {
+    const longest = 3.5 * this.gap; // what is further apart is a gap, not a weekend
+    context.strokeStyle = context.fillStyle = color;
+    context.lineWidth = width;
+    context.setLineDash(dash);
+    context.beginPath();
+    let last = NaN;
+    for (let i = 0; i < times.length; i++) {
+      if (!Number.isFinite(values[i])) continue;
+      const near = times[i] - last <= longest;
+      context[near ? "lineTo" : "moveTo"](this.x(times[i]), this.y(values[i]));
+      last = times[i];
+    }
+    context.stroke();
+    context.setLineDash([]);
+    context.lineWidth = 1;
+    if (!dot) return;
+    for (let i = 0; i < times.length; i++) this.dot(context, times[i], values[i], dot);
+  }
+
+  dot(context, time, value, radius) {
+    if (!Number.isFinite(value) || time < this.from - this.gap || time > this.to + this.gap) return;
+    context.beginPath();
+    context.arc(this.x(time), this.y(value), radius, 0, 2 * Math.PI);
+    context.fill();
+  }
+
+  drawBand(context, color, { times, model, band, past }) {
+    const good = [...times.keys()].filter((i) => Number.isFinite(band.low[i]) && Number.isFinite(band.high[i]));
+    if (!good.length) return;
+    context.fillStyle = color(`model-${model.hue}`);
+    context.globalAlpha = past ? 0.1 : 0.16;
+    context.beginPath();
+    // One step alone still has a width.
+    const side = good.length === 1 ? 4 : 0;
+    for (const i of good) context.lineTo(this.x(times[i]) + side, this.y(band.high[i]));
+    for (const i of good.toReversed()) context.lineTo(this.x(times[i]) + side, this.y(band.low[i]));
+    if (side) {
+      context.lineTo(this.x(times[good[0]]) - side, this.y(band.low[good[0]]));
+      context.lineTo(this.x(times[good[0]]) - side, this.y(band.high[good[0]]));
+    }
+    context.fill();
+    context.globalAlpha = 1;
+  }
+
+  drawCursor(context, color, bottom) {
+    const { data, show } = this;
+    const model = data.ahead.models[0];
+    const chosen = this.picked === null ? -1 : data.ahead.times.indexOf(this.picked);
+    if (chosen >= 0 && model && show.models.has(model.name)) {
+      context.strokeStyle = color(`model-${model.hue}`);
+      context.lineWidth = 2;
+      context.beginPath();
+      context.arc(this.x(this.picked), this.y(model.point[chosen]), 7, 0, 2 * Math.PI);
+      context.stroke();
+      context.lineWidth = 1;
+    }
+    if (this.cursor === null) return;
+    const { time, past, ahead } = this.moment(this.cursor);
+    context.strokeStyle = color("quiet");
+    this.segment(context, this.x(time), MARGIN.top, this.x(time), bottom);
+    context.fillStyle = color("history");
+    if (past !== null) this.dot(context, time, data.y[past], 4);
+    if (ahead === null) return;
+    for (const { name, hue, point } of data.ahead.models) {
+      if (!show.models.has(name)) continue;
+      context.fillStyle = color(`model-${hue}`);
+      this.dot(context, time, point[ahead], 4);
+    }
+  }
+
+  /** The whole series, small, with the part that is in view. */
+  drawOverview() {
+    const { context, color, clientHeight } = this.prepare(this.overview);
+    const { times, y, ahead } = this.data;
+    const [first, last] = this.limits;
+    const model = ahead.models[0];
+    const known = [...y, ...(model?.point ?? [])].filter(Number.isFinite);
+    const low = known.reduce((a, b) => Math.min(a, b), Infinity);
+    const span = known.reduce((a, b) => Math.max(a, b), -Infinity) - low || 1;
+    const place = (time) => MARGIN.left + ((time - first) / (last - first)) * this.width();
+    const height = (value) => clientHeight - 3 - ((value - low) / span) * (clientHeight - 6);
+    const path = (at, values, ink) => {
+      context.strokeStyle = ink;
+      context.beginPath();
+      at.forEach((time, i) => Number.isFinite(values[i]) && context.lineTo(place(time), height(values[i])));
+      context.stroke();
+    };
+    context.fillStyle = color("hover");
+    context.fillRect(place(this.from), 0, place(this.to) - place(this.from), clientHeight);
+    context.globalAlpha = 0.55;
+    path(times, y, color("history"));
+    context.globalAlpha = 1;
+    if (model) path(ahead.times, model.point, color(`model-${model.hue}`));
+    context.strokeStyle = color("quiet");
+    context.strokeRect(place(this.from) + 0.5, 0.5, Math.max(place(this.to) - place(this.from) - 1, 2), clientHeight - 1);
+  }
+}
