@@ -40,8 +40,9 @@ def write_report(
         ``unique_id, ds``, a column for each model, and intervals of any level as ``Model-lo-80``
         and ``Model-hi-80``. The first model is the one that the report is about.
     backtest : pandas or polars DataFrame, optional
-        What `RBFDiffNet.cross_validation` returns: ``unique_id, ds, cutoff, y`` and models, possibly
-        more than in ``forecasts``. Seasonal naive is added where there is no ``SeasonalNaive``.
+        What `RBFDiffNet.cross_validation` returns: ``unique_id, ds, cutoff, y`` and models,
+        possibly more than in ``forecasts``. Seasonal naive is added where there is no column
+        ``SeasonalNaive``.
     explanations : mapping, optional
         ``"terms"``: what `RBFDiffNet.explain` returns; ``"equation"``: what `RBFDiffNet.equation`
         returns. Each may be of some series only.

@@ -23,8 +23,9 @@ __all__ = ["payload"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Numbers that fit into about 12 MB when they do not compress, and values of one history.
-_MOST_NUMBERS, _MOST_VALUES, _LEAST_VALUES = 3_600_000, 20_000, 60
+# Numbers that fit into about 13 MB even if they are noise, and values of one history.
+_MOST_NUMBERS, _MOST_VALUES, _LEAST_VALUES = 5_000_000, 20_000, 60
+_DAY = 86_400_000  # milliseconds
 _FALLBACK = "forecast "  # how the actions of series without a model begin
 
 
@@ -68,8 +69,7 @@ def payload(
         rivals = read_models(_without(tested, columns.target).columns, "backtest")
         scores = score(tested, past, columns.target, rivals, season, len(ids))
         tested = _without(tested, columns.target)
-        known = {model.name for model in models}
-        models += [model for model in rivals if model.name not in known]
+        models = _together(models, rivals)
     scored = [model.name for model in scores.models] if scores else []
     main = next((m.name for m in models if m.name in scored), models[0].name)
 
@@ -79,8 +79,8 @@ def payload(
     if tested is not None and tested.cutoffs is not None:
         axis = np.union1d(axis, tested.cutoffs)
     packer = Packer()
-    wall = to_wall(axis, past.zone) if past.dates else axis
-    packer.doubles("axis", wall / 1e6 if past.dates else wall)  # milliseconds
+    shown = _shown(past, axis)
+    packer.doubles("axis", shown)
     base = _bases(kept, columns.target, len(ids))
     packer.doubles("base", base)
     for name, table in tables.items():
@@ -91,19 +91,20 @@ def payload(
             packer.floats(f"mae/{model.name}", scores.mae[:, j])
     facts = {
         "ids": list(ids),
-        "dates": past.dates,
+        "dates": ("times" if np.any(shown % _DAY) else "days") if past.dates else None,
         "target": columns.target,
         "models": [
             {
                 "name": model.name,
                 "levels": model.levels,
                 "ahead": model.name in ahead.columns,
-                "tested": tested is not None and model.name in tested.columns,
             }
             for model in models
         ],
         "main": main,
         "season": season,
+        "span": _shown(past, np.array([past.times.min(), past.times.max()])).tolist(),
+        "steps": int(np.bincount(ahead.series).max()),
         "cut": most if len(kept.series) < len(past.series) else None,
         "scores": None if scores is None else _accuracy(scores),
         "verdict": asdict(verdict(scores, main, season, len(ids))),
@@ -117,6 +118,19 @@ def payload(
 def _without(table: Table, name: str) -> Table:
     columns = {key: values for key, values in table.columns.items() if key != name}
     return Table(table.series, table.times, columns, table.dates, table.zone, table.cutoffs)
+
+
+def _together(models: list[Model], others: list[Model]) -> list[Model]:
+    """Models of both lists, with the levels of both."""
+    levels: dict[str, set[str]] = {}
+    for model in (*models, *others):
+        levels.setdefault(model.name, set()).update(model.levels)
+    return [Model(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
+
+
+def _shown(table: Table, times: Ints) -> npt.NDArray[Any]:
+    """Return whole numbers as they are, and dates as milliseconds of the clock on the wall."""
+    return to_wall(times, table.zone) / 1e6 if table.dates else times
 
 
 def _cells(table: Table) -> int:

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 _NUMBERS = ("contribution", "value", "weight", "activation")
 _WORDS = ("part", "term", "nearest")
-_MOST_ROWS = 400_000
+_MOST_ROWS = 150_000
 _NEGLIGIBLE = 1e-6  # of the largest term of a series
 
 

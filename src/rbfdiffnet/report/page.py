@@ -1,8 +1,8 @@
 """One HTML file: a template, a style, a script, and the data, which can never become markup.
 
-Everything that comes from frames is in JSON, whose ``<``, ``>`` and ``&`` are escaped, or escaped as
-text; the script writes it as text too. The policy in the page allows this script and this style, by
-their hashes, and nothing else: no other script, and no network.
+Everything that comes from frames is in JSON, whose ``<``, ``>`` and ``&`` are escaped, or escaped
+as text; the script writes it as text too. The policy in the page allows this script and this style,
+by their hashes, and nothing else: no other script, and no network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SCRIPTS = ("numbers.js", "chart.js", "list.js", "explanation.js", "report.js")
 
 
 def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
-    """Assemble the page.
+    r"""Assemble the page.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
     --------
     >>> from rbfdiffnet.report.page import page
     >>> text = page("Sales </title><script>", {"ids": ["</script>"]}, "")
-    >>> "Sales &lt;/title&gt;&lt;script&gt;" in text, r'["\\u003c/script\\u003e"]' in text
+    >>> "Sales &lt;/title&gt;&lt;script&gt;" in text, r'["\u003c/script\u003e"]' in text
     (True, True)
     """
     style = _static("report.css")

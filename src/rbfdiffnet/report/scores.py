@@ -1,7 +1,7 @@
 r"""How good forecasts were in backtests: of every series, of all, and in words.
 
 For a series with errors :math:`e_t = \hat y_t - y_t` in all windows of a backtest, and with the
-values :math:`y_1, \dots, y_T` before the first of them,
+values :math:`y_1, \dots, y_T` before the last of them,
 
 .. math:: \text{MASE} = \frac{\text{mean} |e_t|}{\text{mean} |y_t - y_{t-m}|}, \qquad
     \text{RMSSE} = \sqrt{\frac{\text{mean}\, e_t^2}{\text{mean} (y_t - y_{t-1})^2}}
@@ -105,7 +105,7 @@ def score(
         return _ratio(sums, np.bincount(series, minlength=n)[:, None])
 
     mae = by_series(np.abs(errors))
-    absolute, squared = _scales(history, target, _first_cutoffs(backtest, n), season, n)
+    absolute, squared = _scales(history, target, _last_cutoffs(backtest, n), season, n)
     mase = _ratio(mae, absolute[:, None])
     rmsse = np.sqrt(_ratio(by_series(errors**2), squared[:, None]))
     lowest = mae == np.min(mae, axis=1, keepdims=True)
@@ -168,12 +168,11 @@ def with_baseline(backtest: Table, history: Table, target: str, season: int) -> 
     )
 
 
-def _first_cutoffs(backtest: Table, n: int) -> Ints:
-    first = np.full(n, np.iinfo(np.int64).min)
+def _last_cutoffs(backtest: Table, n: int) -> Ints:
+    last = np.full(n, np.iinfo(np.int64).min)
     assert backtest.cutoffs is not None
-    # Rows are in order of cutoffs, so in reverse the first one is written last.
-    first[backtest.series[::-1]] = backtest.cutoffs[::-1]
-    return first
+    np.maximum.at(last, backtest.series, backtest.cutoffs)
+    return last
 
 
 def _scales(history: Table, target: str, until: Ints, season: int, n: int) -> tuple[Array, Array]:
@@ -210,10 +209,14 @@ def _coverage(
 def _ratio(values: npt.ArrayLike, by: npt.ArrayLike) -> Array:
     """Quotient, missing where the divisor is zero."""
     top, bottom = np.broadcast_arrays(np.asarray(values, float), np.asarray(by, float))
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0.0)
+    quotient = np.full(top.shape, np.nan)
+    np.divide(top, bottom, out=quotient, where=bottom > 0.0)
+    return quotient
 
 
 def _mean(scores: Array) -> Array:
     """Mean over the series that have a score of every model."""
     good = np.isfinite(scores).all(axis=1)
-    return scores[good].mean(axis=0) if good.any() else np.full(scores.shape[1], np.nan)
+    if not good.any():
+        return np.full(scores.shape[1], np.nan)
+    return np.asarray(scores[good].mean(axis=0))

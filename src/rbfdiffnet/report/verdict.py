@@ -14,6 +14,7 @@ __all__ = ["Figure", "Verdict", "verdict"]
 # Smaller differences of errors, and of shares inside intervals, are not called differences.
 _EQUAL, _CLOSE = 0.01, 0.05
 _LITTLE = 30  # values that say little
+_PERCENT = "\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,18 @@ def _comparison(
     rival = "seasonal naive" if season > 1 else "the naive forecast (the last value)"
     better = float(np.nansum(scores.mae[:, mine] < scores.mae[:, other]))
     count = int(np.isfinite(scores.mae[:, mine]).sum())
-    closer = f"It came closer on {better:,.0f} of {count:,} series."
+    closer = f"They were closer on {better:,.0f} of {count:,} series."
     share = error / naive - 1 if naive > 0 else (0.0 if error == naive else math.inf)
     if abs(share) < _EQUAL:
         lead = f"{where} the forecasts were about as far off as {rival}: no better, no worse."
-        figure = Figure("± 0 %", f"mean error against {rival}")
+        figure = Figure(f"± 0{_PERCENT}", f"mean error against {rival}")
     elif share < 0:
         lead = f"{where} the forecasts' mean error was {_percent(-share)} lower than {rival}'s."
-        figure = Figure(f"− {_percent(-share)}", f"mean error against {rival}", "good")
+        figure = Figure(
+            f"\N{MINUS SIGN}\N{NO-BREAK SPACE}{_percent(-share)}",
+            f"mean error against {rival}",
+            "good",
+        )
     else:
         much = _percent(share) if math.isfinite(share) else "infinitely"
         lead = (
@@ -126,7 +131,7 @@ def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]
     if not shares:
         return
     held = " and ".join(
-        f"{'its' if i == 0 else 'the'} {level} % intervals contained {_percent(share)}"
+        f"{'their' if i == 0 else 'the'} {level}{_PERCENT} intervals contained {_percent(share)}"
         for i, (level, share) in enumerate(shares.items())
     )
     gaps = [share - float(level) / 100 for level, share in shares.items()]
@@ -140,9 +145,12 @@ def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]
     more.append(f"{held[0].upper()}{held[1:]} of the actual values{opinion}.")
     for (level, share), gap in zip(shares.items(), gaps, strict=True):
         tone = "bad" if gap < -_CLOSE else "good" if gap <= _CLOSE else "plain"
-        figures.append(Figure(_percent(share), f"of values inside the {level} % intervals", tone))
+        figures.append(
+            Figure(_percent(share), f"of values inside the {level}{_PERCENT} intervals", tone)
+        )
 
 
 def _percent(share: float) -> str:
     value = 100 * share
-    return f"{value:.1f} %" if value < 10 or 99 <= value < 100 else f"{value:,.0f} %"
+    digits = 1 if value < 10 or 99 <= value < 100 else 0
+    return f"{value:,.{digits}f}{_PERCENT}"

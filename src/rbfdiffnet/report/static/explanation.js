@@ -116,13 +116,15 @@ function exemplarTable(exemplars, dates, goTo) {
 }
 
 function equationPart(equation, linear) {
-  const note = linear
-    ? "For this forecast the nonlinear part adds nothing: the network is linear in its inputs, and the operator below has no effect."
-    : "The differential operator that the network learned; derivatives are by its inputs, standardized.";
+  const heading = element("h3", {}, "Learned equation");
+  if (linear) {
+    const note = "There was nothing nonlinear to learn here: the part with the differential operator has shrunk to nothing.";
+    return [heading, element("p", { className: "equation" }, "f(x) = w₀ + Σ λᵢ xᵢ"), element("p", { className: "quiet" }, note)];
+  }
+  const note = "The differential operator that the network learned; derivatives are by its inputs, standardized.";
   const rows = equation.map(([order, input, value]) => [order ? `∂${order > 1 ? `^${order}` : ""} / ∂ ${input}` : "1", value]);
   const all = element("details", {}, element("summary", {}, `All ${rows.length} coefficients`), barChart(rows));
-  return [element("h3", {}, "Learned equation"), element("p", { className: "quiet" }, note),
-    element("p", { className: "equation" }, equationText(equation)), all];
+  return [heading, element("p", { className: "equation" }, equationText(equation)), element("p", { className: "quiet" }, note), all];
 }
 
 function linkButton(text, action) {

@@ -16,6 +16,7 @@ class SeriesList {
   /** Show series in an order, of those that were sorted all that fit the search. */
   setOrder(order, texts) {
     Object.assign(this, { order, texts });
+    this.root.style.height = `${Math.max(order.length, 1) * ROW + 2}px`;
     this.filter();
   }
 
@@ -23,7 +24,7 @@ class SeriesList {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     this.items = this.order.filter((i) => words.every((word) => this.texts[i].includes(word)));
     const all = this.order.length.toLocaleString("en-US");
-    this.count.textContent = words.length ? `${this.items.length.toLocaleString("en-US")} of ${all}` : all;
+    this.count.textContent = words.length ? `${this.items.length.toLocaleString("en-US")} of ${all} series` : `${all} series`;
     this.root.scrollTop = 0;
     this.reveal();
     this.render();

@@ -66,24 +66,25 @@ class Table {
   }
 }
 
-const digits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 5 });
-const compact = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 5, notation: "compact" });
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const digits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4 });
+const compact = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4, notation: "compact" });
 
 function formatNumber(value) {
   if (value === null || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(3).replace("-", "−");
-  return (size >= 1e6 ? compact : digits).format(value).replace("-", "−");
+  return (size >= 1e6 ? compact : size >= 1000 ? whole : digits).format(value).replace("-", "−");
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY = 86400000;
 
-/** A time as in the data: 2024-03-01, 2024-03-01 14:00 or a whole number. */
+/** A time as in the data, which holds "days", "times" or whole numbers: 2024-03-01, 2024-03-01 14:00, 7. */
 function formatTime(time, dates) {
   if (!dates) return String(time);
   const text = new Date(time).toISOString();
-  if (time % DAY === 0) return text.slice(0, 10);
+  if (dates === "days") return text.slice(0, 10);
   return `${text.slice(0, 10)} ${text.slice(11, time % 60000 === 0 ? 16 : 19)}`;
 }
 

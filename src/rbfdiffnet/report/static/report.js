@@ -31,7 +31,7 @@ function writeAccuracy() {
     ["RMSSE", (m) => m.RMSSE, (v) => v?.toFixed(3) ?? "–", Math.abs],
     ["MAE", (m) => m.MAE, formatNumber, Math.abs],
     ["Bias", (m) => m["relative bias"], share, Math.abs],
-    ...levels.map((level) => [`In ${level} %`, (m) => m.coverage[level] ?? null, share, (v) => Math.abs(v - level / 100)]),
+    ...levels.map((level) => [`In ${level}\u00a0%`, (m) => m.coverage[level] ?? null, share, (v) => Math.abs(v - level / 100)]),
     ["Best on", (m) => m.best, share, (v) => -v],
   ];
   const lowest = columns.map(([, value, , loss]) => Math.min(...scores.models.map(value).filter((v) => v !== null).map(loss)));
@@ -49,7 +49,7 @@ function writeAccuracy() {
     RMSSE: "root mean squared error, over that of the value before; mean over series",
     MAE: "mean absolute error in units of the series; series with large values decide it",
     Bias: "how much too high (+) or too low (−) on average, of the mean size of the values",
-    ...(levels.length ? { [`In ${levels[0]} %`]: "share of actual values inside the interval; its level would be ideal" } : {}),
+    ...(levels.length ? { [`In ${levels[0]}\u00a0%`]: "share of actual values inside the interval; its level would be ideal" } : {}),
     "Best on": "share of series on which the model had the lowest mean absolute error",
   };
   byId("legend").replaceChildren(...Object.entries(legend).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
@@ -85,7 +85,7 @@ function writeExtremes(mase) {
   if (scored.length < 2) return;
   byId("extremes").hidden = false;
   const most = Math.min(8, scored.length >> 1);
-  byId("extremes-text").textContent = `By MASE of ${facts.main}; below 1 is better than seasonal naive was on the training values.`;
+  byId("extremes-text").textContent = `By MASE of ${facts.main}; below 1 is better than ${facts.season > 1 ? "seasonal naive" : "the value before"} was on the training values.`;
   const scale = Math.max(...scored.slice(-most).map((i) => mase[i]));
   const ranking = (chosen) => element("ol", { className: "ranking" }, ...chosen.map((i) => {
     const bar = element("i", { className: mase[i] > 1 ? "minus" : "" });
@@ -98,11 +98,9 @@ function writeExtremes(mase) {
 }
 
 function writeExtent() {
-  const axis = numbers.get("axis");
-  const end = Math.max(...facts.ids.slice(0, 2000).map((_, i) => history.times(i).at(-1) ?? -Infinity));
-  const steps = facts.ids.length ? ahead.range(0)[1] - ahead.range(0)[0] : 0;
-  byId("extent").textContent = `${count(facts.ids.length, "series")} · history from ${formatTime(axis[0], facts.dates)} to `
-    + `${formatTime(end, facts.dates)} · ${count(steps, "step")} ahead`;
+  const [first, last] = facts.span.map((time) => formatTime(time, facts.dates));
+  const texts = [count(facts.ids.length, "series"), `history from ${first}`, `to ${last}`, `${count(facts.steps, "step")} ahead`];
+  byId("extent").replaceChildren(...texts.flatMap((text, i) => [i === 0 ? "" : i === 2 ? " " : " · ", element("span", { className: "nowrap" }, text)]));
   const parts = ["Numbers are kept with four to five digits."];
   if (facts.cut) parts.unshift(`Of long histories the latest ${facts.cut.toLocaleString("en-US")} values are shown.`);
   const { series, left_out: left } = facts.explained;
@@ -280,12 +278,17 @@ function toggle(label, swatch, hue, checked, act) {
 function writeToggles() {
   const flip = (set, name) => (on) => (on ? set.add(name) : set.delete(name));
   const { show } = chart;
-  const drawn = facts.models.filter((model) => model.ahead || model.tested);
+  const ofModel = (model, on) => toggle(model.name, "", `model-${hues.get(model.name)}`, on, flip(show.models, model.name));
+  const others = facts.models.filter((model) => !model.ahead).map((model) => ofModel(model, false)); // drawn with backtests
   const levels = [...new Set(facts.models.flatMap((model) => model.levels))].sort((a, b) => a - b);
   byId("toggles").append(
-    ...drawn.map((model, i) => toggle(model.name, "", `model-${hues.get(model.name)}`, model.ahead && i < 3, flip(show.models, model.name))),
+    ...facts.models.filter((model) => model.ahead).map((model, i) => ofModel(model, i < 3)),
     ...levels.map((level) => toggle(`${level} % intervals`, "band", "model-0", true, flip(show.levels, level))),
-    ...(backtest ? [toggle("Backtests", "", "quiet", false, (on) => { show.backtest = on; })] : []),
+    ...(backtest ? [toggle("Backtests", "", "quiet", false, (on) => {
+      show.backtest = on;
+      for (const other of others) other.hidden = !on;
+    })] : []),
+    ...others,
   );
 }
 
@@ -304,10 +307,12 @@ function writeOrders(mase) {
   byId("order").append(...Object.keys(orders).map((name) => element("option", { value: name }, name)));
   byId("order").addEventListener("change", () => list.setOrder(orders[byId("order").value](), texts));
   list.setOrder(names, texts);
+  byId("remark").hidden = !mase;
 }
 
 async function start() {
   writeVerdict();
+  writeExtent();
   writeAccuracy();
   writeNotes();
   if (document.readyState === "loading") {
@@ -341,7 +346,6 @@ async function start() {
   byId("zoom-out").addEventListener("click", () => chart.zoom(1 / 0.7));
   byId("show-latest").addEventListener("click", () => chart.latest());
   byId("show-all").addEventListener("click", () => chart.all());
-  writeExtent();
   if (mase) writeExtremes(mase);
   list.select(facts.explained.series[0] ?? 0);
   document.body.dataset.ready = "";
