@@ -23,8 +23,8 @@ __all__ = ["payload"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Numbers that fit into about 13 MB even if they are noise, and values of one history.
-_MOST_NUMBERS, _MOST_VALUES, _LEAST_VALUES = 5_000_000, 20_000, 60
+# Compressed bytes of numbers that make a file of 14 MB, and the most and fewest values of a history.
+_MOST_BYTES, _MOST_VALUES, _LEAST_VALUES = 10_000_000, 20_000, 60
 _DAY = 86_400_000  # milliseconds
 _FALLBACK = "forecast "  # how the actions of series without a model begin
 
@@ -73,22 +73,26 @@ def payload(
     scored = [model.name for model in scores.models] if scores else []
     main = next((m.name for m in models if m.name in scored), models[0].name)
 
-    kept, most = _latest(past, _cells(ahead) + (_cells(tested) if tested else 0), len(ids))
-    tables = {"history": kept, "forecasts": ahead, **({"backtest": tested} if tested else {})}
-    axis = np.unique(np.concatenate([table.times for table in tables.values()]))
+    recent = _latest(past, _MOST_VALUES)
+    axis = np.unique(np.concatenate([recent.times, ahead.times]))
     if tested is not None and tested.cutoffs is not None:
-        axis = np.union1d(axis, tested.cutoffs)
+        axis = np.unique(np.concatenate([axis, tested.times, tested.cutoffs]))
     packer = Packer()
     shown = _shown(past, axis)
     packer.doubles("axis", shown)
-    base = _bases(kept, columns.target, len(ids))
+    base = _bases(recent, columns.target, len(ids))
     packer.doubles("base", base)
-    for name, table in tables.items():
-        _pack_table(packer, name, table, axis, base)
+    _pack_table(packer, "forecasts", ahead, axis, base)
+    if tested is not None:
+        _pack_table(packer, "backtest", tested, axis, base)
     if scores is not None:
         for j, model in enumerate(scores.models):
             packer.floats(f"mase/{model.name}", scores.mase[:, j])
             packer.floats(f"mae/{model.name}", scores.mae[:, j])
+    explained = add_explanations(packer, explanations, columns, ids, axis)
+    most = _room(recent, columns.target, packer.size(), len(ids))
+    kept = _latest(recent, most)
+    _pack_table(packer, "history", kept, axis, base)
     facts = {
         "ids": list(ids),
         "dates": ("times" if np.any(shown % _DAY) else "days") if past.dates else None,
@@ -109,7 +113,7 @@ def payload(
         "scores": None if scores is None else _accuracy(scores),
         "verdict": asdict(verdict(scores, main, season, len(ids))),
         "notes": _notes(notes, columns, ids),
-        "explained": add_explanations(packer, explanations, columns, ids, axis),
+        "explained": explained,
         "sections": packer.sections,
     }
     return facts, packer.text()
@@ -133,10 +137,6 @@ def _shown(table: Table, times: Ints) -> npt.NDArray[Any]:
     return to_wall(times, table.zone) / 1e6 if table.dates else times
 
 
-def _cells(table: Table) -> int:
-    return len(table.series) * len(table.columns)
-
-
 def _check_times(past: Table, other: Table, what: str) -> None:
     if past.dates != other.dates:
         kinds = {True: "dates", False: "whole numbers"}
@@ -155,13 +155,19 @@ def _check_backtest(table: Table, columns: Columns) -> None:
             )
 
 
-def _latest(past: Table, others: int, n: int) -> tuple[Table, int]:
-    """Return the latest values of every series, as many as fit, and how many that is."""
-    room = (_MOST_NUMBERS - others) // n
-    most = max(_LEAST_VALUES, min(_MOST_VALUES, room))
-    ends = np.searchsorted(past.series, np.arange(n), side="right")
-    rank = ends[past.series] - np.arange(len(past.series))
-    return past.taken(rank <= most), most
+def _latest(past: Table, most: int) -> Table:
+    """Return so many of the latest values of every series."""
+    ends = np.searchsorted(past.series, past.series, side="right")
+    return past.taken(ends - np.arange(len(ends)) <= most)
+
+
+def _room(past: Table, target: str, used: int, n: int) -> int:
+    """Return for how many values of every history there is room, judged by how the last compress."""
+    sample = Packer()
+    last = _latest(past, _LEAST_VALUES).columns[target]
+    sample.floats("sample", last)
+    values = (_MOST_BYTES - used) * len(last) / sample.size()
+    return max(_LEAST_VALUES, min(_MOST_VALUES, int(values / n)))
 
 
 def _bases(past: Table, target: str, n: int) -> Array:

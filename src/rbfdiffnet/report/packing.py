@@ -11,7 +11,7 @@ come before all second ones, since bytes of the same significance are alike and 
 from __future__ import annotations
 
 import base64
-import gzip
+import zlib
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class Packer:
 
     def __init__(self) -> None:
         self.sections: dict[str, list[Any]] = {}
+        self._stream = zlib.compressobj(level=6, wbits=31)  # in the format of gzip
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -60,10 +61,15 @@ class Packer:
         """Add numbers as they are."""
         self._add("doubles", name, np.asarray(values).astype("<f8").tobytes(), len(values))
 
+    def size(self) -> int:
+        """Return how many bytes they take so far, compressed."""
+        self._parts.append(self._stream.flush(zlib.Z_SYNC_FLUSH))
+        return sum(map(len, self._parts))
+
     def text(self) -> str:
-        """Return all of them."""
-        data = gzip.compress(b"".join(self._parts), compresslevel=6, mtime=0)
-        return base64.b64encode(data).decode("ascii")
+        """Return all of them; nothing can be added any more."""
+        self._parts.append(self._stream.flush())
+        return base64.b64encode(b"".join(self._parts)).decode("ascii")
 
     def _planes(self, kind: str, name: str, values: npt.NDArray[Any], size: int) -> None:
         bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
@@ -74,5 +80,5 @@ class Packer:
 
     def _add(self, kind: str, name: str, data: bytes, count: int) -> None:
         self.sections[name] = [kind, self._size, count]
-        self._parts.append(data)
+        self._parts.append(self._stream.compress(data))
         self._size += len(data)
