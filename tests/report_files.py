@@ -8,8 +8,6 @@ import re
 import numpy as np
 import pandas as pd
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-
 
 def frames(n_series=3, n_days=60, h=7, n_windows=2, level=(80,), seed=0):
     """History, forecasts and backtest of series with a week, with known random errors."""

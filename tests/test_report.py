@@ -395,10 +395,10 @@ def test_a_report_of_a_model_has_everything(explained):
 
 
 def test_explanations_that_do_not_fit_are_left_out_and_counted(tmp_path, explained, monkeypatch):
-    _, _, terms = explained
+    report, _, terms = explained
     history = daily_demand(n_series=3, n_days=150)
     forecasts = terms[["unique_id", "ds"]].drop_duplicates().assign(RBFDiffNet=1.0)
-    monkeypatch.setattr(explanations, "_MOST_ROWS", 200)
+    monkeypatch.setattr(explanations, "_MOST_ROWS", report.numbers("terms/rows").sum() - 1)
     facts = written(tmp_path, history, forecasts, explanations={"terms": terms}).facts["explained"]
     assert (len(facts["series"]), facts["left_out"]) == (1, 1)
 

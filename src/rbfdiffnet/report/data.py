@@ -23,7 +23,7 @@ __all__ = ["payload"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Compressed bytes of numbers that make a file of 14 MB, and the most and fewest values of a history.
+# Compressed bytes that make a file of 14 MB; the most and the fewest values of a history.
 _MOST_BYTES, _MOST_VALUES, _LEAST_VALUES = 10_000_000, 20_000, 60
 _DAY = 86_400_000  # milliseconds
 _FALLBACK = "forecast "  # how the actions of series without a model begin
@@ -162,7 +162,7 @@ def _latest(past: Table, most: int) -> Table:
 
 
 def _room(past: Table, target: str, used: int, n: int) -> int:
-    """Return for how many values of every history there is room, judged by how the last compress."""
+    """Return how many values of every history fit, judged by how well the last compress."""
     sample = Packer()
     last = _latest(past, _LEAST_VALUES).columns[target]
     sample.floats("sample", last)
