@@ -120,7 +120,7 @@ def _comparison(
             "was the better forecast."
         )
         figure = Figure(f"+ {much}", f"mean error against {rival}", "bad")
-    wins = Figure(f"{better:,.0f} of {count:,}", f"series closer than {rival}")
+    wins = Figure(f"{better:,.0f}", f"of {count:,} series closer than {rival}")
     return f"{lead} {closer}" if count > 1 else lead, [figure, *([wins] if count > 1 else [])]
 
 

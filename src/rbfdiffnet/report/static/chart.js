@@ -1,6 +1,6 @@
 // A chart of one series on a canvas: history, forecasts, intervals, backtests; zoom, pan, a cursor.
 
-const MARGIN = { left: 58, right: 14, top: 12, bottom: 26 };
+const MARGIN = { right: 14, top: 12, bottom: 26 };
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
 
 /** Round steps of an axis: 1, 2 or 5 times a power of ten. */
@@ -10,8 +10,7 @@ function niceStep(span, count) {
   return power * ([1, 2, 5].find((m) => m * power >= rough) ?? 10);
 }
 
-function numberTicks(low, high, count) {
-  const step = niceStep(high - low, count);
+function numberTicks(low, high, step) {
   const ticks = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) ticks.push(k * step);
   return ticks;
@@ -66,6 +65,7 @@ class Chart {
   constructor(canvas, overview, callbacks) {
     Object.assign(this, { canvas, overview, ...callbacks });
     this.show = { models: new Set(), levels: new Set(), backtest: false };
+    this.left = 58; // room for the labels of values
     this.cursor = null; // position among all moments
     this.picked = null; // time of the forecast that is explained
     this.marks = []; // times to point at
@@ -206,7 +206,7 @@ class Chart {
     });
     const jump = (event) => {
       if (!event.buttons) return;
-      const share = (event.offsetX - MARGIN.left) / this.width();
+      const share = (event.offsetX - this.left) / this.width();
       const middle = this.limits[0] + share * (this.limits[1] - this.limits[0]);
       this.view(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2);
     };
@@ -233,15 +233,15 @@ class Chart {
   // Drawing --------------------------------------------------------------------------------------
 
   width() {
-    return this.canvas.clientWidth - MARGIN.left - MARGIN.right;
+    return this.canvas.clientWidth - this.left - MARGIN.right;
   }
 
   x(time) {
-    return MARGIN.left + ((time - this.from) / (this.to - this.from)) * this.width();
+    return this.left + ((time - this.from) / (this.to - this.from)) * this.width();
   }
 
   time(x) {
-    return this.from + ((x - MARGIN.left) / this.width()) * (this.to - this.from);
+    return this.from + ((x - this.left) / this.width()) * (this.to - this.from);
   }
 
   redraw() {
@@ -318,17 +318,21 @@ class Chart {
     context.strokeStyle = color("grid");
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const tick of numberTicks(low, high, (bottom - MARGIN.top) / 56)) {
+    const step = niceStep(high - low, (bottom - MARGIN.top) / 56);
+    const format = tickFormat(step, Math.max(Math.abs(low), Math.abs(high)));
+    const labels = numberTicks(low, high, step).map((tick) => [tick, format(Math.abs(tick) < 1e-9 * step ? 0 : tick)]);
+    this.left = Math.max(44, ...labels.map(([, label]) => Math.ceil(context.measureText(label).width) + 14));
+    for (const [tick, label] of labels) {
       const y = Math.round(this.y(tick)) + 0.5;
-      this.segment(context, MARGIN.left, y, clientWidth - MARGIN.right, y);
-      context.fillText(formatNumber(Math.abs(tick) < 1e-9 * (high - low) ? 0 : tick), MARGIN.left - 8, y);
+      this.segment(context, this.left, y, clientWidth - MARGIN.right, y);
+      context.fillText(label, this.left - 8, y);
     }
     context.textAlign = "center";
     context.textBaseline = "top";
     const count = this.width() / 90;
     const ticks = this.data.dates
       ? timeTicks(this.from, this.to, count)
-      : numberTicks(this.from, this.to, count).filter(Number.isInteger).map((t) => [t, String(t)]);
+      : numberTicks(this.from, this.to, Math.max(1, niceStep(this.to - this.from, count))).map((t) => [t, String(t)]);
     for (const [time, label] of ticks) {
       const half = context.measureText(label).width / 2;
       const x = Math.min(this.x(time), clientWidth - half - 2);
@@ -338,7 +342,7 @@ class Chart {
 
     context.save();
     context.beginPath();
-    context.rect(MARGIN.left, 0, this.width() + 1, bottom + 1);
+    context.rect(this.left, 0, this.width() + 1, bottom + 1);
     context.clip();
     const width = this.width() / ((this.to - this.from) / this.gap);
     context.strokeStyle = color("quiet");
@@ -454,7 +458,7 @@ class Chart {
     const known = [...y, ...(model?.point ?? [])].filter(Number.isFinite);
     const low = known.reduce((a, b) => Math.min(a, b), Infinity);
     const span = known.reduce((a, b) => Math.max(a, b), -Infinity) - low || 1;
-    const place = (time) => MARGIN.left + ((time - first) / (last - first)) * this.width();
+    const place = (time) => this.left + ((time - first) / (last - first)) * this.width();
     const height = (value) => clientHeight - 3 - ((value - low) / span) * (clientHeight - 6);
     const path = (at, values, ink) => {
       context.strokeStyle = ink;

@@ -17,23 +17,23 @@ const PARTS = {
   bound: "Lower bound",
 };
 
-/** Bars to the left and right of zero: rows of label, number. The last one may be the total. */
-function barChart(rows, total) {
+/** Bars to the left and right of zero: rows of label, number. A total with its text may come last. */
+function barChart(rows, total, totalText) {
   const sizes = rows.map(([, value]) => value);
   const low = Math.min(0, ...sizes, total ?? 0);
   const span = Math.max(0, ...sizes, total ?? 0) - low || 1;
   const grid = element("div", { className: "bars" });
-  const add = (label, value, className) => {
+  const add = (label, value, className, text = formatNumber(value)) => {
     const bar = element("i", { className: value < 0 ? "minus" : "" });
     bar.style.left = `${(100 * (Math.min(value, 0) - low)) / span}%`;
     bar.style.width = `${(100 * Math.abs(value)) / span}%`;
     const zero = element("b");
     zero.style.left = `${(100 * -low) / span}%`;
     const track = element("span", { className, "aria-hidden": "true" }, element("div", { className: "bar" }, bar, zero));
-    grid.append(element("span", { className }, label), track, element("span", { className }, formatNumber(value)));
+    grid.append(element("span", { className }, label), track, element("span", { className }, text));
   };
   for (const [label, value] of rows) add(label, value, "");
-  if (total !== undefined) add("Forecast", total, "total");
+  if (total !== undefined) add("Forecast", total, "total", totalText);
   return grid;
 }
 
@@ -59,16 +59,15 @@ function equationText(terms, most = 8) {
 }
 
 /** Fill the panel for a moment; goTo(times) moves the chart. */
-function showExplanation(panel, { series, moment, value, main, terms, equation, explained, dates, goTo }) {
-  const when = formatTime(moment.time, dates);
-  const title = element("h2", {}, `Why ${formatNumber(value)} on ${when}?`);
+function showExplanation(panel, { moment, value, text, main, terms, equation, explained, dates, goTo }) {
+  const title = element("h2", {}, `Why ${text} ${dates ? "on" : "at"} ${formatTime(moment.time, dates)}?`);
   panel.hidden = false;
   if (!terms.length) {
-    const text = explained.length
+    const reason = explained.length
       ? `This series has no explanation in the report; ${explained.length.toLocaleString("en-US")} others have.`
       : "No explanations were put into this report.";
-    const links = explained.slice(0, 5).map(({ text: name, select }) => linkButton(name, select));
-    panel.replaceChildren(title, element("p", { className: "quiet" }, text), element("p", { className: "dates" }, ...links));
+    const links = explained.slice(0, 5).map(({ name, select }) => linkButton(name, select));
+    panel.replaceChildren(title, element("p", { className: "quiet" }, reason), element("p", { className: "dates" }, ...links));
     return;
   }
   const groups = Map.groupBy(terms, (term) => term.part);
@@ -80,20 +79,19 @@ function showExplanation(panel, { series, moment, value, main, terms, equation, 
   if (groups.size > 1) {
     children.push(
       element("p", { className: "quiet" }, `${main} adds up, step by step:`),
-      barChart(sums, value),
+      barChart(sums, value, text),
     );
   }
   for (const [part, heading] of [["member", "What each member adds"], ["linear", "Lags and inputs"], ["effect", "Known inputs and calendar"]]) {
     const own = groups.get(part);
     if (!own || (own.length < 2 && groups.size > 1)) continue;
     const labeled = part === "member" ? own.map((t) => ({ ...t, label: `${t.term} (${formatNumber(t.value)}, weight ${t.weight.toFixed(2)})` })) : own;
-    children.push(element("h3", {}, heading), barChart(largest(labeled, MOST_TERMS), groups.size > 1 ? undefined : value));
+    children.push(element("h3", {}, heading), barChart(largest(labeled, MOST_TERMS), groups.size > 1 ? undefined : value, text));
   }
   const exemplars = groups.get("exemplar") ?? [];
   if (exemplars.length) children.push(...exemplarTable(exemplars, dates, goTo));
   if (equation) children.push(...equationPart(equation, groups.has("linear") && !exemplars.length));
   panel.replaceChildren(...children);
-  panel.dataset.series = series;
 }
 
 function exemplarTable(exemplars, dates, goTo) {

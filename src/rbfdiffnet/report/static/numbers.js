@@ -77,6 +77,23 @@ function formatNumber(value) {
   return (size >= 1e6 ? compact : size >= 1000 ? whole : digits).format(value).replace("-", "−");
 }
 
+/** A way to write numbers that vary so much, with as many decimals as tell them apart. */
+function numberFormat(span, most) {
+  const decimals = 3 - Math.floor(Math.log10(span || most || 1));
+  if (!(decimals <= 8) || most >= 1e15) return formatNumber;
+  const short = span >= 1e6 ? { maximumFractionDigits: 3, notation: "compact" } : { maximumFractionDigits: Math.max(decimals, 0) };
+  const format = new Intl.NumberFormat("en-US", short);
+  return (value) => (Number.isFinite(value) ? format.format(value).replace(/^-0$/, "0").replace("-", "−") : "–");
+}
+
+/** The same for ticks of an axis; millions and more are short where that tells them apart. */
+function tickFormat(step, most) {
+  const unit = 10 ** (3 * Math.floor(Math.log10(most) / 3));
+  if (most < 1e6 || most >= 1e15 || step < unit / 100) return numberFormat(1000 * step, most);
+  const format = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2, notation: "compact" });
+  return (value) => format.format(value).replace("-", "−");
+}
+
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY = 86400000;
 

@@ -145,6 +145,9 @@ function showSeries(series) {
     ahead: { times: ahead.times(series), models: modelsOf(ahead, series) },
     windows: windowsOf(series),
   };
+  const known = [...current.y, ...current.ahead.models.flatMap((model) => [...model.point])].filter(Number.isFinite);
+  const [low, high] = known.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+  current.format = numberFormat(high - low, Math.max(Math.abs(low), Math.abs(high)));
   byId("name").textContent = facts.ids[series];
   const canvas = byId("chart");
   canvas.setAttribute("aria-label", `Chart of ${facts.ids[series]}: ${count(current.times.length, "value")}, ${count(current.ahead.times.length, "step")} ahead`);
@@ -177,7 +180,7 @@ function writeValues() {
   ]);
   const rows = [...times].slice(0, 500).map((time, i) => element("tr", {},
     element("th", { scope: "row" }, formatTime(time, facts.dates)),
-    ...columns.map(([, values]) => element("td", {}, formatNumber(values[i])))));
+    ...columns.map(([, values]) => element("td", {}, current.format(values[i])))));
   byId("values").querySelector("div").replaceChildren(table(["Time", ...columns.map(([name]) => name)], rows));
 }
 
@@ -192,12 +195,12 @@ function goToSeries(series) {
 /** What is known at a moment: rows of name and text. */
 function readMoment({ time, past, ahead: step }) {
   const rows = [];
-  if (past !== null) rows.push([facts.target, formatNumber(current.y[past])]);
+  if (past !== null) rows.push([facts.target, current.format(current.y[past])]);
   const add = ({ name, point, bands }, i, suffix) => {
     if (!chart.show.models.has(name)) return;
-    rows.push([name + suffix, formatNumber(point[i])]);
+    rows.push([name + suffix, current.format(point[i])]);
     for (const { level, low, high } of bands) {
-      if (chart.show.levels.has(level)) rows.push([`${level} %`, `${formatNumber(low[i])} to ${formatNumber(high[i])}`]);
+      if (chart.show.levels.has(level)) rows.push([`${level} %`, `${current.format(low[i])} to ${current.format(high[i])}`]);
     }
   };
   if (step !== null) for (const model of current.ahead.models) add(model, step, "");
@@ -226,13 +229,13 @@ function explain(moment) {
   const { series } = current;
   const main = current.ahead.models[0];
   showExplanation(byId("explanation"), {
-    series: facts.ids[series],
     moment,
     value: main.point[moment.ahead],
+    text: current.format(main.point[moment.ahead]),
     main: main.name,
     terms: terms ? terms(series, moment.time) : [],
     equation: facts.explained.equations[series],
-    explained: facts.explained.series.map((i) => ({ text: facts.ids[i], select: () => goToSeries(i) })),
+    explained: facts.explained.series.map((i) => ({ name: facts.ids[i], select: () => goToSeries(i) })),
     dates: facts.dates,
     goTo: (times) => {
       chart.marks = times;
