@@ -3,6 +3,7 @@ import math
 import re
 from base64 import b64encode
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from rbfdiffnet.report.tables import read_models, read_table
 from rbfdiffnet.report.verdict import verdict
 from report_files import Report, frames
 
+GUIDE = Path(__file__).parent.parent / "docs" / "report.md"
 NASTY = [
     "</script><script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -426,6 +428,24 @@ def test_long_histories_lose_their_beginnings(tmp_path, monkeypatch):
     assert 60 < cut < 200
     assert_close(report.table("history"), history.groupby("unique_id").tail(cut), ["y"])
     assert report.facts["span"][0] == history["ds"].min().timestamp() * 1000
+
+
+def test_terms_of_other_dates_are_left_out(tmp_path, explained):
+    _, forecasts, terms = explained
+    history = daily_demand(n_series=3, n_days=150)
+    first = forecasts[forecasts["ds"] == forecasts["ds"].min()]
+    first = first[first["unique_id"] != "new"]
+    report = written(tmp_path, history, first, explanations={"terms": terms})
+    times = report.numbers("axis")[report.numbers("terms/place")]
+    assert set(pd.to_datetime(times, unit="ms")) == set(first["ds"])
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
+def test_the_guide_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(example, "report.md", "exec"), {})
+    assert Report(tmp_path / "demand.html").facts["title"] == "Demand of six items"
 
 
 @pytest.mark.slow

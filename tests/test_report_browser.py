@@ -353,6 +353,37 @@ def test_one_value_whole_numbers_and_no_backtest(visit, tmp_path):
     assert page.locator("#live").inner_text() == "4: M 0, 80 % \N{MINUS SIGN}1 to 1"
 
 
+def test_the_table_shows_the_numbers_of_the_frame(visit, tmp_path):
+    history, forecasts, _ = frames(n_series=4, h=5, level=(80, 95))
+    path = tmp_path / "table.html"
+    write_report(path, history, forecasts)
+    page = visit(path)
+    page.locator("#values summary").click()
+    for i in range(4):
+        page.locator(".option").nth(i).click()
+        cells = page.locator("#values td").all_inner_texts()
+        shown = np.array([float(cell.replace("\N{MINUS SIGN}", "-")) for cell in cells])
+        own = forecasts[forecasts["unique_id"] == f"item {i}"]
+        expected = own.iloc[:, 2:].to_numpy().ravel()
+        np.testing.assert_allclose(shown, expected, atol=0.006)
+        assert page.locator("#values tbody th").all_inner_texts() == [
+            str(d.date()) for d in own["ds"]
+        ]
+
+
+def test_forecasts_of_values_that_are_known(visit, tmp_path):
+    history, _, backtest = frames(n_series=1, n_windows=1)
+    path = tmp_path / "known.html"
+    write_report(path, history, backtest.drop(columns="cutoff"))
+    page = visit(path)
+    page.locator("#chart").focus()
+    page.keyboard.press("End")
+    assert page.locator("#live").inner_text().startswith("2024-02-29: y ")
+    assert "RBFDiffNet" in page.locator("#live").inner_text()
+    page.keyboard.press("Enter")
+    assert page.locator("#explanation").is_visible()
+
+
 @pytest.mark.slow
 def test_thousands_of_series(visit, tmp_path, capsys):
     history, forecasts, backtest = frames(n_series=5000, n_days=120, level=(80, 95))

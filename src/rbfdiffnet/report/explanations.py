@@ -68,6 +68,7 @@ def _terms(
 ) -> dict[str, Any]:
     what = "explanations['terms']"
     every = read_table(df, what, columns, ids, _NUMBERS, text=_WORDS)
+    every = every.taken(np.isin(every.times, axis))  # forecasts that are in the report
     size = np.abs(every.columns["contribution"])
     largest = np.zeros(len(ids))
     np.fmax.at(largest, every.series, size)

@@ -60,6 +60,12 @@ function nearest(sorted, value) {
   return value - sorted[low] <= sorted[high] - value ? low : high;
 }
 
+/** Position of a value in an ascending array, null where it is not in it. */
+function find(sorted, value) {
+  const at = nearest(sorted, value);
+  return sorted[at] === value ? at : null;
+}
+
 class Chart {
   /** Callbacks: onCursor(moment or null), onPick(moment), onView(from, to). */
   constructor(canvas, overview, callbacks) {
@@ -77,7 +83,7 @@ class Chart {
   /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{cutoff, times, models}]}. */
   setSeries(data) {
     this.data = data;
-    this.moments = Float64Array.from([...data.times, ...data.ahead.times]);
+    this.moments = Float64Array.from(new Set([...data.times, ...data.ahead.times])).sort();
     this.cursor = this.picked = null;
     this.marks = [];
     const gaps = this.moments.slice(1).map((time, i) => time - this.moments[i]).sort();
@@ -89,9 +95,10 @@ class Chart {
   }
 
   latest() {
-    const steps = Math.max(5 * this.data.ahead.times.length, 60);
-    const from = this.moments[Math.max(0, this.data.times.length - steps)] - this.gap;
-    this.view(from, this.limits[1]);
+    const ahead = this.data.ahead.times.length;
+    const steps = Math.max(Math.min(Math.max(6 * ahead, 60), this.width() / 3), 2.5 * ahead);
+    const first = Math.max(0, this.moments.length - Math.round(steps));
+    this.view(this.moments[first] - this.gap, this.limits[1]);
   }
 
   all() {
@@ -128,9 +135,8 @@ class Chart {
   }
 
   moment(position) {
-    const past = this.data.times.length;
-    const ahead = position >= past ? position - past : null;
-    return { time: this.moments[position], past: ahead === null ? position : null, ahead };
+    const time = this.moments[position];
+    return { time, past: find(this.data.times, time), ahead: find(this.data.ahead.times, time) };
   }
 
   pick(position = this.cursor) {
@@ -188,7 +194,7 @@ class Chart {
       else this.zoom(Math.exp(event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), at(event));
     }, { passive: false });
     canvas.addEventListener("keydown", (event) => {
-      const now = this.cursor ?? this.data.times.length - 1;
+      const now = this.cursor ?? nearest(this.moments, this.data.ahead.times[0] ?? this.limits[1]) - 1;
       const actions = {
         ArrowLeft: () => (event.shiftKey ? this.pan(-0.2) : this.setCursor(now - 1)),
         ArrowRight: () => (event.shiftKey ? this.pan(0.2) : this.setCursor(now + 1)),
@@ -347,10 +353,10 @@ class Chart {
     const width = this.width() / ((this.to - this.from) / this.gap);
     context.strokeStyle = color("quiet");
     context.globalAlpha = 0.5;
-    const now = this.data.times.at(-1) ?? this.limits[0];
-    for (const time of [now, ...(this.show.backtest ? this.data.windows.map((w) => w.cutoff) : [])]) {
-      const x = this.x(time + this.gap / 2);
-      context.setLineDash(time === now ? [] : [2, 4]);
+    const blocks = [this.data.ahead, ...(this.show.backtest ? this.data.windows : [])];
+    for (const block of blocks) {
+      const x = this.x(block.times[0] - this.gap / 2);
+      context.setLineDash(block === this.data.ahead ? [] : [2, 4]);
       this.segment(context, x, MARGIN.top, x, bottom);
     }
     context.strokeStyle = color("model-4");
