@@ -18,7 +18,8 @@ from typing import Any
 
 __all__ = ["page"]
 
-_SCRIPTS = ("numbers.js", "chart.js", "list.js", "explanation.js", "report.js")
+_SCRIPTS = ("numbers", "formats", "elements", "chart", "gestures", "list", "explanation")
+_SCRIPTS += ("summary", "report")
 
 
 def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
@@ -44,7 +45,7 @@ def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
     (True, True)
     """
     style = _static("report.css")
-    script = "\n".join(['"use strict";', *map(_static, _SCRIPTS)])
+    script = "\n".join(['"use strict";', *(_static(f"{name}.js") for name in _SCRIPTS)])
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"

@@ -3,51 +3,6 @@
 const MARGIN = { right: 14, top: 12, bottom: 26 };
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
 
-/** Round steps of an axis: 1, 2 or 5 times a power of ten. */
-function niceStep(span, count) {
-  const rough = span / Math.max(count, 1);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return power * ([1, 2, 5].find((m) => m * power >= rough) ?? 10);
-}
-
-function numberTicks(low, high, step) {
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) ticks.push(k * step);
-  return ticks;
-}
-
-const MINUTE = 60000;
-const FIXED = [1000, 5000, 15000, 30000, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE,
-  180 * MINUTE, 360 * MINUTE, 720 * MINUTE, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
-const MONTHLY = [1, 3, 6, 12, 24, 60, 120, 300, 600, 1200];
-
-/** Ticks at round times, as pairs of time and label. */
-function timeTicks(from, to, count) {
-  const fixed = FIXED.find((step) => (to - from) / step <= count);
-  if (fixed) {
-    const offset = fixed >= 7 * DAY ? 4 * DAY : 0; // weeks begin on Monday
-    const ticks = [];
-    for (let t = Math.ceil((from - offset) / fixed) * fixed + offset; t <= to; t += fixed) {
-      const date = new Date(t);
-      const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
-      const clock = date.toISOString().slice(11, fixed < MINUTE ? 19 : 16);
-      ticks.push([t, t % DAY === 0 ? day : clock]);
-    }
-    return ticks;
-  }
-  const months = MONTHLY.find((m) => (to - from) / (m * 30.44 * DAY) <= count) ?? 2400;
-  const start = new Date(from);
-  const first = Math.floor((start.getUTCFullYear() * 12 + start.getUTCMonth()) / months) * months;
-  const ticks = [];
-  for (let m = first; ; m += months) {
-    const date = new Date(0);
-    date.setUTCFullYear(Math.floor(m / 12), m % 12, 1);
-    if (date.getTime() > to) return ticks;
-    const label = m % 12 === 0 ? String(m / 12) : MONTHS[m % 12];
-    if (date.getTime() >= from) ticks.push([date.getTime(), label]);
-  }
-}
-
 /** Position of the value nearest to another one in an ascending array. */
 function nearest(sorted, value) {
   let low = 0;
@@ -74,18 +29,18 @@ class Chart {
     this.left = 58; // room for the labels of values
     this.cursor = null; // position among all moments
     this.picked = null; // time of the forecast that is explained
-    this.marks = []; // times to point at
+    this.mark = null; // a time to point at
     new ResizeObserver(() => this.redraw()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
-    this.listen();
+    listen(this);
   }
 
-  /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{cutoff, times, models}]}. */
+  /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{times, models}]}. */
   setSeries(data) {
     this.data = data;
     this.moments = Float64Array.from(new Set([...data.times, ...data.ahead.times])).sort();
     this.cursor = this.picked = null;
-    this.marks = [];
+    this.mark = null;
     const gaps = this.moments.slice(1).map((time, i) => time - this.moments[i]).sort();
     this.gap = gaps[gaps.length >> 1] || (data.dates ? DAY : 1);
     const first = this.moments[0] - this.gap;
@@ -148,81 +103,6 @@ class Chart {
     this.redraw();
   }
 
-  // Pointers, wheel and keys ---------------------------------------------------------------------
-
-  listen() {
-    const { canvas, overview } = this;
-    const pointers = new Map();
-    let moved = false;
-    const at = (event) => this.time(event.offsetX);
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      pointers.set(event.pointerId, event.offsetX);
-      moved = pointers.size > 1;
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      const before = pointers.get(event.pointerId);
-      if (before === undefined) return this.setCursorQuietly(nearest(this.moments, at(event)));
-      if (!moved && Math.abs(event.offsetX - before) < 4) return undefined;
-      moved = true;
-      const others = [...pointers].filter(([id]) => id !== event.pointerId);
-      if (others.length) {
-        const other = others[0][1];
-        this.zoom(Math.abs(before - other) / Math.max(Math.abs(event.offsetX - other), 8), this.time(other));
-      } else {
-        this.pan((before - event.offsetX) / this.width());
-      }
-      pointers.set(event.pointerId, event.offsetX);
-      return undefined;
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      pointers.delete(event.pointerId);
-      if (moved) return;
-      const position = nearest(this.moments, at(event));
-      this.setCursorQuietly(position);
-      this.pick(position);
-    });
-    canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
-    canvas.addEventListener("pointerleave", () => this.leave());
-    canvas.addEventListener("blur", () => this.leave());
-    canvas.addEventListener("dblclick", () => this.latest());
-    canvas.addEventListener("wheel", (event) => {
-      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      if (!sideways && !event.ctrlKey && document.activeElement !== canvas) return; // scrolls the page
-      event.preventDefault();
-      if (sideways) this.pan(event.deltaX / this.width());
-      else this.zoom(Math.exp(event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), at(event));
-    }, { passive: false });
-    canvas.addEventListener("keydown", (event) => {
-      const now = this.cursor ?? nearest(this.moments, this.data.ahead.times[0] ?? this.limits[1]) - 1;
-      const actions = {
-        ArrowLeft: () => (event.shiftKey ? this.pan(-0.2) : this.setCursor(now - 1)),
-        ArrowRight: () => (event.shiftKey ? this.pan(0.2) : this.setCursor(now + 1)),
-        Home: () => this.setCursor(0),
-        End: () => this.setCursor(this.moments.length - 1),
-        "+": () => this.zoom(0.7),
-        "=": () => this.zoom(0.7),
-        "-": () => this.zoom(1 / 0.7),
-        0: () => this.latest(),
-        Enter: () => this.pick(),
-      };
-      if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
-      event.preventDefault();
-      actions[event.key]();
-    });
-    const jump = (event) => {
-      if (!event.buttons) return;
-      const share = (event.offsetX - this.left) / this.width();
-      const middle = this.limits[0] + share * (this.limits[1] - this.limits[0]);
-      this.view(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2);
-    };
-    overview.addEventListener("pointerdown", (event) => {
-      overview.setPointerCapture(event.pointerId);
-      jump(event);
-    });
-    overview.addEventListener("pointermove", jump);
-  }
-
   setCursorQuietly(position) {
     if (position === this.cursor) return;
     this.cursor = position;
@@ -270,7 +150,8 @@ class Chart {
     context.lineJoin = "round";
     context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     const style = getComputedStyle(document.documentElement);
-    return { context, color: (name) => style.getPropertyValue(`--${name}`).trim(), clientWidth, clientHeight };
+    const color = (name) => style.getPropertyValue(`--${name}`).trim();
+    return { context, color, clientWidth, clientHeight };
   }
 
   /** Everything that is switched on, widest intervals first: {times, model, band or point, past}. */
@@ -326,8 +207,9 @@ class Chart {
     context.textBaseline = "middle";
     const step = niceStep(high - low, (bottom - MARGIN.top) / 56);
     const format = tickFormat(step, Math.max(Math.abs(low), Math.abs(high)));
-    const labels = numberTicks(low, high, step).map((tick) => [tick, format(Math.abs(tick) < 1e-9 * step ? 0 : tick)]);
-    this.left = Math.max(44, ...labels.map(([, label]) => Math.ceil(context.measureText(label).width) + 14));
+    const labels = numberTicks(low, high, step).map((tick) => [tick, format(tick)]);
+    const widths = labels.map(([, label]) => Math.ceil(context.measureText(label).width));
+    this.left = Math.max(44, Math.max(...widths) + 14);
     for (const [tick, label] of labels) {
       const y = Math.round(this.y(tick)) + 0.5;
       this.segment(context, this.left, y, clientWidth - MARGIN.right, y);
@@ -338,7 +220,8 @@ class Chart {
     const count = this.width() / 90;
     const ticks = this.data.dates
       ? timeTicks(this.from, this.to, count)
-      : numberTicks(this.from, this.to, Math.max(1, niceStep(this.to - this.from, count))).map((t) => [t, String(t)]);
+      : numberTicks(this.from, this.to, Math.max(1, niceStep(this.to - this.from, count)))
+        .map((time) => [time, String(time)]);
     for (const [time, label] of ticks) {
       const half = context.measureText(label).width / 2;
       const x = Math.min(this.x(time), clientWidth - half - 2);
@@ -362,7 +245,8 @@ class Chart {
     context.strokeStyle = color("model-4");
     context.setLineDash([4, 3]);
     context.globalAlpha = 1;
-    for (const time of this.marks) this.segment(context, this.x(time), MARGIN.top, this.x(time), bottom);
+    const marked = this.x(this.mark ?? NaN);
+    this.segment(context, marked, MARGIN.top, marked, bottom);
     context.setLineDash([]);
 
     for (const layer of layers.filter(({ band }) => band)) this.drawBand(context, color, layer);
@@ -370,7 +254,8 @@ class Chart {
     for (const { times, model, point, past } of layers.filter((layer) => layer.point)) {
       context.globalAlpha = past ? 0.75 : 1;
       const dot = width > 9 || times.length === 1 ? 2.6 : 0;
-      this.drawLine(context, times, point, color(`model-${model.hue}`), past ? 1.3 : 2.2, DASHES[model.hue], dot);
+      const ink = color(`model-${model.hue}`);
+      this.drawLine(context, times, point, ink, past ? 1.3 : 2.2, DASHES[model.hue], dot);
     }
     context.globalAlpha = 1;
     this.drawCursor(context, color, bottom);
@@ -412,7 +297,7 @@ class Chart {
   }
 
   drawBand(context, color, { times, model, band, past }) {
-    const good = [...times.keys()].filter((i) => Number.isFinite(band.low[i]) && Number.isFinite(band.high[i]));
+    const good = [...times.keys()].filter((i) => Number.isFinite(band.low[i] + band.high[i]));
     if (!good.length) return;
     context.fillStyle = color(`model-${model.hue}`);
     context.globalAlpha = past ? 0.1 : 0.16;
@@ -473,12 +358,14 @@ class Chart {
       context.stroke();
     };
     context.fillStyle = color("hover");
-    context.fillRect(place(this.from), 0, place(this.to) - place(this.from), clientHeight);
+    const left = place(this.from);
+    const width = place(this.to) - left;
+    context.fillRect(left, 0, width, clientHeight);
     context.globalAlpha = 0.55;
     path(times, y, color("history"));
     context.globalAlpha = 1;
     if (model) path(ahead.times, model.point, color(`model-${model.hue}`));
     context.strokeStyle = color("quiet");
-    context.strokeRect(place(this.from) + 0.5, 0.5, Math.max(place(this.to) - place(this.from) - 1, 2), clientHeight - 1);
+    context.strokeRect(left + 0.5, 0.5, Math.max(width - 1, 2), clientHeight - 1);
   }
 }

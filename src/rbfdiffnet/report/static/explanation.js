@@ -1,6 +1,7 @@
 // What is behind one forecast: its terms, which add up to it, and the learned equation.
 
 const MOST_TERMS = 10;
+const MOST_EXEMPLARS = 6;
 const PARTS = {
   history: "Latest values",
   level: "Level of the window",
@@ -16,6 +17,11 @@ const PARTS = {
   guard: "Guards",
   bound: "Lower bound",
 };
+const DETAILS = {
+  member: "What each member adds",
+  linear: "Lags and inputs",
+  effect: "Known inputs and calendar",
+};
 
 /** Bars to the left and right of zero: rows of label, number. A total with its text may come last. */
 function barChart(rows, total, totalText) {
@@ -29,113 +35,125 @@ function barChart(rows, total, totalText) {
     bar.style.width = `${(100 * Math.abs(value)) / span}%`;
     const zero = element("b");
     zero.style.left = `${(100 * -low) / span}%`;
-    const track = element("span", { className, "aria-hidden": "true" }, element("div", { className: "bar" }, bar, zero));
-    grid.append(element("span", { className }, label), track, element("span", { className }, text));
+    const track = element("div", { className: "bar" }, bar, zero);
+    grid.append(
+      element("span", { className }, label),
+      element("span", { className, "aria-hidden": "true" }, track),
+      element("span", { className }, text),
+    );
   };
   for (const [label, value] of rows) add(label, value, "");
   if (total !== undefined) add("Forecast", total, "total", totalText);
   return grid;
 }
 
-/** The largest rows, and what the others sum up to. */
-function largest(terms, most) {
-  const sorted = terms.toSorted((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
-  const rows = sorted.slice(0, most).map((term) => [term.label ?? term.term, term.contribution]);
-  const rest = sorted.slice(most);
-  const sum = rest.reduce((total, term) => total + term.contribution, 0);
-  if (rest.length) rows.push([`${rest.length} smaller ones`, sum]);
-  return rows;
+const sum = (terms) => terms.reduce((total, term) => total + term.contribution, 0);
+
+function bySize(terms) {
+  return terms.toSorted((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
 }
 
-function equationText(terms, most = 8) {
-  const power = (k) => (k < 2 ? "" : String(k).replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]));
-  const shown = terms.slice(0, most).map(([order, input, value], i) => {
-    const sign = value < 0 ? "− " : i ? "+ " : "";
-    const size = formatNumber(Math.abs(value));
-    return `${sign}${size}${order ? ` ∂${power(order)}/∂(${input})${power(order)}` : ""}`;
+/** The largest terms as rows, and what the others add up to. */
+function largest(terms) {
+  const sorted = bySize(terms);
+  const rest = sorted.slice(MOST_TERMS);
+  const rows = sorted.slice(0, MOST_TERMS).map((term) => {
+    const detail = ` (${formatNumber(term.value)}, weight ${term.weight.toFixed(2)})`;
+    return [term.part === "member" ? term.term + detail : term.term, term.contribution];
   });
-  const more = terms.length > most ? " + …" : "";
-  return `f(x) = w₀ + Σ λᵢ xᵢ + Σⱼ wⱼ ( ${shown.join(" ")}${more} ) φⱼ(x)`;
+  return rest.length ? [...rows, [`${rest.length} smaller ones`, sum(rest)]] : rows;
 }
 
-/** Fill the panel for a moment; goTo(times) moves the chart. */
+/** Fill the panel for a moment; goTo(time) moves the chart. */
 function showExplanation(panel, { moment, value, text, main, terms, equation, explained, dates, goTo }) {
-  const title = element("h2", {}, `Why ${text} ${dates ? "on" : "at"} ${formatTime(moment.time, dates)}?`);
+  const when = formatTime(moment.time, dates);
+  const title = element("h2", {}, `Why ${text} ${dates ? "on" : "at"} ${when}?`);
   panel.hidden = false;
   if (!terms.length) {
-    const reason = explained.length
-      ? `This series has no explanation in the report; ${explained.length.toLocaleString("en-US")} others have.`
-      : "No explanations were put into this report.";
-    const links = explained.slice(0, 5).map(({ name, select }) => linkButton(name, select));
-    panel.replaceChildren(title, element("p", { className: "quiet" }, reason), element("p", { className: "dates" }, ...links));
+    panel.replaceChildren(title, ...unexplained(explained));
     return;
   }
   const groups = Map.groupBy(terms, (term) => term.part);
-  const sums = [...groups].map(([part, own]) => [
-    PARTS[part] ?? part,
-    own.reduce((total, term) => total + term.contribution, 0),
-  ]);
+  const several = groups.size > 1;
   const children = [title];
-  if (groups.size > 1) {
-    children.push(
-      element("p", { className: "quiet" }, `${main} adds up, step by step:`),
-      barChart(sums, value, text),
-    );
+  if (several) {
+    const rows = [...groups].map(([part, own]) => [PARTS[part] ?? part, sum(own)]);
+    children.push(quiet(`${main} adds up:`), barChart(rows, value, text));
   }
-  for (const [part, heading] of [["member", "What each member adds"], ["linear", "Lags and inputs"], ["effect", "Known inputs and calendar"]]) {
-    const own = groups.get(part);
-    if (!own || (own.length < 2 && groups.size > 1)) continue;
-    const labeled = part === "member" ? own.map((t) => ({ ...t, label: `${t.term} (${formatNumber(t.value)}, weight ${t.weight.toFixed(2)})` })) : own;
-    children.push(element("h3", {}, heading), barChart(largest(labeled, MOST_TERMS), groups.size > 1 ? undefined : value, text));
+  for (const [part, heading] of Object.entries(DETAILS)) {
+    const own = groups.get(part) ?? [];
+    if (own.length < (several ? 2 : 1)) continue;
+    const bars = several ? barChart(largest(own)) : barChart(largest(own), value, text);
+    children.push(element("h3", {}, heading), bars);
   }
   const exemplars = groups.get("exemplar") ?? [];
   if (exemplars.length) children.push(...exemplarTable(exemplars, dates, goTo));
-  if (equation) children.push(...equationPart(equation, groups.has("linear") && !exemplars.length));
+  if (equation) children.push(...equationPart(equation, groups));
   panel.replaceChildren(...children);
 }
 
-function exemplarTable(exemplars, dates, goTo) {
-  const sorted = exemplars.toSorted((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
-  const rows = sorted.slice(0, 6).map((term) => {
-    const buttons = term.nearest.split(", ").filter(Boolean).map((text) => linkButton(text, () => goTo([parseTime(text, dates)])));
-    return element("tr", {},
-      element("th", { scope: "row" }, term.term),
-      element("td", {}, formatNumber(term.contribution)),
-      element("td", {}, `${(100 * term.activation).toFixed(0)} %`),
-      element("td", { className: "text" }, element("span", { className: "dates" }, ...buttons)));
-  });
-  const rest = exemplars.length - rows.length;
+function unexplained(others) {
+  if (!others.length) return [quiet("No explanations were put into this report.")];
+  const links = others.slice(0, 5).map(({ name, select }) => linkButton(name, select));
+  const number = others.length.toLocaleString("en-US");
   return [
-    element("h3", {}, "Exemplars"),
-    element("p", { className: "quiet" }, "Typical situations of the past that the network compares with; the dates are those most like them."
-      + (rest > 0 ? ` The ${rows.length} that count most, of ${exemplars.length}.` : "")),
-    scrolled(table(["Exemplar", "Adds", "Similarity", "Most like"], rows)),
+    quiet(`This series has no explanation in the report; ${number} others have.`),
+    element("p", { className: "dates" }, ...links),
   ];
 }
 
-function equationPart(equation, linear) {
+function exemplarTable(exemplars, dates, goTo) {
+  const rows = bySize(exemplars).slice(0, MOST_EXEMPLARS).map((term) => {
+    const like = term.nearest.split(", ").filter(Boolean);
+    const links = like.map((text) => linkButton(text, () => goTo(parseTime(text, dates))));
+    return row(
+      element("th", { scope: "row" }, term.term),
+      element("td", {}, formatNumber(term.contribution)),
+      element("td", {}, `${(100 * term.activation).toFixed(0)} %`),
+      element("td", { className: "text" }, element("span", { className: "dates" }, ...links)),
+    );
+  });
+  const some = exemplars.length > rows.length
+    ? ` Here are the ${rows.length} of ${exemplars.length} that count most.`
+    : "";
+  return [
+    element("h3", {}, "Exemplars"),
+    quiet(`Typical situations of the past, and the dates that were most like them.${some}`),
+    table(["Exemplar", "Adds", "Similarity", "Most like"], rows, ["Most like"]),
+  ];
+}
+
+function equationPart(equation, groups) {
   const heading = element("h3", {}, "Learned equation");
-  if (linear) {
-    const note = "There was nothing nonlinear to learn here: the part with the differential operator has shrunk to nothing.";
-    return [heading, element("p", { className: "equation" }, "f(x) = w₀ + Σ λᵢ xᵢ"), element("p", { className: "quiet" }, note)];
+  const formula = (text) => element("p", { className: "equation" }, text);
+  if (groups.has("linear") && !groups.has("exemplar")) {
+    const note = "There was nothing nonlinear to learn here: the differential operator has no weight.";
+    return [heading, formula("f(x) = w₀ + Σ λᵢ xᵢ"), quiet(note)];
   }
-  const note = "The differential operator that the network learned; derivatives are by its inputs, standardized.";
-  const rows = equation.map(([order, input, value]) => [order ? `∂${order > 1 ? `^${order}` : ""} / ∂ ${input}` : "1", value]);
-  const all = element("details", {}, element("summary", {}, `All ${rows.length} coefficients`), barChart(rows));
-  return [heading, element("p", { className: "equation" }, equationText(equation)), element("p", { className: "quiet" }, note), all];
+  const origin = groups.has("member")
+    ? "This is what a network of this series alone learns"
+    : "This is what the network learned";
+  const rows = equation.map(([order, input, value]) => [derivative(order, input) || "1", value]);
+  const summary = element("summary", {}, `All ${rows.length} coefficients`);
+  return [
+    heading,
+    formula(equationText(equation)),
+    quiet(`${origin}; derivatives are by its inputs, standardized.`),
+    element("details", {}, summary, barChart(rows)),
+  ];
 }
 
-function linkButton(text, action) {
-  const button = element("button", { className: "link", type: "button" }, text);
-  button.addEventListener("click", action);
-  return button;
+function derivative(order, input) {
+  if (order === 0) return "";
+  const power = order > 1 ? String(order).replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]) : "";
+  return `∂${power}/∂(${input})${power}`;
 }
 
-function table(head, rows) {
-  const cells = head.map((text, i) => element("th", { scope: "col", className: i === head.length - 1 && text === "Most like" ? "text" : "" }, text));
-  return element("table", {}, element("thead", {}, element("tr", {}, ...cells)), element("tbody", {}, ...rows));
-}
-
-function scrolled(node) {
-  return element("div", { className: "scroll" }, node);
+function equationText(terms, most = 8) {
+  const shown = terms.slice(0, most).map(([order, input, value], i) => {
+    const sign = value < 0 ? "− " : i ? "+ " : "";
+    return `${sign}${formatNumber(Math.abs(value))} ${derivative(order, input)}`.trim();
+  });
+  const more = terms.length > most ? " + …" : "";
+  return `f(x) = w₀ + Σ λᵢ xᵢ + Σⱼ wⱼ ( ${shown.join(" ")}${more} ) φⱼ(x)`;
 }

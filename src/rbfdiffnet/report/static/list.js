@@ -23,8 +23,8 @@ class SeriesList {
   filter() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     this.items = this.order.filter((i) => words.every((word) => this.texts[i].includes(word)));
-    const all = this.order.length.toLocaleString("en-US");
-    this.count.textContent = words.length ? `${this.items.length.toLocaleString("en-US")} of ${all} series` : `${all} series`;
+    const [found, all] = [this.items, this.order].map(({ length }) => length.toLocaleString("en-US"));
+    this.count.textContent = words.length ? `${found} of ${all} series` : `${all} series`;
     this.root.scrollTop = 0;
     this.reveal();
     this.render();
