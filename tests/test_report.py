@@ -327,6 +327,17 @@ def test_errors_say_what_is_wrong(tmp_path, change, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_empty_frames_are_like_none(tmp_path, explained):
+    history, forecasts, backtest = frames()
+    plain = written(tmp_path, history, forecasts)
+    nothing = {"terms": explained[2].head(0)}
+    notes = pd.DataFrame({"unique_id": [], "problem": [], "action": []})
+    report = written(
+        tmp_path, history, forecasts, backtest=backtest.head(0), explanations=nothing, notes=notes
+    )
+    assert report.html == plain.html
+
+
 def test_notes_tell_fallbacks_from_other_remarks(tmp_path):
     history, forecasts, _ = frames()
     notes = pd.DataFrame(

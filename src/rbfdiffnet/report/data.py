@@ -61,7 +61,7 @@ def payload(
     models = read_models(ahead.columns, "forecasts")
     season = season_of(past) if season_length is None else season_length
     scores, tested = None, None
-    if backtest is not None:
+    if backtest is not None and len(backtest):
         tested = read_table(backtest, "backtest", columns, ids)
         _check_times(past, tested, "backtest")
         _check_backtest(tested, columns)

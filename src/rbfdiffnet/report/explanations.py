@@ -56,7 +56,7 @@ def add_explanations(
             "RBFDiffNet.explain returns, and 'equation', one that RBFDiffNet.equation returns."
         )
     facts: dict[str, Any] = {"series": [], "left_out": 0, "words": [], "equations": {}}
-    if given.get("terms") is not None:
+    if given.get("terms") is not None and len(given["terms"]):
         facts |= _terms(packer, given["terms"], columns, ids, axis)
     if given.get("equation") is not None:
         facts["equations"] = _equations(given["equation"], columns, ids)

@@ -18,8 +18,10 @@ from typing import Any
 
 __all__ = ["page"]
 
-_SCRIPTS = ("numbers", "formats", "elements", "chart", "gestures", "list", "explanation")
-_SCRIPTS += ("summary", "report")
+_SCRIPTS = (
+    *("numbers", "formats", "elements", "chart", "gestures", "list"),
+    *("explanation", "summary", "report"),
+)
 
 
 def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:

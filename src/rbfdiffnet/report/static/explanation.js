@@ -126,8 +126,11 @@ function exemplarTable(exemplars, dates, goTo) {
 function equationPart(equation, groups) {
   const heading = element("h3", {}, "Learned equation");
   const formula = (text) => element("p", { className: "equation" }, text);
-  if (groups.has("linear") && !groups.has("exemplar")) {
-    const note = "There was nothing nonlinear to learn here: the differential operator has no weight.";
+  // Without exemplars that count the operator says nothing, and its coefficients stay as they began.
+  const slopes = equation.filter(([order]) => order > 0).map(([, , value]) => value);
+  const untouched = slopes.length > 1 && new Set(slopes).size === 1;
+  if (untouched || (groups.has("linear") && !groups.has("exemplar"))) {
+    const note = "There was nothing nonlinear to learn: the differential operator has no weight.";
     return [heading, formula("f(x) = w₀ + Σ λᵢ xᵢ"), quiet(note)];
   }
   const origin = groups.has("member")
