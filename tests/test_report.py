@@ -451,6 +451,7 @@ def test_terms_of_other_dates_are_left_out(tmp_path, explained):
     assert set(pd.to_datetime(times, unit="ms")) == set(first["ds"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
 def test_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -36,7 +36,7 @@ def browser():
 @pytest.fixture(scope="module")
 def demand(tmp_path_factory):
     """A report with explanations and a fallback."""
-    df = daily_demand(n_series=12, n_days=200).drop(columns="promotion")
+    df = daily_demand(n_series=12, n_days=120).drop(columns="promotion")
     short = pd.DataFrame({"unique_id": "new", "ds": df["ds"].max(), "y": [4.0]})
     df = pd.concat([df, short], ignore_index=True)
     model = RBFDiffNet(freq="D", scope="local", lower=0, lags=7).fit(df)
