@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rbfdiffnet import files
 from rbfdiffnet.cli.errors import CommandError
 
 __all__ = ["Table", "check_writable", "is_number", "read_table", "replacing"]
@@ -169,12 +170,8 @@ def replacing(path: str) -> Iterator[str]:
     ['a.txt']
     """
     check_writable(path)
-    # A name no other run has; its suffix tells matplotlib the format.
-    temporary = Path(path).with_name(f".rbfdiffnet-{os.getpid()}{Path(path).suffix}")
     try:
-        yield str(temporary)
-        os.replace(temporary, path)
+        with files.replacing(path) as temporary:
+            yield str(temporary)
     except OSError as error:
         raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,0 +1,165 @@
+"""Forecasts as one HTML file that anyone can open, without a network or anything installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rbfdiffnet.forecaster import RBFDiffNet
+
+__all__ = ["report_of", "write_report"]
+
+
+def write_report(
+    path: Any,
+    history: Any,
+    forecasts: Any,
+    *,
+    backtest: Any = None,
+    explanations: Mapping[str, Any] | None = None,
+    notes: Any = None,
+    title: str | None = None,
+    season_length: int | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    target_col: str = "y",
+) -> None:
+    """Write a report: an interactive chart of every series, accuracy, explanations, what happened.
+
+    The file is self-contained, is complete or not there, and stays below 15 MB for 5,000 series:
+    of long histories the latest values are kept, and the report says so.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, by custom with the suffix ``.html``.
+    history : pandas or polars DataFrame
+        ``unique_id, ds, y``; other columns do not matter.
+    forecasts : pandas or polars DataFrame
+        ``unique_id, ds``, a column for each model, and intervals of any level as ``Model-lo-80``
+        and ``Model-hi-80``. The first model is the one that the report is about.
+    backtest : pandas or polars DataFrame, optional
+        What `RBFDiffNet.cross_validation` returns: ``unique_id, ds, cutoff, y`` and models,
+        possibly more than in ``forecasts``. Seasonal naive is added where there is no column
+        ``SeasonalNaive``.
+    explanations : mapping, optional
+        ``"terms"``: what `RBFDiffNet.explain` returns; ``"equation"``: what `RBFDiffNet.equation`
+        returns. Each may be of some series only.
+    notes : pandas or polars DataFrame, optional
+        ``RBFDiffNet.report_``: ``unique_id, problem, action``.
+    title : str, optional
+    season_length : int, optional
+        Steps in a season, for MASE and seasonal naive; by default what the dates suggest.
+    id_col, time_col, target_col : str
+        Names of the columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a frame lacks a column, holds something else in it, or has a series that history has not.
+    OSError
+        If the file cannot be written.
+
+    See Also
+    --------
+    report_of : The same from a fitted model.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> from rbfdiffnet.report import write_report
+    >>> history = pd.DataFrame({"unique_id": "a", "ds": range(4), "y": [3.0, 5.0, 4.0, 6.0]})
+    >>> forecasts = pd.DataFrame({"unique_id": "a", "ds": [4, 5], "Naive": 6.0})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "report.html")
+    ...     write_report(file, history, forecasts, title="Sales")
+    ...     "<title>Sales</title>" in file.read_text(encoding="utf-8")
+    True
+    """
+    from rbfdiffnet.columns import Columns
+    from rbfdiffnet.files import replacing
+    from rbfdiffnet.report.data import payload
+    from rbfdiffnet.report.page import page
+
+    facts, numbers = payload(
+        history,
+        forecasts,
+        columns=Columns(id_col, time_col, target_col),
+        backtest=backtest,
+        explanations=explanations,
+        notes=notes,
+        season_length=season_length,
+    )
+    text = page("Forecasts" if title is None else str(title), facts, numbers)
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode("utf-8"))
+
+
+def report_of(
+    model: RBFDiffNet,
+    path: Any,
+    df: Any,
+    h: int,
+    *,
+    X_df: Any = None,
+    level: Sequence[float] = (80, 95),
+    n_windows: int = 3,
+    ids: Sequence[Any] | None = None,
+    title: str | None = None,
+) -> None:
+    """Forecast, backtest and explain with a fitted model, and write the report.
+
+    Parameters
+    ----------
+    model : RBFDiffNet
+        Fitted to ``df``.
+    path : path-like
+    df : pandas or polars DataFrame
+        The history.
+    h : int
+        Steps ahead.
+    X_df : pandas or polars DataFrame, optional
+        Future values of inputs, as for `RBFDiffNet.predict`.
+    level : sequence of float, default=(80, 95)
+        Levels of intervals.
+    n_windows : int, default=3
+        Windows of the backtest.
+    ids : sequence, optional
+        Series to explain; by default the first 20.
+    title : str, optional
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rbfdiffnet import RBFDiffNet
+    >>> from rbfdiffnet.datasets import daily_demand
+    >>> from rbfdiffnet.report import report_of
+    >>> df = daily_demand(n_series=2, n_days=120).drop(columns="promotion")
+    >>> model = RBFDiffNet(freq="D", scope="local", lower=0).fit(df)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_of(model, f"{folder}/report.html", df, h=7)
+    ...     [file.name for file in pathlib.Path(folder).iterdir()]
+    ['report.html']
+    """
+    from rbfdiffnet.frames import read_frame
+
+    forecasts = model.predict(h, X_df=X_df, level=level)
+    notes = model.report_
+    if ids is None:
+        ids = list(dict.fromkeys(read_frame(df, [model.id_col])[model.id_col].to_list()))[:20]
+    explanations = {"terms": model.explain(h, X_df=X_df, ids=ids), "equation": model.equation(ids)}
+    write_report(
+        path,
+        df,
+        forecasts,
+        backtest=model.cross_validation(df, h, n_windows=n_windows, level=level),
+        explanations=explanations,
+        notes=notes,
+        title=title,
+        season_length=model.season_length,
+        id_col=model.id_col,
+        time_col=model.time_col,
+        target_col=model.target_col,
+    )

@@ -1,0 +1,156 @@
+"""Can I trust this? The answer of a backtest in sentences, also when it is no."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rbfdiffnet.report.scores import BASELINE, Scores
+
+__all__ = ["Figure", "Verdict", "verdict"]
+
+# Smaller differences of errors, and of shares inside intervals, are not called differences.
+_EQUAL, _CLOSE = 0.01, 0.05
+_LITTLE = 30  # values that say little
+_PERCENT = "\N{NO-BREAK SPACE}%"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number to show large, what it is, and whether it is good, bad or neither."""
+
+    number: str
+    label: str
+    tone: str = "plain"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A first sentence, more sentences, and figures."""
+
+    lead: str
+    more: list[str]
+    figures: list[Figure]
+
+
+def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Verdict:
+    """Say what a backtest tells about the forecasts of a model.
+
+    Parameters
+    ----------
+    scores : Scores or None
+        None where there was no backtest.
+    main : str
+        The model.
+    season : int
+        Length of a season; 1 where the baseline is the last value.
+    n_series : int
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> from rbfdiffnet.report.verdict import verdict
+    >>> verdict(None, "RBFDiffNet", 7, 10).lead
+    'No backtest was made, so nothing is known about how good these forecasts are.'
+    """
+    if scores is None or scores.rows == 0:
+        made = "No backtest was made" if scores is None else "The backtest has no known values"
+        return Verdict(
+            f"{made}, so nothing is known about how good these forecasts are.",
+            ["Forecast values that are known already, and compare, before relying on them."],
+            [],
+        )
+    names = [model.name for model in scores.models]
+    lead, figures = _comparison(scores, names, main, season)
+    more: list[str] = []
+    _intervals(scores, names.index(main), more, figures)
+    share = float(scores.total["relative bias"][names.index(main)])
+    if abs(share) >= _CLOSE:
+        word = "high" if share > 0 else "low"
+        more.append(f"The forecasts were too {word} on average, by {_percent(abs(share))}.")
+    if scores.rows < _LITTLE:
+        more.append(f"All this rests on {scores.rows} values only, which is little evidence.")
+    elif scores.windows == 1:
+        more.append("All this rests on one window a series; more windows would say more.")
+    scored = int(np.isfinite(scores.mae[:, 0]).sum())
+    if scored < n_series:
+        more.append(f"{n_series - scored:,} of {n_series:,} series could not be backtested.")
+    if scores.left_out:
+        more.append(
+            f"{scores.left_out:,} rows without a value or a forecast of every model do not count."
+        )
+    return Verdict(lead, more, figures)
+
+
+def _comparison(
+    scores: Scores, names: list[str], main: str, season: int
+) -> tuple[str, list[Figure]]:
+    windows = f"{scores.windows} window{'s' if scores.windows > 1 else ''}"
+    steps = f"{scores.steps} step{'s' if scores.steps > 1 else ''}"
+    where = f"In backtests over {windows} of {steps},"
+    mine, other = names.index(main), names.index(BASELINE)
+    measure = "MASE" if np.isfinite(scores.total["MASE"]).all() else "MAE"
+    error, naive = (float(scores.total[measure][i]) for i in (mine, other))
+    if mine == other:
+        return f"{where} the mean error (MASE) of {main} was {error:.2f}.", []
+    rival = "seasonal naive" if season > 1 else "the naive forecast (the last value)"
+    better = float(np.nansum(scores.mae[:, mine] < scores.mae[:, other]))
+    count = int(np.isfinite(scores.mae[:, mine]).sum())
+    closer = f"They were closer on {better:,.0f} of {count:,} series."
+    share = error / naive - 1 if naive > 0 else (0.0 if error == naive else math.inf)
+    if abs(share) < _EQUAL:
+        lead = f"{where} the forecasts were about as far off as {rival}: no better, no worse."
+        figure = Figure(f"± 0{_PERCENT}", f"mean error against {rival}")
+    elif share < 0:
+        lead = f"{where} the forecasts' mean error was {_percent(-share)} lower than {rival}'s."
+        figure = Figure(
+            f"\N{MINUS SIGN}\N{NO-BREAK SPACE}{_percent(-share)}",
+            f"mean error against {rival}",
+            "good",
+        )
+    else:
+        much = _percent(share) if math.isfinite(share) else "infinitely"
+        lead = (
+            f"{where} the forecasts' mean error was {much} higher than {rival}'s: the simple rule "
+            "was the better forecast."
+        )
+        figure = Figure(f"+ {much}", f"mean error against {rival}", "bad")
+    wins = Figure(f"{better:,.0f}", f"of {count:,} series closer than {rival}")
+    return f"{lead} {closer}" if count > 1 else lead, [figure, *([wins] if count > 1 else [])]
+
+
+def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]) -> None:
+    model = scores.models[mine]
+    shares = {level: scores.coverage[model.name, level] for level in model.levels}
+    shares = {level: share for level, share in shares.items() if math.isfinite(share)}
+    if not shares:
+        return
+    held = " and ".join(
+        f"{'their' if i == 0 else 'the'} {level}{_PERCENT} intervals contained {_percent(share)}"
+        for i, (level, share) in enumerate(shares.items())
+    )
+    gaps = [share - float(level) / 100 for level, share in shares.items()]
+    worst = max(gaps, key=abs)
+    if worst < -_CLOSE:
+        opinion = ": they are too narrow, so expect more surprises than they promise"
+    elif worst > _CLOSE:
+        opinion = ": they are wider than they need to be"
+    else:
+        opinion = ", about what they promise"
+    more.append(f"{held[0].upper()}{held[1:]} of the actual values{opinion}.")
+    for (level, share), gap in zip(shares.items(), gaps, strict=True):
+        tone = "bad" if gap < -_CLOSE else "good" if gap <= _CLOSE else "plain"
+        figures.append(
+            Figure(_percent(share), f"of values inside the {level}{_PERCENT} intervals", tone)
+        )
+
+
+def _percent(share: float) -> str:
+    value = 100 * share
+    digits = 1 if value < 10 or 99 <= value < 100 else 0
+    return f"{value:,.{digits}f}{_PERCENT}"
