@@ -12,6 +12,7 @@ import pandas as pd
 from rbfdiffnet.adapters import require
 from rbfdiffnet.calendar_inputs import Event
 from rbfdiffnet.forecaster import NAME, RBFDiffNet
+from rbfdiffnet.panel import Panel
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.transforms import Transform
 
@@ -163,8 +164,13 @@ class RBFDiffNetForecaster(BaseForecaster):
         self._variables = list(y.columns)
         self._index_names = list(y.index.names)
         self._instances: list[tuple[Any, ...]] = []
-        h = None if fh is None else int(fh.to_relative(self.cutoff).to_numpy().max())
-        self.model_.fit(self._observed(y, X), h)
+        self._periods = getattr(y.index.get_level_values(-1), "freqstr", None)
+        rows = self._observed(y, X)
+        h = None
+        if self.strategy == "direct":
+            _, _, ahead = self._wanted(fh, self.model_._panel(rows))
+            h = int(ahead.max()) + 1
+        self.model_.fit(rows, h)
         return self
 
     def _update(
@@ -248,13 +254,25 @@ class RBFDiffNetForecaster(BaseForecaster):
         columns: pd.Index[Any],
     ) -> pd.DataFrame:
         """Forecast; ``names`` are the columns of the model for each variable."""
-        dates = fh.to_absolute_index(self.cutoff)
+        panel = self.model_._fitted_state().panel
+        index, series, ahead = self._wanted(fh, panel)
+        h = int(ahead.max()) + 1
+        X_df = None if X is None else self._ahead(h, series * h + ahead, X)
+        frame = self.model_.predict(h, X_df, level)
+        values = frame[names].to_numpy()[series * h + ahead]
+        table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
+        return pd.DataFrame(table.reshape(len(index), -1), index, columns)
+
+    def _wanted(
+        self, fh: Any, panel: Panel
+    ) -> tuple[pd.Index[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Index of the forecasts; their series, and how many steps after its end they are."""
+        dates = self._dates(fh, panel)
         index = dates
         if self._instances[0]:
             pairs = [(*instance, date) for instance in self._instances for date in dates]
             index = pd.MultiIndex.from_tuples(pairs, names=self._index_names)
         wanted = self._long(pd.DataFrame(index=index))
-        panel = self.model_._fitted_state().panel
         series, steps, on_grid = panel.rows_of(wanted)
         if not on_grid.all():
             odd = wanted.iloc[int(np.argmin(on_grid))]
@@ -262,13 +280,23 @@ class RBFDiffNetForecaster(BaseForecaster):
                 f"fh asks for {odd[_TIME]}, which is no date of series {odd[_ID]!r} with its step "
                 f"{panel.frequency.alias!r}; give freq, or another fh."
             )
-        ahead = steps - panel.lengths[series]
-        h = int(ahead.max()) + 1
-        X_df = None if X is None else self._ahead(h, series * h + ahead, X)
-        frame = self.model_.predict(h, X_df, level)
-        values = frame[names].to_numpy()[series * h + ahead]
-        table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
-        return pd.DataFrame(table.reshape(len(index), -1), index, columns)
+        return index, series, steps - panel.lengths[series]
+
+    def _dates(self, fh: Any, panel: Panel) -> pd.Index[Any]:
+        """Return the dates of a horizon: the panel knows the step, a cutoff may not."""
+        dates: pd.Index[Any]
+        if not fh.is_relative:
+            dates = fh.to_absolute_index(self.cutoff)
+            return dates
+        steps = fh.to_numpy()
+        one = panel.select(np.array([0]))
+        end = pd.DataFrame({_ID: one.name(0), _TIME: _times(self.cutoff)})
+        _, (last,), _ = one.rows_of(end)
+        rows = one.frame([last + 1], [steps.max()], {})
+        dates = pd.Index(rows[_TIME].iloc[steps - 1], name=self._index_names[-1])
+        if isinstance(self.cutoff, pd.PeriodIndex):
+            return pd.DatetimeIndex(dates).to_period(self._periods)
+        return dates
 
     def _ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
         """Return inputs of the next h steps; those of steps nobody asks for are made up."""
