@@ -164,7 +164,6 @@ class RBFDiffNetForecaster(BaseForecaster):
         self._variables = list(y.columns)
         self._index_names = list(y.index.names)
         self._instances: list[tuple[Any, ...]] = []
-        self._periods = getattr(y.index.get_level_values(-1), "freqstr", None)
         rows = self._observed(y, X)
         h = None
         if self.strategy == "direct":
@@ -295,7 +294,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         rows = one.frame([last + 1], [steps.max()], {})
         dates = pd.Index(rows[_TIME].iloc[steps - 1], name=self._index_names[-1])
         if isinstance(self.cutoff, pd.PeriodIndex):
-            return pd.DatetimeIndex(dates).to_period(self._periods)
+            return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)
         return dates
 
     def _ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
