@@ -89,7 +89,7 @@ def test_many_series():
     many = ForecasterRecursiveMultiSeries(
         clone(REGRESSORS["RBFDiffNetRegressor"]), lags=LAGS, encoding=None, transformer_series=None
     )
-    many.fit(wide)
+    many.fit(dict(wide.items()))
     rows = [lag_rows(wide[name].to_numpy(), LAGS) for name in wide]
     own = clone(REGRESSORS["RBFDiffNetRegressor"])
     own.fit(np.concatenate([X for X, _ in rows]), np.concatenate([y[:, 0] for _, y in rows]))
@@ -107,7 +107,9 @@ def test_many_series():
 def test_backtests():
     y, _ = data()
     forecaster = ForecasterRecursive(clone(REGRESSORS["RBFDiffNetRegressor"]), lags=LAGS)
-    folds = TimeSeriesFold(steps=H, initial_train_size=len(y) - 2 * H, refit=True)
+    folds = TimeSeriesFold(
+        steps=H, initial_train_size=len(y) - 2 * H, refit=True, fixed_train_size=False
+    )
     _, found = backtesting_forecaster(
         forecaster, y, cv=folds, metric="mean_absolute_error", show_progress=False, n_jobs=1
     )
