@@ -12,7 +12,6 @@ from lag_rows import REGRESSORS, lag_rows, roll_out
 pytest.importorskip("darts", reason="needs the extra [ecosystem]")
 from darts import TimeSeries
 from darts.models import SKLearnModel
-from darts.utils import serialization
 
 from rbfdiffnet import Network
 from rbfdiffnet.windows import lag_windows
@@ -140,6 +139,7 @@ def test_backtests_and_conformal_intervals(name, conformal_model):
 
 @MODEL
 def test_files(name, tmp_path):
+    serialization = pytest.importorskip("darts.utils.serialization", reason="new in darts 0.48")
     y, _ = values()
     model = model_of(name, output_chunk_length=2).fit(series(y))
     expected = model.predict(H).values()

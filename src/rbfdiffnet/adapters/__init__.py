@@ -1,9 +1,9 @@
 """The forecaster in the clothes of other libraries.
 
-=================================  ================================================================
-`rbfdiffnet.adapters.sktime`       ``RBFDiffNetForecaster``, a forecaster of sktime
+===================================  ==========================================================
+`rbfdiffnet.adapters.sktime`         ``RBFDiffNetForecaster``, a forecaster of sktime
 `rbfdiffnet.adapters.statsforecast`  ``RBFDiffNet``, a model of ``StatsForecast(models=[...])``
-=================================  ================================================================
+===================================  ==========================================================
 
 mlforecast, darts and skforecast take `rbfdiffnet.RBFDiffNetRegressor` as it is. Each module needs
 its library: ``pip install 'rbfdiffnet[ecosystem]'``.
