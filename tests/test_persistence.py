@@ -335,3 +335,15 @@ def test_the_name_of_the_file_is_taken_as_it_is(tmp_path):
     model.save(str(tmp_path / "model"))
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
     assert_frame_equal(RBFDiffNet.load(str(tmp_path / "model")).predict(2), model.predict(2))
+
+
+@pytest.mark.parametrize("parameters", [LOCAL, {}, {"scope": "global"}], ids=str)
+def test_fitted_forecasters_can_be_pickled(parameters):
+    df = make_panel(n=60)
+    model = RBFDiffNet("D", **parameters).fit(df)
+    copied = pickle.loads(pickle.dumps(model))
+    assert_frame_equal(copied.predict(4), model.predict(4))
+    later = df.assign(ds=df["ds"] + pd.Timedelta(days=60))
+    for each in (copied, model):
+        each.update(later, refit=True)
+    assert_frame_equal(copied.predict(4), model.predict(4))

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,7 @@ from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.presets import PRESETS, Preset
+from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import TRANSFORMS, Transform
 
 if TYPE_CHECKING:
@@ -785,7 +787,7 @@ class RBFDiffNet:
         if lags is None and preset.seasons_of_lags:
             lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
         return Plan(
-            settings=lambda n: replace(regressor._settings(n), seed=self.random_state),
+            settings=partial(_seeded_settings, regressor, self.random_state),
             season_length=season,
             lags=lags,
             level=preset.level,
@@ -995,6 +997,11 @@ def _backtest_frame(
     columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
     chosen = panel.select(i)
     return chosen.frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+
+
+def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
+    settings: Settings = regressor._settings(n_inputs)
+    return replace(settings, seed=seed)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

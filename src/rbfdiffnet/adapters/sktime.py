@@ -1,0 +1,329 @@
+"""`RBFDiffNet` as a forecaster of sktime: series, wide frames, panels and hierarchies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbfdiffnet.adapters import require
+from rbfdiffnet.calendar_inputs import Event
+from rbfdiffnet.forecaster import NAME, RBFDiffNet
+from rbfdiffnet.panel import Panel
+from rbfdiffnet.parameters import Noise
+from rbfdiffnet.transforms import Transform
+
+require("sktime")
+
+from sktime.forecasting.base import BaseForecaster  # noqa: E402
+
+__all__ = ["RBFDiffNetForecaster"]
+
+Array = npt.NDArray[np.float64]
+
+# Columns of the long frames, by names that inputs will not have.
+_ID, _TIME, _TARGET = "(series)", "(time)", "(target)"
+_MTYPES = ["pd.DataFrame", "pd-multiindex", "pd_multiindex_hier"]
+_NARROWEST = 0.01  # interval there is; a narrower one is the forecast itself
+
+
+class RBFDiffNetForecaster(BaseForecaster):
+    """Forecast with differential RBF networks, in sktime.
+
+    It gives the numbers of `rbfdiffnet.RBFDiffNet` on the same series. All series of a panel or a
+    hierarchy, and all columns of a wide frame, go to one model together: where series learn from
+    each other (``scope="auto"``, the default, and ``"global"``) they do so here.
+
+    Parameters
+    ----------
+    freq : str or int, optional
+        Step of time; by default that of the index.
+    preset, lags, season_length, scope, strategy, transforms, regressor
+        As for `rbfdiffnet.RBFDiffNet`. Whole numbers as index have no season of their own: give
+        ``season_length``. ``strategy="direct"`` needs ``fh`` in `fit`.
+    calendar, events, holidays, holiday_lead, holiday_lag, past_exog, static_exog
+        As for `rbfdiffnet.RBFDiffNet`; ``past_exog`` and ``static_exog`` name columns of ``X``.
+    lower, outliers, noise, device, n_jobs, random_state, errors
+        As for `rbfdiffnet.RBFDiffNet`.
+
+    Attributes
+    ----------
+    model_ : rbfdiffnet.RBFDiffNet
+        The fitted forecaster, with its ``report_``, ``explain`` and ``equation``.
+
+    See Also
+    --------
+    rbfdiffnet.RBFDiffNet : The forecaster behind it, on long frames of pandas or polars.
+
+    Notes
+    -----
+    A series that ends before the others is forecast from its own end on, up to the horizon. Rows
+    of ``X`` at steps that are not asked for do not matter, and may be left out.
+
+    `update` appends observations. With ``update_params=True`` networks are trained anew; with
+    ``False`` they stay as they are, and forecast from the newer values. The default scope learns
+    from all values for every forecast, in either case.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.adapters.sktime import RBFDiffNetForecaster
+    >>> from rbfdiffnet.datasets import load_air_passengers
+    >>> y = load_air_passengers().set_index("ds")["y"].asfreq("MS")
+    >>> forecaster = RBFDiffNetForecaster(scope="local", lower=0).fit(y)
+    >>> forecaster.predict(fh=[1, 2, 3]).index[0]
+    Timestamp('1961-01-01 00:00:00')
+    >>> forecaster.predict_interval(fh=[1, 2, 3], coverage=0.9).columns.tolist()
+    [('y', 0.9, 'lower'), ('y', 0.9, 'upper')]
+    """
+
+    _tags = {  # noqa: RUF012
+        "authors": ["rbfdiffnet"],
+        "maintainers": ["rbfdiffnet"],
+        "python_dependencies": "rbfdiffnet",
+        "y_inner_mtype": _MTYPES,
+        "X_inner_mtype": _MTYPES,
+        "capability:multivariate": True,
+        "capability:exogenous": True,
+        "capability:insample": False,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": False,
+        "capability:missing_values": True,
+        "capability:categorical_in_X": True,
+        "capability:unequal_length": True,
+        "capability:non_contiguous_X": True,
+        "capability:update": True,
+        "capability:random_state": True,
+        "property:randomness": "derandomized",
+        "requires-fh-in-fit": False,
+        "X-y-must-have-same-index": True,
+    }
+    _config = {"remember_data": False}  # noqa: RUF012 - the model has the data
+
+    def __init__(
+        self,
+        freq: Any = None,
+        *,
+        preset: str = "default",
+        lags: str | int | Sequence[int] = "auto",
+        season_length: int | None = None,
+        scope: str | None = None,
+        strategy: str = "recursive",
+        transforms: str | Sequence[str | Transform] | None = "auto",
+        regressor: Any = None,
+        calendar: str | Sequence[str] | None = None,
+        events: Sequence[Event] = (),
+        holidays: str | None = None,
+        holiday_lead: int = 0,
+        holiday_lag: int = 0,
+        past_exog: Sequence[str] = (),
+        static_exog: Sequence[str] = (),
+        lower: float | None = None,
+        outliers: bool | None = None,
+        noise: Noise = None,
+        device: str = "cpu",
+        n_jobs: int = 1,
+        random_state: int = 0,
+        errors: str = "fallback",
+    ) -> None:
+        self.freq = freq
+        self.preset = preset
+        self.lags = lags
+        self.season_length = season_length
+        self.scope = scope
+        self.strategy = strategy
+        self.transforms = transforms
+        self.regressor = regressor
+        self.calendar = calendar
+        self.events = events
+        self.holidays = holidays
+        self.holiday_lead = holiday_lead
+        self.holiday_lag = holiday_lag
+        self.past_exog = past_exog
+        self.static_exog = static_exog
+        self.lower = lower
+        self.outliers = outliers
+        self.noise = noise
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.errors = errors
+        super().__init__()
+        self._y = self._X = None  # which sktime expects, unless told to remember data
+        if strategy == "direct":
+            self.set_tags(**{"requires-fh-in-fit": True})
+
+    def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None, fh: Any) -> Self:
+        parameters = self.get_params(deep=False)
+        if self.freq is None:
+            parameters["freq"] = _frequency(y.index)
+        self.model_ = RBFDiffNet(**parameters, id_col=_ID, time_col=_TIME, target_col=_TARGET)
+        self._variables = list(y.columns)
+        self._index_names = list(y.index.names)
+        self._instances: list[tuple[Any, ...]] = []
+        rows = self._observed(y, X)
+        h = None
+        if self.strategy == "direct":
+            _, _, ahead = self._wanted(fh, self.model_._panel(rows))
+            h = int(ahead.max()) + 1
+        self.model_.fit(rows, h)
+        return self
+
+    def _update(
+        self, y: pd.DataFrame, X: pd.DataFrame | None = None, update_params: bool = True
+    ) -> Self:
+        rows = self._observed(y, X)
+        panel = self.model_._fitted_state().panel
+        series, steps, on_grid = panel.rows_of(rows)
+        known = (series >= 0) & on_grid & (steps < panel.lengths[series])
+        newer = rows[~known]
+        if len(newer):
+            self.model_.update(newer, refit=update_params)
+        return self
+
+    def _predict(self, fh: Any, X: pd.DataFrame | None) -> pd.DataFrame:
+        return self._forecast(fh, X, None, [NAME], pd.Index(self._variables))
+
+    def _predict_interval(
+        self, fh: Any, X: pd.DataFrame | None, coverage: Sequence[float]
+    ) -> pd.DataFrame:
+        level = [100.0 * share for share in coverage if share >= _NARROWEST]
+        names = [
+            f"{NAME}-{side}-{100.0 * share:g}" if share >= _NARROWEST else NAME
+            for share in coverage
+            for side in ("lo", "hi")
+        ]
+        columns = [self._get_varnames(), coverage, ["lower", "upper"]]
+        return self._forecast(fh, X, level or None, names, pd.MultiIndex.from_product(columns))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:  # noqa: ARG003
+        """Return parameters to be tested with.
+
+        Parameters
+        ----------
+        parameter_set : str, default="default"
+            There is one set of them only.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> from rbfdiffnet.adapters.sktime import RBFDiffNetForecaster
+        >>> RBFDiffNetForecaster.get_test_params()[0]
+        {'scope': 'local', 'lags': 3}
+        """
+        return [{"scope": "local", "lags": 3}, {"preset": "fast", "strategy": "direct"}, {}]
+
+    # Between sktime's frames and long ones ------------------------------------------------------
+
+    def _observed(self, y: pd.DataFrame, X: pd.DataFrame | None) -> pd.DataFrame:
+        """Return a row for every series and date."""
+        instances = dict.fromkeys([*self._instances, *_instances(y.index)])
+        self._instances = list(instances)
+        inputs = pd.DataFrame(index=y.index) if X is None else X.reindex(y.index)
+        long = self._long(inputs)
+        return long.assign(**{_TARGET: y[self._variables].to_numpy(np.float64).T.ravel()})
+
+    def _long(self, inputs: pd.DataFrame) -> pd.DataFrame:
+        """Repeat inputs for every variable, and name the series they belong to."""
+        named = inputs.set_axis(inputs.columns.map(str), axis=1).assign(
+            **{_TIME: _times(inputs.index)}
+        )
+        instances = _instances(inputs.index)
+        parts = [named.assign(**{_ID: self._ids(instances, name)}) for name in self._variables]
+        return pd.concat(parts, ignore_index=True)
+
+    def _ids(self, instances: Sequence[tuple[Any, ...]], variable: Any) -> list[str]:
+        """Return names of series: of the instance, and of the column unless there is only one."""
+        alone = len(self._variables) == 1
+        return [" / ".join(map(str, i if alone and i else (*i, variable))) for i in instances]
+
+    def _forecast(
+        self,
+        fh: Any,
+        X: pd.DataFrame | None,
+        level: list[float] | None,
+        names: list[str],
+        columns: pd.Index[Any],
+    ) -> pd.DataFrame:
+        """Forecast; ``names`` are the columns of the model for each variable."""
+        panel = self.model_._fitted_state().panel
+        index, series, ahead = self._wanted(fh, panel)
+        h = int(ahead.max()) + 1
+        X_df = None if X is None else self._ahead(h, series * h + ahead, X)
+        frame = self.model_.predict(h, X_df, level)
+        values = frame[names].to_numpy()[series * h + ahead]
+        table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
+        return pd.DataFrame(table.reshape(len(index), -1), index, columns)
+
+    def _wanted(
+        self, fh: Any, panel: Panel
+    ) -> tuple[pd.Index[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Index of the forecasts; their series, and how many steps after its end they are."""
+        dates = self._dates(fh, panel)
+        index = dates
+        if self._instances[0]:
+            pairs = [(*instance, date) for instance in self._instances for date in dates]
+            index = pd.MultiIndex.from_tuples(pairs, names=self._index_names)
+        wanted = self._long(pd.DataFrame(index=index))
+        series, steps, on_grid = panel.rows_of(wanted)
+        if not on_grid.all():
+            odd = wanted.iloc[int(np.argmin(on_grid))]
+            raise ValueError(
+                f"fh asks for {odd[_TIME]}, which is no date of series {odd[_ID]!r} with its step "
+                f"{panel.frequency.alias!r}; give freq, or another fh."
+            )
+        return index, series, steps - panel.lengths[series]
+
+    def _dates(self, fh: Any, panel: Panel) -> pd.Index[Any]:
+        """Return the dates of a horizon: the panel knows the step, a cutoff may not."""
+        dates: pd.Index[Any]
+        if not fh.is_relative:
+            dates = fh.to_absolute_index(self.cutoff)
+            return dates
+        steps = fh.to_numpy()
+        one = panel.select(np.array([0]))
+        end = pd.DataFrame({_ID: one.name(0), _TIME: _times(self.cutoff)})
+        _, (last,), _ = one.rows_of(end)
+        rows = one.frame([last + 1], [steps.max()], {})
+        dates = pd.Index(rows[_TIME].iloc[steps - 1], name=self._index_names[-1])
+        if isinstance(self.cutoff, pd.PeriodIndex):
+            return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)
+        return dates
+
+    def _ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
+        """Return inputs of the next h steps; those of steps nobody asks for are made up."""
+        rows: pd.DataFrame = self.model_.make_future_frame(h)
+        rows = rows.merge(self._long(X), "left", [_ID, _TIME])
+        names = [name for name in rows.columns if name not in (_ID, _TIME)]
+        if len(wanted) < len(rows) and names:
+            by_series = rows.groupby(_ID, sort=False)[names]
+            filled = by_series.ffill().fillna(by_series.bfill())
+            aside = np.setdiff1d(np.arange(len(rows)), wanted)
+            rows.loc[aside, names] = filled.loc[aside]
+        return rows
+
+
+def _frequency(index: pd.Index[Any]) -> Any:
+    """Return the step of an index; None if it does not know, and dates will tell."""
+    times = index.get_level_values(-1)
+    return times.freqstr if isinstance(times, pd.DatetimeIndex | pd.PeriodIndex) else 1
+
+
+def _times(index: pd.Index[Any]) -> pd.Index[Any]:
+    """Return the dates or whole numbers of an index, as they are in a long frame."""
+    times = index.get_level_values(-1)
+    return times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times
+
+
+def _instances(index: pd.Index[Any]) -> list[tuple[Any, ...]]:
+    """Return for each row the instance it belongs to: () where there is one series only."""
+    if not isinstance(index, pd.MultiIndex):
+        return [()] * len(index)
+    return [row[:-1] for row in index]

@@ -1,0 +1,241 @@
+"""sktime's own checks, and the numbers of `RBFDiffNet` on the same series."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from panels import make_panel
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.datasets import load_air_passengers
+
+pytest.importorskip("sktime", reason="needs the extra [ecosystem]")
+from sktime.utils.estimator_checks import check_estimator
+
+from rbfdiffnet.adapters.sktime import RBFDiffNetForecaster
+
+NAME = "RBFDiffNet"
+LOCAL = {"scope": "local"}
+AIR = load_air_passengers()
+PANEL = make_panel("ab", n=60, columns=("price", "offer"))
+H = 6
+
+
+def series():
+    return AIR.set_index("ds")["y"].asfreq("MS")
+
+
+def native(df, freq, h=H, X_df=None, level=None, **parameters):
+    return RBFDiffNet(freq, **parameters).fit(df).predict(h, X_df, level)
+
+
+def multiindex(df, columns=("y",)):
+    return df.set_index(["unique_id", "ds"])[[*columns]]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of sktime's own
+def test_sktime_checks():
+    passed = check_estimator(RBFDiffNetForecaster, raise_exceptions=True, verbose=False)
+    assert set(passed.values()) == {"PASSED"}
+
+
+@pytest.mark.parametrize("parameters", [LOCAL, {}, {"preset": "fast"}], ids=str)
+def test_one_series(parameters):
+    expected = native(AIR, "MS", level=[80, 95], **parameters)
+    forecaster = RBFDiffNetForecaster(**parameters).fit(series())
+    fh = np.arange(1, H + 1)
+    forecast = forecaster.predict(fh)
+    assert forecast.name == "y"
+    assert forecast.index.equals(pd.DatetimeIndex(expected["ds"]))
+    np.testing.assert_array_equal(forecast, expected[NAME])
+    intervals = forecaster.predict_interval(fh, coverage=[0.8, 0.95])
+    for share in (80, 95):
+        for side, short in (("lower", "lo"), ("upper", "hi")):
+            found = intervals["y", share / 100, side]
+            np.testing.assert_array_equal(found, expected[f"{NAME}-{short}-{share}"])
+    quantiles = forecaster.predict_quantiles(fh, alpha=[0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(quantiles["y", 0.1], expected[f"{NAME}-lo-80"])
+    np.testing.assert_array_equal(quantiles["y", 0.5], expected[NAME])
+    np.testing.assert_array_equal(quantiles["y", 0.9], expected[f"{NAME}-hi-80"])
+
+
+@pytest.mark.parametrize("kind", ["period", "range", "ends", "no freq"])
+def test_kinds_of_index(kind):
+    y = series()
+    season = {"season_length": 12} if kind == "range" else {}
+    y.index = {
+        "period": y.index.to_period("M"),
+        "range": pd.RangeIndex(5, 5 + len(y)),
+        "ends": pd.date_range("1949-01-31", periods=len(y), freq="ME"),
+        "no freq": pd.DatetimeIndex(list(y.index)),
+    }[kind]
+    forecast = RBFDiffNetForecaster(**LOCAL, **season).fit(y).predict([1, 3, 6])
+    expected = native(AIR, "MS", **LOCAL)[NAME].to_numpy()
+    np.testing.assert_array_equal(forecast, expected[[0, 2, 5]])
+    assert forecast.index.dtype == y.index.dtype
+    after = {
+        "period": pd.Period("1961-01"),
+        "range": 5 + len(y),
+        "ends": pd.Timestamp("1961-01-31"),
+        "no freq": pd.Timestamp("1961-01-01"),
+    }
+    assert forecast.index[0] == after[kind]
+
+
+def test_absolute_horizon():
+    y = series()
+    dates = pd.DatetimeIndex(["1961-03-01", "1961-06-01"])
+    forecast = RBFDiffNetForecaster(**LOCAL).fit(y).predict(dates)
+    np.testing.assert_array_equal(forecast, native(AIR, "MS", **LOCAL)[NAME].to_numpy()[[2, 5]])
+
+
+@pytest.mark.parametrize("parameters", [LOCAL, {}, {"scope": "global", "lags": 7}], ids=str)
+def test_panels_go_to_one_model(parameters):
+    df = make_panel("cab", n=60)
+    expected = native(df, "D", level=[80], **parameters).set_index(["unique_id", "ds"])
+    forecaster = RBFDiffNetForecaster(**parameters).fit(
+        multiindex(df.sort_values(["unique_id", "ds"]))
+    )
+    forecast = forecaster.predict([2, H])
+    assert forecast.index.names == ["unique_id", "ds"]
+    assert forecast.shape == (6, 1)
+    np.testing.assert_allclose(forecast["y"], expected.loc[forecast.index, NAME], rtol=1e-12)
+    intervals = forecaster.predict_interval([2, H], coverage=0.8)
+    low = expected.loc[forecast.index, f"{NAME}-lo-80"]
+    np.testing.assert_allclose(intervals["y", 0.8, "lower"], low, rtol=1e-12)
+
+
+def test_hierarchies_and_wide_frames_hold_the_same_series():
+    df = make_panel("ab", n=60)
+    y = multiindex(df)
+    deep = pd.concat({"shop": y}, names=["shop"])
+    wide = df.pivot(index="ds", columns="unique_id", values="y").asfreq("D")
+    fh = [1, 4]
+    flat = RBFDiffNetForecaster().fit(y).predict(fh)
+    nested = RBFDiffNetForecaster().fit(deep).predict(fh)
+    assert nested.index.names == ["shop", "unique_id", "ds"]
+    np.testing.assert_array_equal(nested, flat)
+    columns = RBFDiffNetForecaster().fit(wide).predict(fh)
+    np.testing.assert_array_equal(columns.to_numpy().T.ravel(), flat["y"])
+    bands = RBFDiffNetForecaster().fit(wide).predict_interval(fh, coverage=[0.5, 0.8])
+    expected = RBFDiffNetForecaster().fit(y).predict_interval(fh, coverage=[0.5, 0.8])
+    for name in "ab":
+        np.testing.assert_array_equal(bands[name], expected["y"].loc[name])
+
+
+def test_series_that_end_earlier_are_forecast_up_to_the_horizon():
+    df = make_panel("ab", n=60)
+    short = df[(df["unique_id"] == "a") | (df["ds"] < "2023-02-25")]
+    expected = native(short, "D", h=9, **LOCAL).set_index(["unique_id", "ds"])[NAME]
+    forecast = RBFDiffNetForecaster(**LOCAL).fit(multiindex(short)).predict([1, 4])
+    cutoff = df["ds"].max()
+    for name in "ab":
+        for step in (1, 4):
+            key = name, cutoff + pd.Timedelta(days=step)
+            assert forecast.loc[key, "y"] == expected.loc[key]
+
+
+@pytest.mark.parametrize("parameters", [LOCAL, {}], ids=str)
+def test_inputs(parameters):
+    train = PANEL.groupby("unique_id").head(54)
+    ahead = PANEL.groupby("unique_id").tail(6)
+    columns = ["price", "offer"]
+    X_df = ahead[["unique_id", "ds", *columns]]
+    expected = native(train, "D", X_df=X_df, **parameters).set_index(["unique_id", "ds"])[NAME]
+    forecaster = RBFDiffNetForecaster(**parameters)
+    forecaster.fit(multiindex(train), multiindex(train, columns))
+    X = multiindex(ahead, columns)
+    forecast = forecaster.predict(range(1, 7), X)
+    np.testing.assert_allclose(forecast["y"], expected.loc[forecast.index], rtol=1e-12)
+    # Inputs of other steps do not matter: those in between may be missing, more may be there.
+    wanted = forecast.index.get_level_values("ds").isin(ahead["ds"].iloc[[1, 4]])
+    part = RBFDiffNetForecaster(**parameters)
+    part.fit(multiindex(train), multiindex(train, columns))
+    some = part.predict([2, 5], X[wanted])
+    five = native(train, "D", 5, X_df.groupby("unique_id").head(5), **parameters)
+    np.testing.assert_allclose(some["y"], five[NAME].iloc[[1, 4, 6, 9]], rtol=1e-12)
+    np.testing.assert_array_equal(part.predict([2, 5], multiindex(PANEL, columns)), some)
+
+
+def test_missing_inputs_are_named():
+    one = PANEL[PANEL["unique_id"] == "a"].set_index("ds").asfreq("D")
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(one["y"][:-3], one[["price"]][:-3])
+    with pytest.raises(ValueError, match=r"price.*'y' on 2023-02-28"):
+        forecaster.predict([1, 2], one[["price"]].iloc[-3:-2])
+
+
+def test_missing_values_count_as_missing():
+    y = series()
+    y.iloc[[20, 70, 71]] = np.nan
+    expected = native(AIR.assign(y=y.to_numpy()), "MS", **LOCAL)[NAME]
+    forecast = RBFDiffNetForecaster(**LOCAL).fit(y).predict(np.arange(1, H + 1))
+    np.testing.assert_array_equal(forecast, expected)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("parameters", [LOCAL, {}], ids=str)
+def test_updates(parameters, refit):
+    y = series()
+    model = RBFDiffNet("MS", **parameters).fit(AIR[:120]).update(AIR[120:], refit=refit)
+    forecaster = RBFDiffNetForecaster(**parameters).fit(y[:120])
+    forecaster.update(y[100:], update_params=refit)  # overlapping ones are known
+    fh = np.arange(1, H + 1)
+    np.testing.assert_array_equal(forecaster.predict(fh), model.predict(H)[NAME])
+    if refit:
+        anew = RBFDiffNetForecaster(**parameters).fit(y).predict(fh)
+        np.testing.assert_array_equal(forecaster.predict(fh), anew)
+
+
+def test_direct_strategy_knows_the_horizon_when_fitted():
+    forecaster = RBFDiffNetForecaster(strategy="direct", lags=12)
+    assert forecaster.get_tag("requires-fh-in-fit")
+    forecast = forecaster.fit(series(), fh=np.arange(1, H + 1)).predict()
+    expected = RBFDiffNet("MS", strategy="direct", lags=12).fit(AIR, h=H).predict(H)[NAME]
+    np.testing.assert_array_equal(forecast, expected)
+
+
+def test_parameters_are_those_of_the_forecaster():
+    ours = RBFDiffNet._parameter_names()
+    columns = ["id_col", "time_col", "target_col"]
+    assert [*RBFDiffNetForecaster().get_params()] == sorted(set(ours) - {*columns})
+
+
+def test_in_sample_horizons_are_refused():
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(series())
+    with pytest.raises(NotImplementedError, match="in-sample"):
+        forecaster.predict([-1, 0])
+
+
+def test_files(tmp_path):
+    fh = [1, 2, 3]
+    forecaster = RBFDiffNetForecaster().fit(series())
+    copied = pickle.loads(pickle.dumps(forecaster))
+    np.testing.assert_array_equal(copied.predict(fh), forecaster.predict(fh))
+    forecaster.save(str(tmp_path / "model"))
+    from sktime.base import load
+
+    loaded = load(str(tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.predict(fh), forecaster.predict(fh))
+
+
+def test_sktime_evaluates_it():
+    from sktime.forecasting.model_evaluation import evaluate
+    from sktime.split import ExpandingWindowSplitter
+
+    cv = ExpandingWindowSplitter(fh=range(1, 13), initial_window=120, step_length=12)
+    scores = evaluate(RBFDiffNetForecaster(**LOCAL), cv, series(), error_score="raise")
+    folds = RBFDiffNet("MS", **LOCAL).cross_validation(AIR, h=12, n_windows=2)
+    error = (folds["y"] - folds[NAME]).abs() / folds["y"].abs()
+    expected = error.groupby(folds["cutoff"]).mean()
+    found = scores["test_MeanAbsolutePercentageError"]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sktime", None)
+    monkeypatch.delitem(sys.modules, "rbfdiffnet.adapters.sktime")
+    with pytest.raises(ImportError, match=r"sktime: pip install 'rbfdiffnet\[ecosystem\]'"):
+        import rbfdiffnet.adapters.sktime  # noqa: F401
