@@ -4,12 +4,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
-from style import BLUE, GRAY, RED, save
 
 from rbfdiffnet.centers import forward_selection, kmeans, self_organizing_map
 from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.widths import WIDTH_RULES, widths
 from rbfdiffnet.windows import lag_windows
+from style import BLUE, GRAY, RED, save
 
 
 def draw(ax: Axes, rows: np.ndarray, centers: np.ndarray, sigma: np.ndarray, title: str) -> None:

@@ -2,9 +2,9 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from style import BLUE, GOLD, GRAY, RED, save
 
 from rbfdiffnet.intervals import conformal_quantile
+from style import BLUE, GOLD, GRAY, RED, save
 
 
 def main() -> None:

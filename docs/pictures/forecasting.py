@@ -4,10 +4,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
-from style import BLUE, GRAY, INK, LIGHT, RED, save
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import load_air_passengers
+from style import BLUE, GRAY, INK, LIGHT, RED, save
 
 
 def cells(ax: Axes, y: float, known: int, new: int) -> None:

@@ -4,12 +4,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from style import BLUE, GRAY, INK, RED, save
 
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.datasets import daily_demand, henon_map
+from style import BLUE, GRAY, INK, RED, save
 
-ITEM = "item_003"
+ITEM, DAY = "item_003", "2023-12-30"
 
 
 def noise(ax: Axes) -> None:
@@ -17,11 +17,13 @@ def noise(ax: Axes) -> None:
     noisy = clean + 0.1 * np.random.default_rng(0).normal(size=800)
     latent = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=2).latent_
     shown = slice(0, 350)
-    ax.scatter(noisy[:-1][shown], noisy[1:][shown], s=4, color=GRAY, alpha=0.55, lw=0)
-    ax.scatter(latent[:-1][shown], latent[1:][shown], s=4, color=RED, lw=0)
-    ax.set(title="Noise: the clean series is learned", xlabel="$s_t$", ylabel="$s_{t+1}$")
+    ax.scatter(
+        noisy[:-1][shown], noisy[1:][shown], s=4, color=GRAY, alpha=0.55, lw=0, rasterized=True
+    )
+    ax.scatter(latent[:-1][shown], latent[1:][shown], s=4, color=RED, lw=0, rasterized=True)
+    ax.set(title="Noise: learned, removed", xlabel="$s_t$", ylabel="$s_{t+1}$")
     ax.text(0.03, 0.05, "observed", color=GRAY, fontsize=8.5, transform=ax.transAxes)
-    ax.text(0.27, 0.05, "learned", color=RED, fontsize=8.5, transform=ax.transAxes)
+    ax.text(0.03, 0.13, "learned", color=RED, fontsize=8.5, transform=ax.transAxes)
 
 
 def forecast(ax: Axes, reasons: Axes) -> None:
@@ -46,20 +48,23 @@ def forecast(ax: Axes, reasons: Axes) -> None:
     ax.set_title("Forecasts: 80 and 95 % intervals")
     ax.tick_params(axis="x", rotation=30, labelsize=7.5)
 
-    terms = model.explain(7, X_df=known, ids=[ITEM])
-    day = terms[terms["ds"] == terms["ds"].max()]
+    terms = model.explain(28, X_df=known, ids=[ITEM])
+    day = terms[terms["ds"] == DAY]
     groups = day["part"].where(day["part"] != "effect", day["term"].str.split("=").str[0])
-    names = {"history": "level", "bias": "lags", "linear": "lags", "exemplar": "exemplars"}
+    names = {
+        "history": "level",
+        **dict.fromkeys(("bias", "linear", "exemplar"), "network"),
+        **dict.fromkeys(("dayofweek", "closed"), "calendar"),
+    }
     shares = day["contribution"].groupby(groups.replace(names)).sum()
-    shares = shares.rename({"dayofweek": "weekday"})
-    order = ["level", "lags", "exemplars", "weekday", "promotion", "closed"]
+    order = ["level", "network", "calendar", "promotion"]
     shares = shares.reindex(order)
     starts = shares.cumsum().shift(fill_value=0.0)
     colors = [GRAY, *(BLUE if value >= 0 else RED for value in shares[1:])]
     reasons.barh(order, shares, left=starts, color=colors)
     reasons.axvline(shares.sum(), color=INK, lw=0.9, ls=":")
     reasons.invert_yaxis()
-    reasons.set_title(f"Reasons: {day['ds'].iloc[0]:%A}, {shares.sum():.0f} sold")
+    reasons.set_title(f"Reasons: {shares.sum():.0f} on a {day['ds'].iloc[0]:%A} ")
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.basis import derivatives
+from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 
 def main() -> None:

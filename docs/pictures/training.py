@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from sklearn.exceptions import ConvergenceWarning
-from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.basis import DifferentialBasis
@@ -18,6 +17,7 @@ from rbfdiffnet.solvers.objective import Objective
 from rbfdiffnet.solvers.varpro import project
 from rbfdiffnet.widths import widths
 from rbfdiffnet.windows import lag_windows
+from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 
 def losses(ax: Axes) -> None:

@@ -2,10 +2,10 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from style import GOLD, GRAY, INK, RED, save
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.datasets import logistic_map
+from style import GOLD, GRAY, INK, RED, save
 
 
 def main() -> None:
