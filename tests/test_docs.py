@@ -80,7 +80,9 @@ def commands(block):
     if block.language == "console":
         code = "\n".join(line[2:] for line in code.splitlines() if line.startswith("$ "))
     parts = (part.strip() for line in code.splitlines() for part in line.split("&&"))
-    return [shlex.split(part, comments=True)[1:] for part in parts if part.startswith("rbfdiffnet ")]
+    return [
+        shlex.split(part, comments=True)[1:] for part in parts if part.startswith("rbfdiffnet ")
+    ]
 
 
 def run_python(block, names, page):
@@ -192,6 +194,17 @@ def test_every_public_name_is_in_the_reference(name):
     module = importlib.import_module(f"rbfdiffnet.{name}")
     missing = [part for part in module.__all__ if f"::: rbfdiffnet.{name}.{part}\n" not in text]
     assert not missing
+
+
+@here
+def test_figures_beside_other_methods_are_those_of_the_pages_they_come_from():
+    sources = [ROOT / "docs" / f"{name}.md" for name in ("accuracy", "performance", "noise")]
+    known = {line for page in sources for line in page.read_text(encoding="utf-8").splitlines()}
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\|.*\d.*\|$", text, re.MULTILINE)
+    shown += re.search(r"```text\n(.*?)```", text, re.DOTALL).group(1).splitlines()
+    assert len(shown) > 20
+    assert [line for line in shown if line not in known] == []  # copy these lines anew
 
 
 @here
