@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from test_docs import ROOT, same
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
@@ -29,4 +30,4 @@ def test_an_example_runs_and_prints_what_its_page_shows(script, tmp_path, monkey
 def test_every_example_is_on_the_page():
     assert len(SCRIPTS) == 3
     for script in SCRIPTS:
-        assert f'--8<-- "examples/{script.name}"' in PAGE.read_text(encoding="utf-8")
+        assert f"--8<--\nexamples/{script.name}\n--8<--" in PAGE.read_text(encoding="utf-8")
