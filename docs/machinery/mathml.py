@@ -20,6 +20,14 @@ _MARKED = re.compile(
 # The few things latex2mathml does not know, in terms of others.
 _PLAIN = {r"\\operatorname\{(\w+)\}": r"\\mathrm{\1}", r"\\[lr]Vert": r"\\|", r"\\!": ""}
 
+# Spaces that browsers would get wrong: there are none around bars, nor after a sign, which is what
+# a minus is at the start and after "(", "[", "=" and ",".
+_BAR = '<mo stretchy="false" lspace="0" rspace="0">&#x0007C;</mo>'
+_SPACES = {
+    r'<mo(?: stretchy="false")?>&#x0007C;</mo>': _BAR,
+    r"(<mrow>|&#x000(?:28|5B|3D|2C);</mo>)<mo>&#x02212;</mo>": r'\1<mo form="prefix">&#x02212;</mo>',
+}
+
 
 def on_page_content(content: str, **_: Any) -> str:
     """Replace the formulas of a page (called by MkDocs)."""
@@ -40,6 +48,8 @@ def _convert(latex: str, display: str) -> str:
     formula: str = convert(latex, display=display)
     if "\\" in formula:
         raise ValueError(f"latex2mathml does not know a part of this formula: {latex}")
+    for known, better in _SPACES.items():
+        formula = re.sub(known, better, formula)
     return formula
 
 

@@ -30,14 +30,14 @@ def main() -> None:
         "self-organizing map": self_organizing_map(rows, 9),
         "forward selection": forward_selection(rows, targets, 9),
     }
-    figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.0), sharey=True)
+    figure, axes = plt.subplots(1, 3, figsize=(7.6, 2.8), sharey=True)
     for ax, (name, centers) in zip(axes, placed.items(), strict=True):
         draw(ax, rows, centers, widths("cluster", rows, centers), name)
         ax.set_xlabel("$s_{t-2}$")
     axes[0].set_ylabel("$s_{t-1}$")
     save(figure, "centers.png")
 
-    figure, axes = plt.subplots(1, 4, figsize=(8.6, 2.5), sharey=True)
+    figure, axes = plt.subplots(1, 4, figsize=(7.6, 2.3), sharey=True)
     for ax, rule in zip(axes, WIDTH_RULES, strict=True):
         draw(ax, rows, placed["K-Means"], widths(rule, rows, placed["K-Means"]), rule)
         ax.set_xlabel("$s_{t-2}$")

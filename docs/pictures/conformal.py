@@ -8,7 +8,7 @@ from style import BLUE, GOLD, GRAY, RED, save
 
 
 def main() -> None:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.0))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.9))
 
     scores = np.sort(np.abs(np.random.default_rng(8).normal(size=19)))
     left.bar(np.arange(1, 20), scores, color=BLUE, alpha=0.75, width=0.7)

@@ -68,7 +68,7 @@ def stack(ax: Axes) -> None:
 
 def main() -> None:
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(9.0, 3.4), gridspec_kw={"width_ratios": [1.0, 1.3]}
+        1, 2, figsize=(7.8, 3.3), gridspec_kw={"width_ratios": [1.0, 1.3]}
     )
     scheme(left)
     stack(right)

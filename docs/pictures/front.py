@@ -68,7 +68,7 @@ def forecast(ax: Axes, reasons: Axes) -> None:
 
 
 def main() -> None:
-    figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.1), width_ratios=[1.0, 1.35, 1.1])
+    figure, axes = plt.subplots(1, 3, figsize=(8.8, 3.0), width_ratios=[1.0, 1.35, 1.1])
     noise(axes[0])
     forecast(axes[1], axes[2])
     save(figure, "front.svg")

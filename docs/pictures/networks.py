@@ -9,7 +9,7 @@ from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 
 def main() -> None:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.9))
 
     x = np.linspace(-3.2, 3.2, 300)
     terms = derivatives(x[:, None], np.zeros((1, 1)), np.array([0.5]), order=2)[:, :, 0, 0]

@@ -99,7 +99,7 @@ def trainers(ax: Axes) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.1))
+    figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.0))
     losses(axes[0])
     penalty(axes[1])
     trainers(axes[2])

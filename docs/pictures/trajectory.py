@@ -16,7 +16,7 @@ def main() -> None:
     grid = np.linspace(0.0, 1.0, 200)
 
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(8.6, 3.2), gridspec_kw={"width_ratios": [1.0, 1.5]}
+        1, 2, figsize=(7.6, 3.0), gridspec_kw={"width_ratios": [1.0, 1.5]}
     )
     left.scatter(noisy[:-1], noisy[1:], s=5, color=GRAY, alpha=0.5, lw=0, rasterized=True)
     left.plot(grid, 4.0 * grid * (1.0 - grid), color=INK, lw=1.2, ls="--", label="the map")
