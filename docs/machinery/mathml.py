@@ -23,9 +23,10 @@ _PLAIN = {r"\\operatorname\{(\w+)\}": r"\\mathrm{\1}", r"\\[lr]Vert": r"\\|", r"
 # Spaces that browsers would get wrong: there are none around bars, nor after a sign, which is what
 # a minus is at the start and after "(", "[", "=" and ",".
 _BAR = '<mo stretchy="false" lspace="0" rspace="0">&#x0007C;</mo>'
+_MINUS = r'\1<mo form="prefix">&#x02212;</mo>'
 _SPACES = {
     r'<mo(?: stretchy="false")?>&#x0007C;</mo>': _BAR,
-    r"(<mrow>|&#x000(?:28|5B|3D|2C);</mo>)<mo>&#x02212;</mo>": r'\1<mo form="prefix">&#x02212;</mo>',
+    r"(<mrow>|&#x000(?:28|5B|3D|2C);</mo>)<mo>&#x02212;</mo>": _MINUS,
 }
 
 

@@ -18,7 +18,7 @@ def draw(ax: Axes, rows: np.ndarray, centers: np.ndarray, sigma: np.ndarray, tit
     for center, width in zip(centers, sigma, strict=True):
         ax.add_patch(Circle(tuple(center), width, fc=BLUE, ec=BLUE, alpha=0.13))
         ax.add_patch(Circle(tuple(center), width, fc="none", ec=BLUE, lw=0.7))
-    ax.set(title=title, aspect="equal", xlim=(-1.8, 1.8), ylim=(-1.7, 1.9))
+    ax.set(title=title, aspect="equal", xlim=(-1.9, 1.9), ylim=(-1.8, 2.0))
     ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     ax.title.set_fontsize(9.5)
 

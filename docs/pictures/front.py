@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.dates import DateFormatter, DayLocator
 
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.datasets import daily_demand, henon_map
@@ -21,7 +22,7 @@ def noise(ax: Axes) -> None:
         noisy[:-1][shown], noisy[1:][shown], s=4, color=GRAY, alpha=0.55, lw=0, rasterized=True
     )
     ax.scatter(latent[:-1][shown], latent[1:][shown], s=4, color=RED, lw=0, rasterized=True)
-    ax.set(title="Noise: learned, removed", xlabel="$s_t$", ylabel="$s_{t+1}$")
+    ax.set(title="Noise, taken out", xlabel="$s_t$", ylabel="$s_{t+1}$")
     ax.text(0.03, 0.05, "observed", color=GRAY, fontsize=8.5, transform=ax.transAxes)
     ax.text(0.03, 0.13, "learned", color=RED, fontsize=8.5, transform=ax.transAxes)
 
@@ -45,8 +46,9 @@ def forecast(ax: Axes, reasons: Axes) -> None:
     actual = held[held["unique_id"] == ITEM]
     ax.plot(actual["ds"], actual["y"], color=INK, lw=1.1)
     ax.plot(item["ds"], item["RBFDiffNet"], color=RED)
-    ax.set_title("Forecasts: 80 and 95 % intervals")
-    ax.tick_params(axis="x", rotation=30, labelsize=7.5)
+    ax.set_title("Forecasts, 80 and 95 %")
+    ax.xaxis.set_major_locator(DayLocator((1, 15)))
+    ax.xaxis.set_major_formatter(DateFormatter("%b %d"))
 
     terms = model.explain(28, X_df=known, ids=[ITEM])
     day = terms[terms["ds"] == DAY]
@@ -64,7 +66,7 @@ def forecast(ax: Axes, reasons: Axes) -> None:
     reasons.barh(order, shares, left=starts, color=colors)
     reasons.axvline(shares.sum(), color=INK, lw=0.9, ls=":")
     reasons.invert_yaxis()
-    reasons.set_title(f"Reasons: {shares.sum():.0f} on a {day['ds'].iloc[0]:%A} ")
+    reasons.set_title(f"Reasons for {shares.sum():.0f}")
 
 
 def main() -> None:

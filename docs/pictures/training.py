@@ -90,7 +90,7 @@ def trainers(ax: Axes) -> None:
             above.append(network.fit(X, y).objective_ / lowest)
         ax.loglog(steps, above, color=color, label=solver)
     ax.set(
-        title="Three trainers, one objective",
+        title="Three trainers",
         xlabel="iterations",
         ylabel="objective, of the lowest",
     )
