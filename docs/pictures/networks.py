@@ -20,9 +20,9 @@ def main() -> None:
     left.plot(
         x, mixed, color=INK, ls="--", label=r"$.4\varphi-.7\,\partial\varphi+.5\,\partial^2\varphi$"
     )
-    left.set(title="One Gaussian, an operator, another shape", xlabel="$x$")
+    left.set(title="One Gaussian, other shapes", xlabel="$x$")
     left.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 1.02))
-    left.set_ylim(-1.1, 1.75)
+    left.set_ylim(-1.1, 2.1)
 
     rng = np.random.default_rng(0)
     inputs = np.sort(rng.uniform(-3.0, 3.0, 60))
@@ -42,7 +42,7 @@ def main() -> None:
     for name, (network, color) in networks.items():
         network.fit(inputs[:, None], targets)
         right.plot(grid, network.predict(grid[:, None]), color=color, label=name)
-    right.set(title="Five basis functions, three networks", xlabel="$x$", ylim=(-3.6, 3.6))
+    right.set(title="Five functions, three networks", xlabel="$x$", ylim=(-3.6, 3.6))
     right.legend(fontsize=8)
     save(figure, "networks.svg")
 
