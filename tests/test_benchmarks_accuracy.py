@@ -16,6 +16,7 @@ if not BENCHMARKS.exists():
 sys.path.append(str(BENCHMARKS))
 
 import accuracy  # noqa: E402
+import interval_coverage  # noqa: E402
 from accuracy_parts import data, errors, learners, methods, runner, single, summary  # noqa: E402
 from accuracy_parts.ours import ours  # noqa: E402
 
@@ -257,6 +258,19 @@ def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
     assert tuple(rows.columns) == runner.COLUMNS
     assert not rows.duplicated(list(runner.KEY)).any()
     assert "published best" in capsys.readouterr().out
+
+
+def test_coverage_of_intervals(tmp_path, monkeypatch, capsys):
+    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+        monkeypatch.setenv(f"{limit}_THREADS", "1")
+    monkeypatch.setitem(data.SUITE, "m1_quarterly", (4, 4))
+    for part, frame in zip(("train", "test"), panel(), strict=True):
+        frame.to_parquet(tmp_path / f"m1_quarterly_{part}.parquet")
+    interval_coverage.main(["--suite", str(tmp_path), "--data", "m1_quarterly"])
+    name, in_80, in_95, width = capsys.readouterr().out.splitlines()[1].split()
+    assert name == "m1_quarterly"
+    assert 0.0 <= float(in_80[:-1]) <= float(in_95[:-1]) <= 100.0
+    assert float(width) > 0.0
 
 
 def test_summaries_compare_with_the_best_rival():
