@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,7 @@ def write_frame(path: str, frame: pd.DataFrame) -> None:
 
             write_parquet(frame, temporary)
         else:
-            packed = "gzip" if path.lower().endswith(".gz") else None
-            frame.to_csv(temporary, index=False, compression=packed, lineterminator="\n")
+            frame.to_csv(temporary, index=False, lineterminator="\n")  # packed by its suffix, too
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -164,10 +164,9 @@ def write_report(path: str, data: Data, forecast: pd.DataFrame, **more: Any) -> 
 
 def _report_writer() -> Any:
     try:
-        from rbfdiffnet.report import write_report as write
+        return import_module("rbfdiffnet.report").write_report
     except ImportError as error:
         raise CommandError(f"--report: {error}") from error
-    return write
 
 
 def _check_plot(path: str) -> None:

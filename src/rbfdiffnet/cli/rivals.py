@@ -173,7 +173,7 @@ def add_rival(
             df=pd.concat(parts, ignore_index=True),
             n_windows=max(1, len(np.unique(seen[series == rival.series[0]]))),
             step_size=h,
-            level=list(levels) or None,
+            level=[int(x) if x == int(x) else x for x in levels] or None,  # as in its names
         )
     seconds = time.perf_counter() - began
     columns = [column for column in found.columns if column.startswith(rival.name)]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ahead", "backtests", "forecasts", "in_words", "make_model"]
 
-_PART = 1000  # series at a time; enough for short ones to borrow errors for intervals
-_SMALL_PART = 100
+# Series at a time: many where they are quick, or where short ones borrow errors for intervals.
+_PART, _SMALL_PART = 1000, 100
 
 
 def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = None) -> RBFDiffNet:
@@ -136,7 +136,7 @@ def _in_parts(
     size = total
     model = make_model(arguments, data)
     if model._scope == "local" and not data.inputs:
-        size = min(total, _PART if arguments.level else _SMALL_PART)
+        size = min(total, _PART if arguments.level or arguments.preset == "fast" else _SMALL_PART)
     frames, reports = [], []
     progress.update(stage, 0, total if size < total else 0)
     for start in range(0, total, size):

@@ -92,7 +92,8 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     times = read_times(table, time, wanted.order)
     stamps = times.values.to_numpy()
     ids = [] if layout == "wide" else find_ids(table, stamps, wanted, [time, *inputs])
-    numbers = [c for c in table.frame if c != time and c not in ids and is_number_column(table, c)]
+    free = [column for column in table.columns if column not in {time, *ids}]
+    numbers = [column for column in free if is_number_column(table, column)]
     plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
     repeated = times.values.duplicated().any()
     only_time = said and not (wanted.ids or wanted.target or inputs)
@@ -146,7 +147,7 @@ def _long(
     values = lean(read_numbers(table, target, remedy))
     if not ids:
         _check_single(table, time, times)
-        named = pd.Categorical.from_codes([0] * len(values), categories=[target])  # type: ignore[arg-type]
+        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
     else:
         named = ids_of(table, ids)
     columns: dict[str, Any] = {"unique_id": named, "ds": times.values.array, "y": values}
@@ -160,7 +161,7 @@ def _long(
         Long.of(pd.DataFrame(columns, copy=False)),
         source,
         time,
-        _notes(times, [column for column in table.frame if column not in used]),
+        _notes(times, [column for column in table.columns if column not in used]),
     )
 
 
@@ -197,7 +198,7 @@ def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
     values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])[:, order]
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
     ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.frame if column not in {time, *columns}]
+    rest = [column for column in table.columns if column not in {time, *columns}]
     return Built(
         Matrix(columns, ordered, values), f"{source} (layout wide)", time, _notes(times, rest)
     )
@@ -207,10 +208,10 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     import pandas as pd
 
     times = parse_times(pd.Series(steps, dtype=object), wanted.order)
-    same = np.zeros(len(table.frame))
-    ids = find_ids(table, same, wanted, steps) if len(table.frame) > 1 else list(wanted.ids)
-    if not ids and not wanted.ids:
-        ids = [c for c in table.frame if c not in set(steps) and table.frame[c].is_unique][:1]
+    own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
+    ids = own[:1]
+    if wanted.ids or not own:
+        ids = find_ids(table, np.zeros(len(table.frame)), wanted, steps)
     if ids:
         names = ids_of(table, ids).astype(str).tolist()
     else:
@@ -228,7 +229,7 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
     source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
     ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.frame if column not in {*steps, *ids}]
+    rest = [column for column in table.columns if column not in {*steps, *ids}]
     series = Matrix(names, ordered, values, open_end=times.integer)
     return Built(series, source, None, _notes(times, rest))
 

@@ -139,7 +139,7 @@ def _parsed(
                 header=0,
                 names=labels,
                 index_col=False,
-                dtype=dict.fromkeys(as_text, "object"),  # type: ignore[arg-type]
+                dtype=dict.fromkeys(as_text, "object"),
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values=[""],

@@ -34,9 +34,9 @@ class Times:
     Parameters
     ----------
     values : Series
-        Dates (NaT where a cell is none) or whole numbers.
+        Dates or whole numbers.
     bad : ndarray of int
-        The rows that are neither.
+        The rows that are neither; their values mean nothing.
     note : str
         What was assumed, empty where nothing was.
 
@@ -92,19 +92,16 @@ def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
     if kind in "iu":
         return _of_integers(cells)
     codes, distinct = pd.factorize(cells)
+    if not len(distinct):
+        return Times(pd.Series(cells.to_numpy(dtype="M8[ns]")), np.arange(len(cells)))
     if kind == "f" and np.isfinite(distinct).all() and np.all(distinct == np.rint(distinct)):
         found = _of_integers(pd.Series(distinct.astype(np.int64)))
     else:
         found = _of_text([str(cell).strip() for cell in distinct], order)
-    missing = codes < 0
     failed = np.zeros(len(distinct) + 1, dtype=bool)
     failed[found.bad] = True
-    failed[-1] = True  # the code of missing cells is -1
-    if found.integer and missing.any():  # there is no missing whole number
-        found = Times(pd.Series(pd.to_datetime([None] * len(distinct))), found.bad)
-    values = found.values.take(np.where(missing, 0, codes)).reset_index(drop=True)
-    if missing.any():
-        values[missing] = pd.NaT  # type: ignore[call-overload]
+    failed[-1] = True  # the code of missing cells is -1, and what they get below is not used
+    values = found.values.take(np.maximum(codes, 0)).reset_index(drop=True)
     return Times(values, np.flatnonzero(failed[codes]), found.note)
 
 

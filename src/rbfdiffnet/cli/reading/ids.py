@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.cli.reading.roles import Wanted, is_number_column
 from rbfdiffnet.cli.reading.table import Table, text_cells
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rbfdiffnet.cli.reading.roles import Wanted
 
 __all__ = ["find_ids", "ids_of"]
 
@@ -43,8 +42,8 @@ def find_ids(
     if wanted.ids:
         return [table.known(column, "--id-col") for column in wanted.ids]
     frame = table.frame
-    named = [c for name in _ID_NAMES for c in frame.columns if c.lower() == name]
-    text = [column for column in frame if text_cells(frame[column])]
+    named = [c for name in _ID_NAMES for c in table.columns if c.lower() == name]
+    text = [column for column in table.columns if _is_name(table, column)]
     others = [c for c in dict.fromkeys([*named, *text]) if c not in taken]
     repeated = _repeated(times)
     rows = len(frame)
@@ -67,10 +66,10 @@ def find_ids(
         rest = [c for c in chosen if c != column]
         if rest and _repeats([base, *(codes[c] for c in rest)]) == left:
             chosen = rest
-    return chosen
+    return sorted(chosen, key=table.columns.index)
 
 
-def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical:
+def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
     """Join columns to the names of series, in the order in which they appear.
 
     Examples
@@ -101,7 +100,16 @@ def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise CommandError(f"{table.name}: two series are called '{twice}'; rename one")
-    return pd.Categorical.from_codes(joint, categories=names)  # type: ignore[arg-type]
+    return pd.Categorical.from_codes(joint, categories=pd.Index(names))
+
+
+def _is_name(table: Table, column: str) -> bool:
+    """Tell whether a column is text that is no number, or one with leading zeros."""
+    cells = table.frame[column]
+    if not text_cells(cells):
+        return False
+    zeros = cells.dropna().head(200).astype(str).str.match(r"0\d")
+    return bool(zeros.any()) or not is_number_column(table, column)
 
 
 def _codes(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

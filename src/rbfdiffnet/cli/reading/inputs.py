@@ -55,7 +55,7 @@ def split_exog(table: Table, items: Sequence[str]) -> Exog:
     >>> split_exog(Table("a.csv", pd.DataFrame({"price": [1]}), ".", str), ["price"]).columns
     ('price',)
     """
-    own = tuple(item for item in items if item in table.frame.columns)
+    own = tuple(item for item in items if item in table.columns)
     files = tuple(item for item in items if item not in own and Path(item).is_file())
     others = tuple(item for item in items if item not in {*own, *files})
     if others and not files:
@@ -166,7 +166,7 @@ def add_file(
     history = data.frame()
     found, times = _times(table, time, integer=history["ds"].dtype.kind in "iu")
     ids = find_ids(table, times.values.to_numpy(), Wanted(), [found])
-    names = [str(column) for column in table.frame if column not in {found, *ids}]
+    names = [column for column in table.columns if column not in {found, *ids}]
     if exog.chosen:
         wanted = {*exog.columns, *exog.chosen}
         names = [column for column in names if column in wanted]
@@ -202,8 +202,8 @@ def add_file(
 
 def _times(table: Table, name: str | None, *, integer: bool) -> tuple[str, Times]:
     """Find the column of dates, or of whole numbers, in a file of inputs."""
-    guess = find_time(table, Wanted(time=name if name in table.frame.columns else None))
-    for column in dict.fromkeys([guess, *table.frame.columns]):
+    guess = find_time(table, Wanted(time=name if name in table.columns else None))
+    for column in dict.fromkeys([guess, *table.columns]):
         if column is None or table.frame[column].dtype.kind == "f":
             continue
         times = parse_times(table.frame[column])

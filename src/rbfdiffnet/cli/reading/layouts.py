@@ -53,7 +53,7 @@ class Long:
     @property
     def ids(self) -> list[str]:
         """Names of the series."""
-        return self.frame["unique_id"].cat.categories.tolist()  # type: ignore[no-any-return]
+        return self.frame["unique_id"].cat.categories.tolist()
 
     @property
     def n_series(self) -> int:
@@ -134,7 +134,7 @@ class Matrix:
                 kept &= np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
             kept[~known.any(axis=1), -1:] = True  # series without values stay
         rows, columns = np.nonzero(kept)
-        ids = pd.Categorical.from_codes(rows + start, categories=self.names)  # type: ignore[arg-type]
+        ids = pd.Categorical.from_codes(rows + start, categories=pd.Index(self.names))
         return pd.DataFrame(
             {
                 "unique_id": ids,

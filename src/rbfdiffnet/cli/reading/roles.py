@@ -66,9 +66,9 @@ def find_time(table: Table, wanted: Wanted) -> str | None:
         return table.known(wanted.time, "--time-col")
     frame = table.frame
     kinds = frame.dtypes
-    dates = [column for column in frame if kinds[column].kind == "M"]
-    named = [c for name in _TIME_NAMES for c in frame.columns if c.lower() == name]
-    text = [column for column in frame if text_cells(frame[column])]
+    dates = [column for column in table.columns if kinds[column].kind == "M"]
+    named = [c for name in _TIME_NAMES for c in table.columns if c.lower() == name]
+    text = [column for column in table.columns if text_cells(frame[column])]
     taken = {*wanted.ids, wanted.target}
     for column in dict.fromkeys([*dates, *named, *text]):
         if column in taken:
@@ -97,7 +97,7 @@ def find_target(table: Table, wanted: Wanted, taken: Sequence[str]) -> str:
     """
     if wanted.target is not None:
         return table.known(wanted.target, "--target-col")
-    free = [column for column in table.frame if column not in taken]
+    free = [column for column in table.columns if column not in taken]
     named = [c for name in _VALUE_NAMES for c in free if c.lower() == name]
     usable = named or [column for column in free if is_number_column(table, column)]
     if not usable and len(free) == 1:
@@ -150,7 +150,7 @@ def step_columns(table: Table) -> list[str]:
     >>> step_columns(Table("a.csv", frame, ".", str))
     ['d_1', 'd_2', 'd_3']
     """
-    names = list(table.frame.columns)
+    names = table.columns
     groups: dict[str, list[str]] = {}
     for name in names:
         if match := re.fullmatch(r"([A-Za-z _-]*)\d+", name):

@@ -53,10 +53,15 @@ class Table:
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.frame.columns.tolist()
+
     def listing(self) -> str:
         """Return the names of the columns, quoted; the first ones of many."""
-        names = [f"'{column}'" for column in self.frame.columns[:20]]
-        return ", ".join([*names, "..."] if len(self.frame.columns) > 20 else names)
+        names = [f"'{column}'" for column in self.columns[:20]]
+        return ", ".join([*names, "..."] if len(self.columns) > 20 else names)
 
     def cell(self, row: int, column: str) -> str:
         """Say where a cell is."""
