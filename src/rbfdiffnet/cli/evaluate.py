@@ -96,8 +96,8 @@ def run(arguments: argparse.Namespace) -> None:
                 arguments.report,
                 data,
                 forecast,
-                backtest=result.folds,
-                notes=[data.describe(), *data.notes, *result.verdicts()],
+                backtest=result.complete_folds(),
+                notes=result.report,
             )
     for line in problem_lines(result.report):
         console.warn(line)

@@ -66,6 +66,11 @@ class Evaluation:
         lines = [f"Backtest: {windows}, {_date(first)} to {_date(last)}, from what precedes each"]
         return "\n".join([*lines, format_table(rows), *self.verdicts()])
 
+    def complete_folds(self) -> pd.DataFrame:
+        """Return the forecasts of the methods that were given all series."""
+        few = tuple(s.model for s in self.scores if s.n_series < self.scores[0].n_series)
+        return self.folds[[name for name in self.folds if not str(name).startswith(few)]]
+
     def verdicts(self) -> list[str]:
         """Say who won."""
         return [verdict(ours, other) for ours, other in self.pairs]

@@ -84,7 +84,6 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.problems import problem_lines
     from rbfdiffnet.cli.progress import Progress
     from rbfdiffnet.cli.running import forecasts
 
@@ -113,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
                 data,
                 forecast,
                 backtest=None if evaluation is None else evaluation.folds,
-                notes=[data.describe(), *data.notes, *problem_lines(report)],
+                notes=report,
             )
     _tell(console, data, forecast, report, seconds)
     if evaluation is not None and not arguments.json:

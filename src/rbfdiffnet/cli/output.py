@@ -155,11 +155,13 @@ def write_report(path: str, data: Data, forecast: pd.DataFrame, **more: Any) -> 
     data : Data
     forecast : DataFrame
     **more
-        Further arguments of the report.
+        Further arguments of the report, which is complete or not there.
     """
     write = _report_writer()
-    with replacing(path) as temporary:
-        write(temporary, data.frame(), forecast, season_length=data.season_length, **more)
+    try:
+        write(path, data.frame(), forecast, season_length=data.season_length, **more)
+    except OSError as error:
+        raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 def _report_writer() -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAIVE", "Rival", "add_naive", "add_rival", "rivals"]
 
-NAIVE = "seasonal naive"
+NAIVE = "SeasonalNaive"
 # Seconds a fit takes, for a value of the series and a step of the season; rough.
 _COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
 Ints = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ def add_naive(panel: Panel, folds: pd.DataFrame, h: int, season_length: int) -> 
     Returns
     -------
     DataFrame
-        With the column ``seasonal naive``.
+        With the column ``SeasonalNaive``.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def add_naive(panel: Panel, folds: pd.DataFrame, h: int, season_length: int) -> 
     >>> from rbfdiffnet.panel import Panel
     >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
     >>> folds = df[4:].assign(cutoff=3)
-    >>> add_naive(Panel.from_frame(df, freq=1), folds, 2, 2)["seasonal naive"].tolist()
+    >>> add_naive(Panel.from_frame(df, freq=1), folds, 2, 2)["SeasonalNaive"].tolist()
     [1.0, 3.0]
     """
     series, seen, ahead = _places(panel, folds)

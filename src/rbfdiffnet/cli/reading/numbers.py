@@ -67,7 +67,7 @@ def guess_decimal(cells: Iterable[str], delimiter: str) -> tuple[str, str]:
             votes["."] += 1
         elif thousands := _THOUSANDS.fullmatch(cell):
             votes["." if thousands[1] == "," else ","] += 1
-        elif either := _EITHER.fullmatch(cell):
+        elif (either := _EITHER.fullmatch(cell)) and (either[1], delimiter) != (".", ","):
             unclear.setdefault(either[1], cell)
     if votes["."] or votes[","] or not unclear:
         return ("," if votes[","] > votes["."] else "."), ""
