@@ -156,11 +156,11 @@ def _table(frame: pd.DataFrame, columns: list[str]) -> str:
 
     total = float(frame["contribution"].sum())
     tiny = 1e-9 * max(abs(total), float(frame["contribution"].abs().max()))
-    shown = frame[frame["contribution"].abs() > tiny]
-    order = shown["contribution"].abs().sort_values(ascending=False, kind="stable").index
-    shown = shown.loc[order[:_TERMS]]
+    sizes = frame["contribution"].abs().sort_values(ascending=False, kind="stable")
+    order = sizes.index[sizes > tiny]
+    shown = frame.loc[order[:_TERMS]]
     rest = total - float(shown["contribution"].sum())
-    n_rest = len(frame) - len(shown)
+    n_rest = len(order) - len(shown)
     last = [{"term": "forecast", "contribution": total}]
     if n_rest:
         last.insert(0, {"term": f"{n_rest} smaller terms", "contribution": rest})

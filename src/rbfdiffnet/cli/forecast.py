@@ -159,7 +159,7 @@ def _tell(
     from rbfdiffnet.cli.text import format_frame
 
     n = data.series.n_series
-    rate = f", {n / seconds:,.0f} series/s" if n > 1 else ""
+    rate = f", {n / seconds:,.0f} series/s" if n >= 100 else ""
     console.say(f"Forecast {n:,} series in {seconds:.1f} s{rate}")
     for line in problem_lines(report):
         console.warn(line)
