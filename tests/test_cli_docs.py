@@ -2,8 +2,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_files import run
 
+from cli_files import run
 from rbfdiffnet.cli.evaluate import add_parser
 
 GUIDE = Path(__file__).parent.parent / "docs" / "command_line.md"
