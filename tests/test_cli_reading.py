@@ -339,6 +339,21 @@ def test_inputs_from_a_calendar(tmp_path):
     assert data.future["ds"].min() == pd.Timestamp("2024-03-01")
 
 
+def test_inputs_of_counted_steps_come_by_step(tmp_path):
+    calendar = pd.DataFrame({"wm_yr_wk": [11, 11, 12, 12, 13], "weekday": list("abcab")})
+    calendar["d"] = [f"d_{i}" for i in range(1, 6)]
+    calendar["snap"] = [1, 0, 0, 1, 1]
+    calendar.to_csv(tmp_path / "calendar.csv", index=False)
+    (tmp_path / "rows.csv").write_text("id,d_1,d_2,d_3\na,5,6,7\nb,8,9,10\n")
+    exog = [str(tmp_path / "calendar.csv"), "snap", "weekday"]
+    data = read_data(str(tmp_path / "rows.csv"), exog=exog)
+    assert data.frame()["snap"].tolist() == [1, 0, 0] * 2
+    assert data.frame()["weekday"].tolist() == ["a", "b", "c"] * 2
+    assert data.future["snap"].tolist() == [1, 1]
+    with pytest.raises(CommandError, match=r"does not have 'price'"):
+        read_data(str(tmp_path / "rows.csv"), exog=[exog[0], "price"])
+
+
 def test_unknown_inputs_are_named(capsys, write, tmp_path):
     path = write("ds,y,promo", *(f"{line},{i % 3}" for i, line in enumerate(GOOD)))
     message = fails(capsys, "forecast", path, "--horizon", 1, "--exog", "price")

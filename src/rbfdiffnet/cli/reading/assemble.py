@@ -39,7 +39,6 @@ class Built:
 
     series: Long | Matrix
     source: str
-    time: str | None
     notes: tuple[str, ...] = ()
 
 
@@ -160,7 +159,6 @@ def _long(
     return Built(
         Long.of(pd.DataFrame(columns, copy=False)),
         source,
-        time,
         _notes(times, [column for column in table.columns if column not in used]),
     )
 
@@ -199,9 +197,7 @@ def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
     ordered = times.values.take(order).reset_index(drop=True)
     rest = [column for column in table.columns if column not in {time, *columns}]
-    return Built(
-        Matrix(columns, ordered, values), f"{source} (layout wide)", time, _notes(times, rest)
-    )
+    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", _notes(times, rest))
 
 
 def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
@@ -231,7 +227,7 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     ordered = times.values.take(order).reset_index(drop=True)
     rest = [column for column in table.columns if column not in {*steps, *ids}]
     series = Matrix(names, ordered, values, open_end=times.integer)
-    return Built(series, source, None, _notes(times, rest))
+    return Built(series, source, _notes(times, rest))
 
 
 def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -159,7 +159,7 @@ def read_data(
     season = season_length or season
     data = Data(series, frequency, season, built.source, asked.columns, future)
     for file in asked.files:
-        data, note = add_file(data, file, asked, built.time, decimal)
+        data, note = add_file(data, file, asked, decimal)
         notes.append(note)
     if frequency.kind == "integer" and data.season_length == 1:
         notes.append(

@@ -14,7 +14,7 @@ from rbfdiffnet.cli.reading.dates import Times, parse_times
 from rbfdiffnet.cli.reading.ids import find_ids, ids_of
 from rbfdiffnet.cli.reading.layouts import Long, Matrix
 from rbfdiffnet.cli.reading.numbers import read_numbers
-from rbfdiffnet.cli.reading.roles import Wanted, find_time, is_number_column
+from rbfdiffnet.cli.reading.roles import Wanted, is_number_column
 from rbfdiffnet.cli.reading.table import Table, read_table, text_cells
 
 if TYPE_CHECKING:
@@ -138,9 +138,7 @@ def cut_future(
     return Long.of(known_frame), future if inputs else None, note
 
 
-def add_file(
-    data: Data, path: str, exog: Exog, time: str | None, decimal: str | None
-) -> tuple[Data, str]:
+def add_file(data: Data, path: str, exog: Exog, decimal: str | None) -> tuple[Data, str]:
     """Add inputs from a file that has them by date, or by series and date.
 
     Inputs that the series do not have yet are joined to the known dates; values of later dates are
@@ -151,8 +149,6 @@ def add_file(
     data : Data
     path : str
     exog : Exog
-    time : str or None
-        Name of the column of dates of the series; the file may call it the same.
     decimal : str or None
 
     Returns
@@ -164,8 +160,9 @@ def add_file(
 
     table = read_table(path, decimal)
     history = data.frame()
-    found, times = _times(table, time, integer=history["ds"].dtype.kind in "iu")
-    ids = find_ids(table, times.values.to_numpy(), Wanted(), [found])
+    taken = [*exog.chosen, *exog.columns]
+    found, times = _times(table, history["ds"], taken)
+    ids = find_ids(table, times.values.to_numpy(), Wanted(), [found, *taken])
     names = [column for column in table.columns if column not in {found, *ids}]
     if exog.chosen:
         wanted = {*exog.columns, *exog.chosen}
@@ -200,17 +197,25 @@ def add_file(
     return replace(data, series=series, inputs=(*data.inputs, *new), future=later), note
 
 
-def _times(table: Table, name: str | None, *, integer: bool) -> tuple[str, Times]:
-    """Find the column of dates, or of whole numbers, in a file of inputs."""
-    guess = find_time(table, Wanted(time=name if name in table.columns else None))
-    for column in dict.fromkeys([guess, *table.columns]):
-        if column is None or table.frame[column].dtype.kind == "f":
+def _times(table: Table, known: pd.Series[Any], taken: Sequence[str]) -> tuple[str, Times]:
+    """Find the column of a file of inputs that has the most known dates, and later ones."""
+    shares: dict[str, float] = {}
+    columns: dict[str, Times] = {}
+    dates = known.drop_duplicates()
+    first, last = dates.min(), dates.max()
+    for column in table.columns:
+        if column in taken or table.frame[column].dtype.kind == "f":
             continue
         times = parse_times(table.frame[column])
-        if times.integer == integer and not len(times.bad):
-            return str(column), times
-    kind = "whole numbers that count steps" if integer else "dates"
-    raise CommandError(
-        f"{table.name} has no column of {kind} like that of the series (columns: "
-        f"{table.listing()}); add one"
-    )
+        if times.values.dtype.kind == known.dtype.kind and not len(times.bad):
+            columns[column] = times
+            later = (times.values > last) & (times.values - last <= last - first)
+            shares[column] = float(dates.isin(times.values).mean() + later.mean())
+    best = max(shares, key=lambda column: shares[column], default=None)
+    if best is None or not shares[best]:
+        kind = "steps" if known.dtype.kind in "iu" else "dates"
+        raise CommandError(
+            f"{table.name} has no column with the {kind} of the series (columns: "
+            f"{table.listing()}); add one"
+        )
+    return best, columns[best]
