@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ __all__ = ["replacing"]
 @contextmanager
 def replacing(path: Any) -> Iterator[Path]:
     """Give a temporary path beside ``path`` that takes its place once the block succeeds.
+
+    What runs that were killed left behind there is removed.
 
     Parameters
     ----------
@@ -35,9 +39,37 @@ def replacing(path: Any) -> Iterator[Path]:
     ['a.txt']
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    _sweep(path)
+    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}{path.suffix}")
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _prefix(path: Path) -> str:
+    """How the names of temporaries of a file begin: processes are numbered for each computer."""
+    return f".rbfdiffnet-{path.name}-{socket.gethostname()}-"
+
+
+def _sweep(path: Path) -> None:
+    """Remove temporaries of a file whose processes are gone."""
+    if os.name != "posix":  # elsewhere there is no harmless way to ask
+        return
+    pattern = re.compile(re.escape(_prefix(path)) + r"(\d+)" + re.escape(path.suffix))
+    for other in path.parent.iterdir():
+        match = pattern.fullmatch(other.name)
+        if match and not _runs(int(match[1])):
+            with suppress(OSError):
+                other.unlink()
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to someone else
+        return True
+    return True

@@ -1,23 +1,26 @@
-"""``rbfdiffnet forecast``: forecast one series from a CSV file."""
+"""``rbfdiffnet forecast``: forecast the series of a file."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.arguments import positive, seed
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.cli.arguments import add_data, add_model, read_arguments
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.cli.backtest import Backtest
-    from rbfdiffnet.cli.series import Series
-    from rbfdiffnet.cli.single import Forecast, OneStepModel
+    from rbfdiffnet.cli.console import Console
+    from rbfdiffnet.cli.reading import Data
 
 __all__ = ["add_parser", "run"]
+
+_SHOWN = 60  # rows of a table on the terminal
+_MANY = 1000  # rows from which on a file is the place for them
+_WINDOWS = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -39,36 +42,17 @@ def add_parser(commands: Any) -> None:
     """
     parser = commands.add_parser(
         "forecast",
-        help="forecast one series from a CSV file",
-        description="Forecast one series from a CSV file with a column of dates and a column of "
-        "values, and say how well the same method did on the latest known values.",
+        help="forecast the series of a file",
+        description="Forecast the series of a CSV or Parquet file. A single series is also "
+        "backtested against seasonal naive and drawn.",
         epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
     )
-    parser.add_argument("file", metavar="FILE", nargs="?", help="CSV file, or - for standard input")
-    parser.add_argument(
-        "--horizon", metavar="H", type=positive, required=True, help="steps to forecast"
-    )
-    parser.add_argument(
-        "--season-length",
-        metavar="M",
-        type=positive,
-        help="steps in a season (default: from the dates; 12 for months, 7 for days, ...)",
-    )
-    parser.add_argument(
-        "--lags", metavar="L", type=positive, help="past values to forecast from (default: chosen)"
-    )
-    parser.add_argument("--time-col", metavar="C", help="column of dates (default: guessed)")
-    parser.add_argument("--target-col", metavar="C", help="column of values (default: guessed)")
-    parser.add_argument("--out", metavar="FILE.csv", help="write the forecast to a CSV file")
-    parser.add_argument("--plot", metavar="FILE.png", help="write a plot (PNG, PDF or SVG)")
-    parser.add_argument(
-        "--quiet",
-        action="store_true",
-        help="print the forecast only, as CSV, without the backtest; nothing if --out is given",
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)"
-    )
+    add_data(parser, optional=True)
+    add_model(parser)
+    group = parser.add_argument_group("results")
+    group.add_argument("--out", metavar="FILE", help="write forecasts (.csv, .csv.gz, .parquet)")
+    group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
+    group.add_argument("--plot", metavar="FILE.png", help="draw the first series (PNG, PDF, SVG)")
     parser.set_defaults(run=run)
 
 
@@ -92,160 +76,110 @@ def run(arguments: argparse.Namespace) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "a.csv")
     ...     _ = file.write_text("day,sold\n2024-04-01,3\n2024-04-02,4\n2024-04-03,6\n")
-    ...     main(["forecast", str(file), "--horizon", "2"])
-    Reading ds from 'day', y from 'sold', daily (D), 3 values
-    Forecasting with the last value, not with RBF-DiffNet: 3 values are too few, ...
-    <BLANKLINE>
-    date        forecast
-    2024-04-04    6.0000
-    2024-04-05    6.0000
-    ...
+    ...     main(["forecast", str(file), "--horizon", "2", "--quiet"])
+    unique_id,ds,RBFDiffNet
+    sold,2024-04-04,6.0
+    sold,2024-04-05,6.0
     0
     """
-    from rbfdiffnet.cli.backtest import backtest
-    from rbfdiffnet.cli.files import check_writable
-    from rbfdiffnet.cli.frequency import season_of
-    from rbfdiffnet.cli.single import Settings, forecast_series
+    from rbfdiffnet.cli import output
+    from rbfdiffnet.cli.console import Console
+    from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.cli.running import forecasts
 
-    for path in filter(None, (arguments.out, arguments.plot)):
-        check_writable(path)
-    if arguments.plot:
-        _check_plot(arguments.plot)
-    series = _read(arguments)
-    season = arguments.season_length or season_of(series.frequency)
-    h = arguments.horizon
-    settings = Settings(lambda: _make_model(arguments.seed), season, arguments.lags)
-    dates = _future(series, h)
-    loud = not arguments.quiet
-    if loud:
-        print(series.describe())
-    forecast = forecast_series(series.y, h, settings)
-    if loud:
-        _print_forecast(forecast, dates)
-        if not forecast.is_fallback:
-            _print_backtest(backtest(series.y, h, settings), series, h, season)
-        print(f"\n{_chart(series, forecast)}")
-    elif not arguments.out:
-        print(_as_csv(forecast, dates), end="")
-    if arguments.out:
-        _write_csv(arguments.out, _as_csv(forecast, dates), loud)
-    if arguments.plot:
-        _write_plot(arguments.plot, series, forecast, dates, loud)
-
-
-def _make_model(seed: int) -> OneStepModel:
-    from rbfdiffnet import RBFDiffNetRegressor
-
-    model: OneStepModel = RBFDiffNetRegressor(random_state=seed)
-    return model
-
-
-def _read(arguments: argparse.Namespace) -> Series:
-    from rbfdiffnet.cli.series import Series, read_series
-
-    if arguments.file is not None:
-        return read_series(arguments.file, arguments.time_col, arguments.target_col)
-    if arguments.time_col or arguments.target_col:
-        raise CommandError("--time-col and --target-col name columns of a FILE; give one")
-    import pandas as pd
-
-    from rbfdiffnet.datasets import load_air_passengers
-
-    frame = load_air_passengers()
-    ds = pd.DatetimeIndex(frame["ds"])
-    return Series(ds, frame["y"].to_numpy(), "MS", "the built-in air passengers (in thousands)")
-
-
-def _future(series: Series, h: int) -> pd.DatetimeIndex:
-    import pandas as pd
-
-    try:
-        dates = pd.date_range(series.ds[-1], periods=h + 1, freq=series.frequency)[1:]
-    except (OverflowError, ValueError):  # beyond what pandas can hold
-        dates = None
-    if dates is None or dates[-1].year > 9999:
-        raise CommandError(f"--horizon {h} leads beyond the year 9999; choose a smaller one")
-    return dates
+    output.check_outputs(arguments.out, arguments.plot, arguments.report)
+    console = Console(arguments.quiet, arguments.json)
+    with Progress(quiet=arguments.quiet) as progress:
+        progress.update("Reading")
+        data = read_arguments(arguments, console)
+        rows = data.series.n_series * arguments.horizon
+        if rows > _MANY and not (arguments.out or arguments.json or arguments.quiet):
+            console.warn(f"of {rows:,} forecasts the first are shown; --out FILE keeps them all")
+        began = time.perf_counter()
+        forecast, report = forecasts(arguments, data, progress)
+        seconds = time.perf_counter() - began
+        evaluation = None
+        if data.series.n_series == 1 and (arguments.json or not arguments.quiet):
+            evaluation = _backtest(arguments, data, progress, console)
+        progress.update("Writing")
+        if arguments.out:
+            output.write_frame(arguments.out, forecast)
+        if arguments.plot:
+            output.write_plot(arguments.plot, data, forecast)
+        if arguments.report:
+            output.write_report(
+                arguments.report,
+                data,
+                forecast,
+                backtest=None if evaluation is None else evaluation.folds,
+                notes=report,
+            )
+    _tell(console, data, forecast, report, seconds)
+    if evaluation is not None and not arguments.json:
+        console.say(f"\n{evaluation.text()}")
+    if arguments.json:
+        output.print_json(
+            {
+                "command": "forecast",
+                "source": data.describe(),
+                "notes": list(data.notes),
+                "horizon": arguments.horizon,
+                "frequency": str(data.freq),
+                "season_length": data.season_length,
+                "seconds": round(seconds, 3),
+                "report": output.rows_of(report),
+                "backtest": None if evaluation is None else evaluation.as_json(),
+                "forecast": output.rows_of(forecast),
+            }
+        )
+    elif arguments.quiet and not arguments.out:
+        forecast.to_csv(sys.stdout, index=False, lineterminator="\n")
+    elif data.series.n_series == 1:
+        console.say(f"\n{_chart(data, forecast)}")
+    for path in filter(None, (arguments.out, arguments.plot, arguments.report)):
+        console.say(f"Wrote {path}")
 
 
-def _print_forecast(forecast: Forecast, dates: pd.DatetimeIndex) -> None:
-    from rbfdiffnet.cli.text import format_dates, format_number, format_table
+def _backtest(arguments: argparse.Namespace, data: Data, progress: Any, console: Console) -> Any:
+    from rbfdiffnet.cli.evaluation import evaluate, windows_for
 
-    if forecast.is_fallback:
-        print(f"Forecasting with {forecast.method}, not with RBF-DiffNet: {forecast.note}.\n")
-    else:
-        print(f"Forecasting with {forecast.method}: {forecast.note}\n")
-    values = [format_number(value, digits=5) for value in forecast.values.tolist()]
-    rows = [("date", "forecast"), *zip(format_dates(dates), values, strict=True)]
-    print(format_table(rows))
+    windows = windows_for(data, arguments.horizon, _WINDOWS)
+    if not windows:
+        count = data.series.n_values
+        console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
+        return None
+    return evaluate(arguments, data, windows, progress, console, rival_seconds=0.0)
 
 
-def _print_backtest(result: Backtest | None, series: Series, h: int, season: int) -> None:
-    from rbfdiffnet.cli.text import format_dates, format_number, format_table
+def _tell(
+    console: Console, data: Data, forecast: pd.DataFrame, report: pd.DataFrame, seconds: float
+) -> None:
+    """Say what came out, and what was unusual on the way."""
+    from rbfdiffnet.cli.problems import problem_lines
+    from rbfdiffnet.cli.text import format_frame
 
-    if result is None:
-        print(f"\nNo backtest: {len(series.y)} values are too few to hold {h} out.")
+    n = data.series.n_series
+    rate = f", {n / seconds:,.0f} series/s" if n >= 100 else ""
+    console.say(f"Forecast {n:,} series in {seconds:.1f} s{rate}")
+    for line in problem_lines(report):
+        console.warn(line)
+    if console.json or console.quiet:
         return
-    rival = "seasonal naive" if season > 1 else "the last value"
-    dates = format_dates(series.ds)
-    rows = [("window", "RBF-DiffNet", rival)] + [
-        (f"{dates[start]} to {dates[start + h - 1]}", format_number(ours), format_number(theirs))
-        for start, ours, theirs in zip(result.origins, result.model, result.naive, strict=True)
-    ]
-    print("\nBacktest: mean absolute error, each window forecast from the values before it")
-    print(format_table(rows))
-    print(result.verdict(rival))
+    shown = forecast.head(_SHOWN if len(forecast) <= _SHOWN else 12)
+    console.say(f"\n{format_frame(shown if n > 1 else shown.drop(columns='unique_id'))}")
+    if len(forecast) > len(shown):
+        console.say(f"... and {len(forecast) - len(shown):,} more rows")
 
 
-def _chart(series: Series, forecast: Forecast) -> str:
+def _chart(data: Data, forecast: pd.DataFrame) -> str:
     from rbfdiffnet.plots import text_plot
 
-    width = min(shutil.get_terminal_size().columns, 100) - 14
-    chart = text_plot(series.y, forecast.values, width=max(width, 20))
+    width = max(min(shutil.get_terminal_size().columns, 100) - 14, 20)
+    past = data.frame().sort_values("ds")["y"].ffill().bfill().fillna(0.0).to_numpy()
+    future = forecast["RBFDiffNet"].to_numpy()
+    chart = text_plot(past, future, width=width)
     try:
         chart.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
-        chart = text_plot(series.y, forecast.values, width=max(width, 20), ascii_only=True)
+        chart = text_plot(past, future, width=width, ascii_only=True)
     return chart
-
-
-def _as_csv(forecast: Forecast, dates: pd.DatetimeIndex) -> str:
-    from rbfdiffnet.cli.text import format_dates
-
-    pairs = zip(format_dates(dates), forecast.values.tolist(), strict=True)
-    return "ds,forecast\n" + "".join(f"{label},{value!r}\n" for label, value in pairs)
-
-
-def _write_csv(path: str, text: str, loud: bool) -> None:
-    from rbfdiffnet.cli.files import replacing
-
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-    if loud:
-        print(f"Wrote {path}")
-
-
-def _check_plot(path: str) -> None:
-    """Find out before the work whether a plot can be drawn and in which format."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError:
-        raise CommandError("--plot needs matplotlib: pip install 'rbfdiffnet[plot]'") from None
-    known = FigureCanvasBase.get_supported_filetypes()
-    suffix = path.rpartition(".")[2].lower()
-    if suffix not in known:
-        raise CommandError(f"--plot: cannot draw '{path}'; end its name in .png, .pdf or .svg")
-
-
-def _write_plot(
-    path: str, series: Series, forecast: Forecast, dates: pd.DatetimeIndex, loud: bool
-) -> None:
-    from rbfdiffnet.cli.files import replacing
-    from rbfdiffnet.plots import plot_forecast
-
-    figure = plot_forecast(series.ds, series.y, dates, forecast.values).get_figure(root=True)
-    assert figure is not None  # the axes are new, so they have one
-    with replacing(path) as temporary:
-        figure.savefig(temporary)
-    if loud:
-        print(f"Wrote {path}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["format_dates", "format_number", "format_table"]
+__all__ = ["format_dates", "format_frame", "format_number", "format_table"]
 
 
 def format_number(number: float, digits: int = 4) -> str:
@@ -62,3 +62,29 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
         )
         for row in rows
     )
+
+
+def format_frame(frame: pd.DataFrame) -> str:
+    """Write a frame as a table, numbers with five digits.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.text import format_frame
+    >>> print(format_frame(pd.DataFrame({"ds": pd.to_datetime(["2024-01-01"]), "y": [3.5]})))
+    ds               y
+    2024-01-01  3.5000
+    """
+    import pandas as pd
+
+    columns: list[list[str]] = []
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind == "M":
+            cells = format_dates(pd.DatetimeIndex(column))
+        elif column.dtype.kind == "f":
+            cells = ["-" if math.isnan(x) else format_number(x, digits=5) for x in column]
+        else:
+            cells = [str(cell) for cell in column]
+        columns.append([str(name), *cells])
+    return format_table(list(zip(*columns, strict=True)))

@@ -1,0 +1,118 @@
+"""``rbfdiffnet evaluate``: backtest the forecaster against others on the series of a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
+from rbfdiffnet.cli.errors import CommandError
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(commands: Any) -> None:
+    """Declare the command and its arguments.
+
+    Parameters
+    ----------
+    commands : object
+        What ``ArgumentParser.add_subparsers`` returned.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from rbfdiffnet.cli.evaluate import add_parser
+    >>> parser = argparse.ArgumentParser()
+    >>> add_parser(parser.add_subparsers())
+    >>> parser.parse_args(["evaluate", "sales.csv", "--horizon", "6"]).windows
+    3
+    """
+    parser = commands.add_parser(
+        "evaluate",
+        help="backtest on the series of a file, against other methods",
+        description="Forecast windows at the end of the series from what precedes them, and "
+        "compare with seasonal naive and, where statsforecast is installed, AutoETS and AutoARIMA.",
+    )
+    add_data(parser)
+    parser.add_argument(
+        "--windows", metavar="N", type=positive, default=3, help="windows (default: 3)"
+    )
+    add_model(parser)
+    group = parser.add_argument_group("results")
+    group.add_argument(
+        "--rival-seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="about how long AutoETS and AutoARIMA may take each; 0 leaves them out (default: 60)",
+    )
+    group.add_argument("--out", metavar="FILE", help="write the forecasts of all windows")
+    group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Carry out the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The parsed arguments.
+
+    Raises
+    ------
+    CommandError
+        If the file or an argument is at fault.
+    """
+    from rbfdiffnet.cli import output
+    from rbfdiffnet.cli.console import Console
+    from rbfdiffnet.cli.evaluation import evaluate, windows_for
+    from rbfdiffnet.cli.problems import problem_lines
+    from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.cli.running import forecasts
+
+    output.check_outputs(arguments.out, None, arguments.report)
+    console = Console(arguments.quiet, arguments.json)
+    with Progress(quiet=arguments.quiet) as progress:
+        progress.update("Reading")
+        data = read_arguments(arguments, console)
+        windows = windows_for(data, arguments.horizon, arguments.windows)
+        if not windows:
+            raise CommandError(
+                f"{arguments.file}: no series is long enough to hold {arguments.horizon} steps "
+                "out; choose a smaller --horizon"
+            )
+        if windows < arguments.windows:
+            console.warn(f"there is room for {windows} of {arguments.windows} windows")
+        result = evaluate(
+            arguments, data, windows, progress, console, rival_seconds=arguments.rival_seconds
+        )
+        if arguments.out:
+            output.write_frame(arguments.out, result.folds)
+        if arguments.report:
+            forecast, _ = forecasts(arguments, data, progress)
+            output.write_report(
+                arguments.report,
+                data,
+                forecast,
+                backtest=result.complete_folds(),
+                notes=result.report,
+            )
+    for line in problem_lines(result.report):
+        console.warn(line)
+    if arguments.json:
+        output.print_json(
+            {
+                "command": "evaluate",
+                "source": data.describe(),
+                "notes": list(data.notes),
+                "horizon": arguments.horizon,
+                **result.as_json(),
+                "report": output.rows_of(result.report),
+            }
+        )
+    else:
+        print(result.text())
+    for path in filter(None, (arguments.out, arguments.report)):
+        console.say(f"Wrote {path}")

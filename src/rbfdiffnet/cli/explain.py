@@ -1,0 +1,191 @@
+"""``rbfdiffnet explain``: what a forecast is made of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
+from rbfdiffnet.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rbfdiffnet.cli.reading import Data
+
+__all__ = ["add_parser", "run"]
+
+_TERMS = 15  # of each part, the largest ones
+_OPERATOR = 8
+
+
+def add_parser(commands: Any) -> None:
+    """Declare the command and its arguments.
+
+    Parameters
+    ----------
+    commands : object
+        What ``ArgumentParser.add_subparsers`` returned.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from rbfdiffnet.cli.explain import add_parser
+    >>> parser = argparse.ArgumentParser()
+    >>> add_parser(parser.add_subparsers())
+    >>> parser.parse_args(["explain", "sales.csv", "--horizon", "6", "--id", "a"]).step
+    1
+    """
+    parser = commands.add_parser(
+        "explain",
+        help="explain the forecast of a series",
+        description="Split the forecast of a series into what it is made of: the members of the "
+        "stack, and, for the network of this series alone, the learned differential operator, the "
+        "lags and the exemplars. Contributions add up to the forecast.",
+    )
+    add_data(parser, optional=True)
+    parser.add_argument("--id", metavar="ID", help="which series (not needed if there is one)")
+    parser.add_argument(
+        "--step", metavar="K", type=positive, default=1, help="which step ahead (default: 1)"
+    )
+    add_model(parser, level=False)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Carry out the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The parsed arguments.
+
+    Raises
+    ------
+    CommandError
+        If the file or an argument is at fault.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli import main
+    >>> main(["explain", "--horizon", "1", "--scope", "local"])
+    Reading the built-in air passengers ...
+    <BLANKLINE>
+    The network of 'air_passengers' alone
+    ...
+    0
+    """
+    from rbfdiffnet.cli import output
+    from rbfdiffnet.cli.console import Console
+    from rbfdiffnet.cli.progress import Progress
+
+    if arguments.step > arguments.horizon:
+        raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
+    console = Console(arguments.quiet, arguments.json)
+    with Progress(quiet=arguments.quiet) as progress:
+        progress.update("Reading")
+        data = read_arguments(arguments, console)
+        name = _series(arguments, data)
+        progress.update("Explaining")
+        parts = _explanations(arguments, data, name)
+    if arguments.json:
+        output.print_json(
+            {
+                "command": "explain",
+                "source": data.describe(),
+                "notes": list(data.notes),
+                "unique_id": name,
+                "step": arguments.step,
+                **{key: output.rows_of(frame) for key, frame in parts.items()},
+            }
+        )
+        return
+    if "members" in parts:
+        print(f"\nThe stack's forecast of '{name}'")
+        print(_table(parts["members"], ["term", "value", "weight", "contribution"]))
+    print(f"\nThe network of '{name}' alone")
+    if _is_linear(parts["network"]):
+        print("There was nothing nonlinear to learn: it is linear, its exemplars add nothing.")
+    elif len(parts["equation"]):
+        print(f"Learned operator on the basis functions: {_equation(parts['equation'])}")
+    print(_table(parts["network"], ["part", "term", "value", "weight", "contribution", "nearest"]))
+
+
+def _series(arguments: argparse.Namespace, data: Data) -> str:
+    if arguments.id is None and data.series.n_series == 1:
+        return data.ids[0]
+    if arguments.id in data.ids:
+        return str(arguments.id)
+    known = ", ".join(f"'{name}'" for name in data.ids[:8])
+    more = ", ..." if data.series.n_series > 8 else ""
+    what = "which series? Give --id" if arguments.id is None else f"no series '{arguments.id}'"
+    raise CommandError(f"{what}; there are {known}{more}")
+
+
+def _explanations(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, pd.DataFrame]:
+    """Return tables for one step of one series: members of the stack, the network, its operator."""
+    from rbfdiffnet.cli.running import ahead, in_words, make_model
+
+    parts: dict[str, pd.DataFrame] = {}
+    h = arguments.horizon
+    model = make_model(arguments, data)
+    with in_words():
+        if model._scope != "local":
+            model.fit(data.frame())
+            key = "members" if model._scope == "auto" else "network"
+            parts[key] = model.explain(h, X_df=ahead(model, data, h), ids=[name])
+        if model._scope != "global":
+            position = data.ids.index(name)
+            model = make_model(arguments, data, scope="local")
+            model.fit(data.series.part(position, position + 1))
+            parts["network"] = model.explain(h, X_df=ahead(model, data, h), ids=[name])
+        parts["equation"] = model.equation([name])
+    for key in ("members", "network"):
+        if key in parts:
+            dates = parts[key]["ds"].unique()
+            frame = parts[key]
+            parts[key] = frame[frame["ds"] == dates[arguments.step - 1]].reset_index(drop=True)
+    return parts
+
+
+def _table(frame: pd.DataFrame, columns: list[str]) -> str:
+    """Write the largest terms, the rest in one line, and their sum."""
+    import pandas as pd
+
+    from rbfdiffnet.cli.text import format_frame
+
+    total = float(frame["contribution"].sum())
+    tiny = 1e-9 * max(abs(total), float(frame["contribution"].abs().max()))
+    sizes = frame["contribution"].abs().sort_values(ascending=False, kind="stable")
+    order = sizes.index[sizes > tiny]
+    shown = frame.loc[order[:_TERMS]]
+    rest = total - float(shown["contribution"].sum())
+    n_rest = len(order) - len(shown)
+    last = [{"term": "forecast", "contribution": total}]
+    if n_rest:
+        last.insert(0, {"term": f"{n_rest} smaller terms", "contribution": rest})
+    lines = pd.concat([shown[columns], pd.DataFrame(last)], ignore_index=True)
+    keep = [c for c in columns if c in lines and (lines[c].notna() & (lines[c] != "")).any()]
+    text = [c for c in keep if lines[c].dtype.kind == "O"]
+    return format_frame(lines[keep].assign(**{c: lines[c].fillna("") for c in text}))
+
+
+def _is_linear(network: pd.DataFrame) -> bool:
+    """Tell whether the exemplars of a network add next to nothing."""
+    sizes = network["contribution"].abs()
+    exemplars = network["part"] == "exemplar"
+    return bool(exemplars.any() and sizes[exemplars].sum() <= 1e-6 * sizes.sum())
+
+
+def _equation(table: pd.DataFrame) -> str:
+    """Write a differential operator, its largest coefficients first."""
+    from rbfdiffnet.cli.text import format_number
+
+    order = table["coefficient"].abs().sort_values(ascending=False, kind="stable").index
+    terms = []
+    for _, row in table.loc[order[:_OPERATOR]].iterrows():
+        power = "" if row["order"] == 1 else f"^{row['order']}"
+        by = "" if row["order"] == 0 else f" d{power}/d({row['input']}){power}"
+        terms.append(f"{format_number(row['coefficient'])}{by}")
+    more = f" + {len(table) - _OPERATOR} more" if len(table) > _OPERATOR else ""
+    return " + ".join(terms).replace("+ -", "- ") + more

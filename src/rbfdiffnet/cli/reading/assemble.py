@@ -1,0 +1,248 @@
+"""Bring a table of any layout to series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.cli.reading.dates import Times, parse_times
+from rbfdiffnet.cli.reading.ids import find_ids, ids_of
+from rbfdiffnet.cli.reading.inputs import read_input
+from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
+from rbfdiffnet.cli.reading.numbers import read_numbers
+from rbfdiffnet.cli.reading.roles import (
+    Wanted,
+    find_target,
+    find_time,
+    is_number_column,
+    is_value_name,
+    step_columns,
+)
+from rbfdiffnet.cli.reading.table import Table
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Built", "assemble", "read_times"]
+
+_MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Series, and how they were found in their table."""
+
+    series: Long | Matrix
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
+    """Find the series in a table.
+
+    Parameters
+    ----------
+    table : Table
+    wanted : Wanted
+    inputs : sequence of str
+        Further columns to keep; their layout is long.
+
+    Returns
+    -------
+    Built
+
+    Raises
+    ------
+    CommandError
+        If there are none, with what is missing and the remedy.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading import Wanted
+    >>> from rbfdiffnet.cli.reading.assemble import assemble
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> frame = pd.DataFrame({"date": ["2024-01-01", "2024-01-02"], "a": [1, 2], "b": [3, 4]})
+    >>> assemble(Table("a.csv", frame, ".", str), Wanted()).source
+    "ds from 'date', series from columns 'a' to 'b' (layout wide)"
+    """
+    layout = wanted.layout
+    said = bool(wanted.ids or wanted.target or wanted.time or inputs)
+    time = None if layout == "rows" else find_time(table, wanted)
+    if layout == "rows" or (layout is None and time is None and not (wanted.target or inputs)):
+        steps = step_columns(table)
+        if steps:
+            return _rows(table, wanted, steps)
+        if layout == "rows":
+            raise CommandError(
+                f"{table.name} has no columns named by dates or numbers (columns: "
+                f"{table.listing()}), which --layout rows needs"
+            )
+    if time is None:
+        raise CommandError(
+            f"{table.name} has no column of dates (columns: {table.listing()}); "
+            "add one, or name it with --time-col"
+        )
+    times = read_times(table, time, wanted.order)
+    stamps = times.values.to_numpy()
+    ids = [] if layout == "wide" else find_ids(table, stamps, wanted, [time, *inputs])
+    free = [column for column in table.columns if column not in {time, *ids}]
+    numbers = [column for column in free if is_number_column(table, column)]
+    plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
+    repeated = times.values.duplicated().any()
+    only_time = said and not (wanted.ids or wanted.target or inputs)
+    guess_wide = plain and not ids and not repeated and (not said or only_time)
+    if layout == "wide" or (layout is None and guess_wide):
+        return _wide(table, time, times, numbers)
+    return _long(table, wanted, time, times, ids, inputs)
+
+
+def read_times(table: Table, column: str, order: str | None) -> Times:
+    """Read a column of dates, or name the first cell that is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.assemble import read_times
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> frame = pd.DataFrame({"day": ["2024-01-01", "soon"]})
+    >>> read_times(Table("a.csv", frame, ".", "row {}".format), "day", None)
+    Traceback (most recent call last):
+        ...
+    rbfdiffnet.cli.errors.CommandError: a.csv, row 1, column 'day': 'soon' is not a date like ...
+    """
+    import pandas as pd
+
+    cells = table.frame[column]
+    times = parse_times(cells, order)
+    if len(times.bad):
+        row = int(times.bad[0])
+        cell = cells.iloc[row]
+        what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        raise CommandError(
+            f"{table.cell(row, column)}: {what}; write dates as YYYY-MM-DD, or choose another "
+            "column with --time-col"
+        )
+    return times
+
+
+def _long(
+    table: Table,
+    wanted: Wanted,
+    time: str,
+    times: Times,
+    ids: list[str],
+    inputs: Sequence[str],
+) -> Built:
+    import pandas as pd
+
+    target = find_target(table, wanted, [time, *ids, *inputs])
+    remedy = "choose another column with --target-col"
+    values = lean(read_numbers(table, target, remedy))
+    if not ids:
+        _check_single(table, time, times)
+        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
+    else:
+        named = ids_of(table, ids)
+    columns: dict[str, Any] = {"unique_id": named, "ds": times.values.array, "y": values}
+    columns |= {column: read_input(table, column) for column in inputs}
+    names = ", ".join(f"'{column}'" for column in ids)
+    source = f"ds from '{time}', y from '{target}'" + (f", ids from {names}" if ids else "")
+    if inputs:
+        source += f", inputs from {', '.join(map(repr, inputs))}"
+    used = {time, target, *ids, *inputs}
+    return Built(
+        Long.of(pd.DataFrame(columns, copy=False)),
+        source,
+        _notes(times, [column for column in table.columns if column not in used]),
+    )
+
+
+def _check_single(table: Table, time: str, times: Times) -> None:
+    """Refuse rows of several series without names."""
+    again = times.values.duplicated().to_numpy()
+    if again.mean() <= _MANY_REPEATS:
+        return
+    second = int(np.argmax(again))
+    first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
+    raise CommandError(
+        f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
+        f"{table.place(first)} and on {table.place(second)}, and so are {int(again.sum()) - 1} "
+        "other dates; name the column that tells the series apart with --id-col, or keep one line "
+        "a date"
+    )
+
+
+def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
+    if not columns:
+        raise CommandError(
+            f"{table.name} has no column of numbers beside '{time}' (columns: {table.listing()})"
+        )
+    again = times.values.duplicated().to_numpy()
+    if again.any():
+        second = int(np.argmax(again))
+        first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
+        raise CommandError(
+            f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
+            f"{table.place(first)} and on {table.place(second)}; keep one line a date, or use "
+            "--layout long"
+        )
+    order = np.argsort(times.values.to_numpy(), kind="stable")
+    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])[:, order]
+    source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
+    ordered = times.values.take(order).reset_index(drop=True)
+    rest = [column for column in table.columns if column not in {time, *columns}]
+    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", _notes(times, rest))
+
+
+def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
+    import pandas as pd
+
+    times = parse_times(pd.Series(steps, dtype=object), wanted.order)
+    own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
+    ids = own[:1]
+    if wanted.ids or not own:
+        ids = find_ids(table, np.zeros(len(table.frame)), wanted, steps)
+    if ids:
+        names = ids_of(table, ids).astype(str).tolist()
+    else:
+        names = [f"row {i + 1}" for i in range(len(table.frame))]
+    again = pd.Series(names).duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise CommandError(
+            f"{table.name}, {table.place(row)}: there is a series '{names[row]}' already; name the "
+            "columns that tell the series apart with --id-col"
+        )
+    order = np.argsort(times.values.to_numpy(), kind="stable")
+    kept = [steps[i] for i in order.tolist()]
+    values = _stacked([read_numbers(table, c, "use --layout long") for c in kept]).T
+    named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
+    source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
+    ordered = times.values.take(order).reset_index(drop=True)
+    rest = [column for column in table.columns if column not in {*steps, *ids}]
+    series = Matrix(names, ordered, values, open_end=times.integer)
+    return Built(series, source, _notes(times, rest))
+
+
+def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Stack columns without making small numbers large."""
+    kind = np.result_type(*(column.dtype for column in columns))
+    table = np.empty((len(columns), len(columns[0])), dtype=kind)
+    for row, column in zip(table, columns, strict=True):
+        row[:] = column
+    return table
+
+
+def _notes(times: Times, unused: list[str]) -> tuple[str, ...]:
+    notes = [times.note] if times.note else []
+    if unused:
+        shown = ", ".join(f"'{column}'" for column in unused[:8])
+        more = f" and {len(unused) - 8} more" if len(unused) > 8 else ""
+        notes.append(f"Not used: {shown}{more}")
+    return tuple(notes)

@@ -1,0 +1,188 @@
+"""Numbers as people write them: 1,234.5 and 1.234,5 and 1 234,5."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rbfdiffnet.cli.reading.table import Table
+
+__all__ = ["guess_decimal", "parse_numbers", "read_numbers"]
+
+_MISSING = frozenset(
+    ["", "na", "n/a", "#n/a", "#na", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"]
+)
+# A sign, then what settles which mark is the decimal one.
+_SPACES = " '\u00a0\u202f"
+_COMMA, _POINT = (
+    re.compile(
+        rf"[-+]?(\d{{1,3}}([{_SPACES}{other}]\d{{3}})+{mark}\d+|0{mark}\d+"
+        rf"|\d+{mark}(\d{{1,2}}|\d{{4,}})|\d{{4,}}{mark}\d+)"
+    )
+    for mark, other in ((",", "."), (r"\.", ","))
+)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
+_EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
+_LARGEST = 1e150  # squares of larger values overflow
+
+
+def guess_decimal(cells: Iterable[str], delimiter: str) -> tuple[str, str]:
+    """Tell the decimal mark from the cells of a table.
+
+    Parameters
+    ----------
+    cells : iterable of str
+    delimiter : str
+        What separates the cells: files with semicolons use decimal commas where nothing tells.
+
+    Returns
+    -------
+    decimal : {".", ","}
+    note : str
+        What was assumed where nothing tells, otherwise empty.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.numbers import guess_decimal
+    >>> guess_decimal(["1.234", "0,5"], ";")
+    (',', '')
+    >>> guess_decimal(["1,234", "2024-01-31"], ",")
+    ('.', "Numbers such as '1,234' are read as 1234 (otherwise: --decimal ,)")
+    """
+    votes = {".": 0, ",": 0}
+    unclear: dict[str, str] = {}
+    for cell in cells:
+        if _COMMA.fullmatch(cell):
+            votes[","] += 1
+        elif _POINT.fullmatch(cell):
+            votes["."] += 1
+        elif thousands := _THOUSANDS.fullmatch(cell):
+            votes["." if thousands[1] == "," else ","] += 1
+        elif (either := _EITHER.fullmatch(cell)) and (either[1], delimiter) != (".", ","):
+            unclear.setdefault(either[1], cell)
+    if votes["."] or votes[","] or not unclear:
+        return ("," if votes[","] > votes["."] else "."), ""
+    mark = "," if "," in unclear and delimiter == ";" else "."
+    seen, cell = next(iter(unclear.items()))
+    value = float(cell.replace(seen, "." if seen == mark else ""))
+    other = "," if mark == "." else "."
+    return mark, f"Numbers such as '{cell}' are read as {value:g} (otherwise: --decimal {other})"
+
+
+def parse_numbers(
+    cells: pd.Series[Any], decimal: str = "."
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Read a column as numbers.
+
+    Parameters
+    ----------
+    cells : Series
+        Numbers, or text with thousands marks (points, commas, spaces, apostrophes).
+    decimal : {".", ","}, default="."
+
+    Returns
+    -------
+    values : ndarray
+        NaN where a cell is empty or says NA, null, - and the like; small whole numbers stay small.
+    bad : ndarray of int
+        The rows that are no numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.numbers import parse_numbers
+    >>> parse_numbers(pd.Series(["1.234,5", "n/a", "7", "x"]), decimal=",")
+    (array([1234.5,    nan,    7. ,    nan]), array([3]))
+    """
+    import pandas as pd
+
+    from rbfdiffnet.cli.reading.table import text_cells
+
+    nothing = np.empty(0, dtype=np.int64)
+    if not text_cells(cells):
+        if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind in "iufb":
+            if isinstance(cells.dtype, np.dtype):
+                return cells.to_numpy(), nothing
+            return cells.to_numpy(dtype=np.float64, na_value=np.nan), nothing
+        return np.full(len(cells), np.nan), np.flatnonzero(cells.notna())
+    codes, distinct = pd.factorize(cells)
+    values, good = np.full(len(distinct) + 1, np.nan), np.ones(len(distinct) + 1, dtype=bool)
+    for i, cell in enumerate(distinct):
+        found = _number(cell, decimal)
+        good[i] = found is not None
+        values[i] = np.nan if found is None else found
+    return values[codes], np.flatnonzero(~good[codes])
+
+
+def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
+    """Read a column as numbers, or name the first cell that is none.
+
+    Parameters
+    ----------
+    table : Table
+    column : str
+    remedy : str
+        What else the user can do.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.numbers import read_numbers
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> frame = pd.DataFrame({"y": ["1", "12a"]})
+    >>> read_numbers(Table("a.csv", frame, ".", "row {}".format), "y", "ask someone")
+    Traceback (most recent call last):
+        ...
+    rbfdiffnet.cli.errors.CommandError: a.csv, row 1, column 'y': '12a' is not a number; ...
+    """
+    cells = table.frame[column]
+    values, bad = parse_numbers(cells, table.decimal)
+    if len(bad):
+        more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
+        raise CommandError(
+            f"{table.cell(int(bad[0]), column)}: '{cells.iloc[int(bad[0])]}' is not a number{more};"
+            f" correct it, leave the cell empty, or {remedy}"
+        )
+    if values.dtype.kind == "f":
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > _LARGEST))
+        if large.size:
+            row = int(large[0])
+            raise CommandError(
+                f"{table.cell(row, column)}: '{cells.iloc[row]}' is too large to work with; "
+                "correct or rescale it"
+            )
+    return values
+
+
+def _number(cell: Any, decimal: str) -> float | None:
+    if not isinstance(cell, str):
+        try:
+            return float(cell)
+        except (TypeError, ValueError):
+            return None
+    text = cell.strip()
+    if text.lower() in _MISSING:
+        return float("nan")
+    text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
+    thousands = "," if decimal == "." else "."
+    if re.fullmatch(rf"[-+]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):
+        text = text.replace(thousands, "")
+    elif thousands in text and decimal == ",":
+        return None
+    try:
+        return float(text.replace(",", ".") if decimal == "," else text)
+    except ValueError:
+        return None

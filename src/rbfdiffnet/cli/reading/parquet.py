@@ -1,0 +1,115 @@
+"""Parquet files, by whichever library is installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+from rbfdiffnet.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_parquet", "read_parquet", "write_parquet"]
+
+_INSTALL = (
+    "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars read "
+    "and write them, too)"
+)
+
+
+def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
+    """Read a Parquet file, keeping small whole numbers small.
+
+    Parameters
+    ----------
+    stream : binary stream
+    name : str
+        Name of the file, for messages.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    CommandError
+        If the file is broken or empty, or nothing that reads it is installed.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rbfdiffnet.cli.reading.parquet import read_parquet
+    >>> read_parquet(io.BytesIO(b"PAR1"), "a.parquet")
+    Traceback (most recent call last):
+        ...
+    rbfdiffnet.cli.errors.CommandError: a.parquet is a broken Parquet file...
+    """
+    import pandas as pd
+
+    check_parquet()
+    frame: Any
+    try:
+        try:
+            frame = pd.read_parquet(stream)
+        except ImportError:
+            import polars as pl
+
+            frame = _from_polars(pl.read_parquet(stream))
+    except Exception as error:  # each library has errors of its own
+        if isinstance(error, MemoryError):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
+    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name:
+        frame = frame.reset_index()
+    frame.columns = [str(column) for column in frame.columns]
+    if not len(frame):
+        raise CommandError(f"{name} has columns but no rows; write it again with values")
+    return frame  # type: ignore[no-any-return]
+
+
+def write_parquet(frame: pd.DataFrame, path: str) -> None:
+    """Write a frame to a Parquet file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.parquet import write_parquet
+    >>> write_parquet(pd.DataFrame({"y": [1]}), "a.parquet")  # doctest: +SKIP
+    """
+    try:
+        frame.to_parquet(path, index=False)
+    except ImportError:
+        import polars as pl
+
+        columns = {
+            name: frame[name].astype(str) if name == "unique_id" else frame[name].to_numpy()
+            for name in frame
+        }
+        pl.DataFrame(
+            {k: list(v) if v.dtype == object else v for k, v in columns.items()}
+        ).write_parquet(path)
+
+
+def check_parquet() -> None:
+    """Raise CommandError if nothing that reads and writes Parquet is installed.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.parquet import check_parquet
+    >>> check_parquet()
+    """
+    for library in ("pyarrow", "fastparquet", "polars"):
+        try:
+            import_module(library)
+        except ImportError:
+            continue
+        return
+    raise CommandError(_INSTALL)
+
+
+def _from_polars(frame: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
