@@ -43,6 +43,8 @@ def replacing(path: Any) -> Iterator[Path]:
     temporary = path.with_name(f"{_prefix(path)}{os.getpid()}{path.suffix}")
     try:
         yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # on the disk, before it takes the place
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import TRANSFORMS, Transform
+from rbfdiffnet.watching import within
 
 if TYPE_CHECKING:
     from rbfdiffnet.stack.model import Mixture
@@ -394,7 +395,8 @@ class RBFDiffNet:
                 model = model.learned(seen)
             ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
             ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
-            found, _ = self._columns_of(model, series, origins, h, ahead, levels)
+            with within(window / n_windows, (window + 1) / n_windows):
+                found, _ = self._columns_of(model, series, origins, h, ahead, levels)
             values.append(np.stack(list(found.values())))
             cutoffs.append(origins)
         self._last_report = self._report_of(panel, (*panel.problems, *notes.values()))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -23,6 +22,7 @@ from rbfdiffnet.cleaning import OutlierRule
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
+from rbfdiffnet.files import replacing
 from rbfdiffnet.learning import Learning
 from rbfdiffnet.models import Plan, SeriesModel
 from rbfdiffnet.network import Network
@@ -380,15 +380,8 @@ def _narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def _read(path: Path) -> Arrays:

@@ -132,6 +132,8 @@ def _in_parts(
     """Work on parts of the series where each has a network of its own, and on all otherwise."""
     import pandas as pd
 
+    from rbfdiffnet.watching import watched
+
     total = data.series.n_series
     size = total
     model = make_model(arguments, data)
@@ -141,10 +143,14 @@ def _in_parts(
     progress.update(stage, 0, total if size < total else 0)
     for start in range(0, total, size):
         stop = min(start + size, total)
-        with in_words():
+
+        def told(share: float, start: int = start, stop: int = stop) -> None:
+            progress.update(stage, start + int(share * (stop - start)), total)
+
+        with in_words(), watched(told):
             frames.append(work(model, data.series.part(start, stop)))
         reports.append(model.report_)
-        progress.update(stage, stop, total if size < total else 0)
+        progress.update(stage, stop, total)
         model = make_model(arguments, data)
     return (
         pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0],

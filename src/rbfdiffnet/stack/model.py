@@ -22,6 +22,7 @@ from rbfdiffnet.stack.mixing import mixing_weights
 from rbfdiffnet.stack.spread import half_widths
 from rbfdiffnet.stack.windows import Window, odd_values, prepared, usable_values
 from rbfdiffnet.threads import one_blas_thread
+from rbfdiffnet.watching import tell
 
 __all__ = ["Mixture", "StackModel"]
 
@@ -198,7 +199,9 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
     names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
     units = np.array([_unit(y, plan.season_length) for y in usable])
     errors, growth = [], []
-    for k in range(1, _n_windows(origins[fitted], h) + 1):
+    n_windows = _n_windows(origins[fitted], h)
+    for k in range(1, n_windows + 1):
+        tell(k / (n_windows + 1))
         earlier = np.maximum(origins - k * h, 0)
         past = Window.of(panel, earlier, h, plan, n_jobs)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
@@ -212,6 +215,7 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
         growth.append(np.array([_growth(y, then, recent) for y, then in both]).reshape(n, 1))
     relative = np.stack(errors, axis=2) / units[:, None, None]
     weights = _weights(relative, _is_sparse(panel, origins))
+    tell(1.0)
     sizes = [
         np.abs(_combined(error, weights)) * grown
         for error, grown in zip(errors, growth, strict=True)

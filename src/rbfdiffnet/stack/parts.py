@@ -18,6 +18,7 @@ from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stack.model import Mixture, StackModel
+from rbfdiffnet.watching import within
 
 __all__ = ["PartedStack", "part_numbers", "stack_of"]
 
@@ -212,17 +213,13 @@ class PartedStack:
         *rest: Any,
     ) -> list[Any]:
         """Call a method of every stack."""
-        return [
-            method(
-                stack,
-                [panel[i] for i in part.tolist()],
-                origins[part],
-                h,
-                [ahead[i] for i in part.tolist()],
-                *rest,
-            )
-            for part, stack in zip(self.parts, self.stacks, strict=True)
-        ]
+        found, done, total = [], 0, sum(part.size for part in self.parts)
+        for part, stack in zip(self.parts, self.stacks, strict=True):
+            own, inputs = ([values[i] for i in part.tolist()] for values in (panel, ahead))
+            with within(done / total, (done + part.size) / total):
+                found.append(method(stack, own, origins[part], h, inputs, *rest))
+            done += part.size
+        return found
 
     def _joined(self, mixtures: Sequence[Mixture]) -> Mixture:
         names = dict.fromkeys(name for mixture in mixtures for name in mixture.members)
