@@ -18,6 +18,7 @@ from rbfdiffnet.effects import Effects, fit_effects
 from rbfdiffnet.learning import Learning, standardized, trained
 from rbfdiffnet.models import (
     FEWEST_ROWS,
+    NUMERICAL,
     Plan,
     Series,
     SeriesModel,
@@ -28,7 +29,7 @@ from rbfdiffnet.models import (
     prepare_for,
     transformed,
 )
-from rbfdiffnet.parts import chained
+from rbfdiffnet.parts import ALONE, chained
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.training import Settings
@@ -106,11 +107,12 @@ def fit_shared(
         )
     every = -(-count // _MOST_SHARED_ROWS)
     rows = [TrainingRows.cut(view.z, view.known, panel[i], plan) for i, view in own.items()]
-    parts = [r.part(slice(None), every) for r in rows]
-    found = _from_statistics(plan, parts)
+    found = _from_statistics(plan, [r.part(slice(None), every) for r in rows])
     learning: Learning | None = None
     if found is None:
-        windows = agree(lambda: rows, partial(_from_rows, plan=plan, every=every))
+        windows = agree(
+            lambda: rows, partial(_from_rows, plan=replace(plan, parts=ALONE), every=every)
+        )
     else:
         windows, statistics, penalties = found
         # Rows that were passed over count like those that were looked at.
@@ -136,9 +138,11 @@ def _view(series: Series, plan: Plan, effects: Effects | None) -> _View | str:
     """A view of a series, or why there is none."""
     try:
         preparation = prepare_for(series, plan, effects)
+        return _View(preparation, *transformed(series, preparation))
     except UnfitError as error:
         return str(error)
-    return _View(preparation, *transformed(series, preparation))
+    except NUMERICAL as error:
+        return f"numerical failure ({error})"
 
 
 def _sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
@@ -181,7 +185,7 @@ def _from_statistics(
     are the network, the statistics and the penalties; None where there are too few rows, the
     network is too large or the settings ask for something else.
     """
-    windows = plan.parts.agree(lambda: rows, partial(_basis, plan=plan))
+    windows = plan.parts.agree(lambda: rows, partial(_basis, plan=replace(plan, parts=ALONE)))
     if windows is None:
         return None
     tol = plan.settings(windows.network.x_shift.size).tol

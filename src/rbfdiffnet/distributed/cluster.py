@@ -1,0 +1,263 @@
+"""Frames of clusters, through Fugue: rows to groups, groups to answers, groups to frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import fugue.api as fa
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from fugue import make_execution_engine
+from triad import Schema
+
+from rbfdiffnet.columns import Columns
+from rbfdiffnet.distributed.groups import Digests, cuts, digests, group_of
+from rbfdiffnet.distributed.replay import Failure, Key, Pending, answer
+from rbfdiffnet.distributed.work import Group, Request
+
+__all__ = ["Cluster"]
+
+GROUP, AHEAD = "__rbfdiffnet_group", "__rbfdiffnet_ahead"
+_STATE = f"{GROUP}:long,state:bytes,question:bytes"
+_RESULT = f"{GROUP}:long,table:bytes,report:bytes"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the work is done.
+
+    Attributes
+    ----------
+    engine : fugue.ExecutionEngine
+    columns : Columns
+        Names of the columns.
+    keys : Schema
+        Of ids and dates, as they were given.
+    schema : Schema
+        Of the frame, as the groups get it.
+    like : DataFrame or None
+        A frame of one machine, whose kinds of ids and dates the results have.
+    num_partitions : int or None
+        Number of tasks the groups are spread over; by default one each.
+    """
+
+    engine: Any
+    columns: Columns
+    schema: Any
+    keys: Any
+    like: pd.DataFrame | None
+    num_partitions: int | None
+
+    @classmethod
+    def of(cls, df: Any, engine: Any, columns: Columns, num_partitions: int | None) -> Cluster:
+        """Return the cluster that a frame lies on, or the one asked for."""
+        engine = make_execution_engine(engine, infer_by=[df])
+        given = fa.get_schema(df)
+        for name in (columns.id, columns.time, columns.target):
+            if name not in given:
+                raise ValueError(f"There is no column {name!r}; the frame has {given.names}.")
+        keys = given.extract([columns.id, columns.time])
+        fields = [(f.name, _plain_type(f.type, f.name in keys)) for f in given.fields]
+        like = df if isinstance(df, pd.DataFrame) else None
+        return cls(engine, columns, Schema(fields), keys, like, num_partitions)
+
+    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> tuple[Any, int]:
+        """Return a frame with a row for each group, and how many there are.
+
+        Parameters
+        ----------
+        df, X_df : frames
+        size : callable
+            Most series in a group, given how many there are.
+        """
+        id_col, names = self.columns.id, self.schema.names
+        found = self._map(df, _hashing(id_col), "hashes:bytes")
+        hashes = np.frombuffer(b"".join(map(bytes, fa.as_pandas(found)["hashes"])), np.uint64)
+        between = cuts(hashes, size(np.unique(hashes).size))
+        marked = self.schema + f"{GROUP}:long,{AHEAD}:bool"
+        rows = self._map(df, _marking(id_col, names, between, ahead=False), marked)
+        future = None
+        if X_df is not None:
+            future = fa.get_column_names(X_df)
+            for name in future:
+                if name not in names:
+                    raise ValueError(
+                        f"X_df has a column {name!r} that was not there in training; leave it out."
+                    )
+            more = self._map(X_df, _marking(id_col, names, between, ahead=True), marked)
+            rows = fa.union(rows, more, distinct=False, engine=self.engine, as_fugue=True)
+        n_groups = between.size + 1
+        return self._map(rows, _packing(names, future), _STATE, n_groups), n_groups
+
+    def agreed(self, groups: Any, n_groups: int, request: Request) -> Any:
+        """Return the groups with answers to all questions that the request leads to."""
+        answers: dict[Key, Any] = {}
+        while True:
+            groups = self._map(groups, _advancing(request, answers), _STATE, n_groups)
+            groups = fa.persist(groups, engine=self.engine, as_fugue=True)
+            told = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
+            table = fa.as_pandas(told).sort_values(GROUP)
+            questions = [cloudpickle.loads(bytes(q)) for q in table["question"]]
+            failed = [question for question in questions if isinstance(question, Failure)]
+            if failed:
+                raise failed[0].error
+            if not questions or questions[0] is None:
+                return groups
+            key, _, combine = questions[0]
+            answers = {key: answer([said for _, said, _ in questions], combine)}
+
+    def frames(
+        self,
+        groups: Any,
+        n_groups: int,
+        request: Request,
+        names: Sequence[str],
+        with_report: bool,
+    ) -> tuple[Any, Any]:
+        """Return the frame that is asked for, and the report if that is asked for, too.
+
+        Parameters
+        ----------
+        groups, n_groups
+            As by `grouped`.
+        request : Request
+        names : sequence of str
+            Of the columns of the frame, after ids and dates.
+        with_report : bool
+        """
+        time = self.keys[self.columns.time].type
+        values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
+        schema = self.keys + Schema(values)
+        if not with_report:
+            return self._native(self._map(groups, _finishing(request), schema, n_groups)), None
+        done = self._map(groups, _reporting(request), _RESULT, n_groups)
+        done = fa.persist(done, engine=self.engine, as_fugue=True)
+        words = self.keys.extract([self.columns.id]) + "problem:str,action:str"
+        return (
+            self._native(self._map(done, _unpacking("table"), schema, n_groups)),
+            self._native(self._map(done, _unpacking("report"), words, n_groups)),
+        )
+
+    def _native(self, frame: Any) -> Any:
+        """Return a frame of the engine's kind."""
+        if self.like is None or self.engine.is_distributed:
+            return fa.get_native_as_df(frame)
+        plain = _plain(fa.as_pandas(frame))
+        ids, time = self.columns.id, self.columns.time
+        kinds = {ids: self.like[ids].dtype, time: self.like[time].dtype}
+        kinds["cutoff"] = kinds[time]
+        return plain.astype({name: kind for name, kind in kinds.items() if name in plain})
+
+    def _map(self, df: Any, function: Any, schema: Any, n_groups: int | None = None) -> Any:
+        """Send partitions, or groups if their number is given, through a function."""
+        spread: dict[str, Any] | None = None
+        if n_groups is not None:
+            number = self.num_partitions or n_groups
+            spread = {"by": [GROUP], "num": number, "algo": "hash"}
+        return fa.transform(
+            df, function, schema=schema, partition=spread, engine=self.engine, as_fugue=True
+        )
+
+
+def _plain_type(kind: pa.DataType, is_key: bool) -> pa.DataType:
+    """Numbers of all kinds as floats, since one of the frames may lack them; days as times."""
+    if is_key:
+        return pa.timestamp("us") if pa.types.is_date(kind) else kind
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if number or pa.types.is_boolean(kind):
+        return pa.float64()
+    return kind
+
+
+Worker = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def _hashing(id_col: str) -> Worker:
+    def hashing(df: pd.DataFrame) -> pd.DataFrame:
+        found = np.unique(digests(df[id_col].dropna().unique()))
+        return pd.DataFrame({"hashes": [found.tobytes()]})
+
+    return hashing
+
+
+def _marking(id_col: str, names: Sequence[str], between: Digests, *, ahead: bool) -> Worker:
+    def marking(df: pd.DataFrame) -> pd.DataFrame:
+        codes, ids = pd.factorize(df[id_col])
+        group = np.append(group_of(digests(ids), between), 0)[codes]
+        whole = {name: df[name] if name in df else None for name in names}
+        return pd.DataFrame(whole, index=df.index).assign(**{GROUP: group, AHEAD: ahead})
+
+    return marking
+
+
+def _packing(names: Sequence[str], future: Sequence[str] | None) -> Worker:
+    def packing(df: pd.DataFrame) -> pd.DataFrame:
+        ahead = df[AHEAD].to_numpy(dtype=bool)
+        frame = _plain(df[list(names)])
+        later = None if future is None else frame.loc[ahead, list(future)].reset_index(drop=True)
+        group = Group(frame[~ahead].reset_index(drop=True), later)
+        return _states(df, group.packed(), None)
+
+    return packing
+
+
+def _advancing(request: Request, answers: Mapping[Key, Any]) -> Worker:
+    def advancing(df: pd.DataFrame) -> pd.DataFrame:
+        group, question = _group(df).advanced(request, answers)
+        told = question
+        if isinstance(question, Pending):
+            # How to combine is the same everywhere, and may be long.
+            combine = question.combine if df[GROUP].iloc[0] == 0 else None
+            told = question.key, question.said, combine
+        return _states(df, group.packed(), told)
+
+    return advancing
+
+
+def _finishing(request: Request) -> Worker:
+    def finishing(df: pd.DataFrame) -> pd.DataFrame:
+        return _group(df).result(request)[0]
+
+    return finishing
+
+
+def _reporting(request: Request) -> Worker:
+    def reporting(df: pd.DataFrame) -> pd.DataFrame:
+        table, report = (bytes(cloudpickle.dumps(f)) for f in _group(df).result(request))
+        return pd.DataFrame({GROUP: df[GROUP].iloc[:1], "table": [table], "report": [report]})
+
+    return reporting
+
+
+def _unpacking(column: str) -> Worker:
+    def unpacking(df: pd.DataFrame) -> pd.DataFrame:
+        return cloudpickle.loads(bytes(df[column].iloc[0]))  # type: ignore[no-any-return]
+
+    return unpacking
+
+
+def _group(df: pd.DataFrame) -> Group:
+    return cloudpickle.loads(bytes(df["state"].iloc[0]))  # type: ignore[no-any-return]
+
+
+def _states(df: pd.DataFrame, state: bytes, question: Any) -> pd.DataFrame:
+    told = bytes(cloudpickle.dumps(question))
+    return pd.DataFrame({GROUP: df[GROUP].iloc[:1], "state": [state], "question": [told]})
+
+
+def _plain(df: pd.DataFrame) -> pd.DataFrame:
+    """Columns of the kinds a frame of one machine has, whatever the engine makes of them."""
+    plain = {}
+    for name, column in df.items():
+        if pd.api.types.is_string_dtype(column) and not isinstance(column.dtype, np.dtype):
+            column = column.astype(object).where(column.notna(), None)
+        elif pd.api.types.is_integer_dtype(column):
+            column = column.astype("int64")
+        elif pd.api.types.is_float_dtype(column):
+            column = pd.Series(column.to_numpy("float64", na_value=np.nan), column.index)
+        plain[name] = column
+    return pd.DataFrame(plain)
