@@ -181,11 +181,11 @@ def _run(
             return group_size or _STACKED
         return group_size or max(-(-n_series // _MOST_GROUPS[scope]), _FEWEST)
 
-    groups, n_groups = cluster.grouped(df, X_df, size)
+    groups = cluster.grouped(df, X_df, size)
     if not alone:
-        groups = cluster.agreed(groups, n_groups, request)
+        groups = cluster.agreed(groups, request)
     names = model._names(levels)
     if method == "cross_validation":
         names = ["cutoff", model.target_col, *names]
-    frame, report = cluster.frames(groups, n_groups, request, names, with_report)
+    frame, report = cluster.frames(groups, request, names, with_report)
     return (frame, report) if with_report else frame

@@ -23,7 +23,8 @@ __all__ = ["Cluster"]
 
 GROUP, AHEAD = "__rbfdiffnet_group", "__rbfdiffnet_ahead"
 _STATE = f"{GROUP}:long,state:bytes,question:bytes"
-_RESULT = f"{GROUP}:long,table:bytes,report:bytes"
+
+Worker = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Cluster:
         like = df if isinstance(df, pd.DataFrame) else None
         return cls(engine, columns, Schema(fields), keys, like, num_partitions)
 
-    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> tuple[Any, int]:
-        """Return a frame with a row for each group, and how many there are.
+    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
+        """Return a frame with a row for each group.
 
         Parameters
         ----------
@@ -90,14 +91,15 @@ class Cluster:
                     )
             more = self._map(X_df, _marking(id_col, names, between, ahead=True), marked)
             rows = fa.union(rows, more, distinct=False, engine=self.engine, as_fugue=True)
-        n_groups = between.size + 1
-        return self._map(rows, _packing(names, future), _STATE, n_groups), n_groups
+        number = self.num_partitions or between.size + 1
+        spread = {"by": [GROUP], "num": number, "algo": "hash"}
+        return self._map(rows, _packing(names, future), _STATE, spread)
 
-    def agreed(self, groups: Any, n_groups: int, request: Request) -> Any:
-        """Return the groups with answers to all questions that the request leads to."""
+    def agreed(self, groups: Any, request: Request) -> Any:
+        """Return the groups with answers to all questions, and with their results."""
         answers: dict[Key, Any] = {}
         while True:
-            groups = self._map(groups, _advancing(request, answers), _STATE, n_groups)
+            groups = self._map(groups, _advancing(request, answers), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
             told = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
             table = fa.as_pandas(told).sort_values(GROUP)
@@ -111,19 +113,14 @@ class Cluster:
             answers = {key: answer([said for _, said, _ in questions], combine)}
 
     def frames(
-        self,
-        groups: Any,
-        n_groups: int,
-        request: Request,
-        names: Sequence[str],
-        with_report: bool,
+        self, groups: Any, request: Request, names: Sequence[str], with_report: bool
     ) -> tuple[Any, Any]:
         """Return the frame that is asked for, and the report if that is asked for, too.
 
         Parameters
         ----------
-        groups, n_groups
-            As by `grouped`.
+        groups : frame
+            As by `grouped` or `agreed`.
         request : Request
         names : sequence of str
             Of the columns of the frame, after ids and dates.
@@ -131,16 +128,15 @@ class Cluster:
         """
         time = self.keys[self.columns.time].type
         values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
-        schema = self.keys + Schema(values)
-        if not with_report:
-            return self._native(self._map(groups, _finishing(request), schema, n_groups)), None
-        done = self._map(groups, _reporting(request), _RESULT, n_groups)
-        done = fa.persist(done, engine=self.engine, as_fugue=True)
+        tables = self.keys + Schema(values)
         words = self.keys.extract([self.columns.id]) + "problem:str,action:str"
-        return (
-            self._native(self._map(done, _unpacking("table"), schema, n_groups)),
-            self._native(self._map(done, _unpacking("report"), words, n_groups)),
-        )
+        if with_report and request.alone:
+            groups = self._map(groups, _advancing(request, {}), _STATE)
+            groups = fa.persist(groups, engine=self.engine, as_fugue=True)
+        frame = self._native(self._map(groups, _finishing(request, 0), tables))
+        if not with_report:
+            return frame, None
+        return frame, self._native(self._map(groups, _finishing(request, 1), words))
 
     def _native(self, frame: Any) -> Any:
         """Return a frame of the engine's kind."""
@@ -152,12 +148,8 @@ class Cluster:
         kinds["cutoff"] = kinds[time]
         return plain.astype({name: kind for name, kind in kinds.items() if name in plain})
 
-    def _map(self, df: Any, function: Any, schema: Any, n_groups: int | None = None) -> Any:
-        """Send partitions, or groups if their number is given, through a function."""
-        spread: dict[str, Any] | None = None
-        if n_groups is not None:
-            number = self.num_partitions or n_groups
-            spread = {"by": [GROUP], "num": number, "algo": "hash"}
+    def _map(self, df: Any, function: Worker, schema: Any, spread: Any = None) -> Any:
+        """Send partitions through a function; with a way to spread them, each group by itself."""
         return fa.transform(
             df, function, schema=schema, partition=spread, engine=self.engine, as_fugue=True
         )
@@ -173,9 +165,6 @@ def _plain_type(kind: pa.DataType, is_key: bool) -> pa.DataType:
     return kind
 
 
-Worker = Callable[[pd.DataFrame], pd.DataFrame]
-
-
 def _hashing(id_col: str) -> Worker:
     def hashing(df: pd.DataFrame) -> pd.DataFrame:
         found = np.unique(digests(df[id_col].dropna().unique()))
@@ -188,7 +177,7 @@ def _marking(id_col: str, names: Sequence[str], between: Digests, *, ahead: bool
     def marking(df: pd.DataFrame) -> pd.DataFrame:
         codes, ids = pd.factorize(df[id_col])
         group = np.append(group_of(digests(ids), between), 0)[codes]
-        whole = {name: df[name] if name in df else None for name in names}
+        whole = {name: df[name] if name in df else np.nan for name in names}
         return pd.DataFrame(whole, index=df.index).assign(**{GROUP: group, AHEAD: ahead})
 
     return marking
@@ -200,53 +189,41 @@ def _packing(names: Sequence[str], future: Sequence[str] | None) -> Worker:
         frame = _plain(df[list(names)])
         later = None if future is None else frame.loc[ahead, list(future)].reset_index(drop=True)
         group = Group(frame[~ahead].reset_index(drop=True), later)
-        return _states(df, group.packed(), None)
+        return _state(df[GROUP].iloc[0], group, None)
 
     return packing
 
 
 def _advancing(request: Request, answers: Mapping[Key, Any]) -> Worker:
     def advancing(df: pd.DataFrame) -> pd.DataFrame:
-        group, question = _group(df).advanced(request, answers)
-        told = question
-        if isinstance(question, Pending):
-            # How to combine is the same everywhere, and may be long.
-            combine = question.combine if df[GROUP].iloc[0] == 0 else None
-            told = question.key, question.said, combine
-        return _states(df, group.packed(), told)
+        states = []
+        for number, state in zip(df[GROUP], df["state"], strict=True):
+            group, question = _group(state).advanced(request, answers)
+            told: Any = question
+            if isinstance(question, Pending):
+                # How to combine is the same everywhere, and may be long.
+                combine = question.combine if number == 0 else None
+                told = question.key, question.said, combine
+            states.append(_state(number, group, told))
+        return pd.concat(states)
 
     return advancing
 
 
-def _finishing(request: Request) -> Worker:
+def _finishing(request: Request, which: int) -> Worker:
     def finishing(df: pd.DataFrame) -> pd.DataFrame:
-        return _group(df).result(request)[0]
+        return pd.concat([_group(state).results(request)[which] for state in df["state"]])
 
     return finishing
 
 
-def _reporting(request: Request) -> Worker:
-    def reporting(df: pd.DataFrame) -> pd.DataFrame:
-        table, report = (bytes(cloudpickle.dumps(f)) for f in _group(df).result(request))
-        return pd.DataFrame({GROUP: df[GROUP].iloc[:1], "table": [table], "report": [report]})
-
-    return reporting
+def _group(state: Any) -> Group:
+    return cloudpickle.loads(bytes(state))  # type: ignore[no-any-return]
 
 
-def _unpacking(column: str) -> Worker:
-    def unpacking(df: pd.DataFrame) -> pd.DataFrame:
-        return cloudpickle.loads(bytes(df[column].iloc[0]))  # type: ignore[no-any-return]
-
-    return unpacking
-
-
-def _group(df: pd.DataFrame) -> Group:
-    return cloudpickle.loads(bytes(df["state"].iloc[0]))  # type: ignore[no-any-return]
-
-
-def _states(df: pd.DataFrame, state: bytes, question: Any) -> pd.DataFrame:
-    told = bytes(cloudpickle.dumps(question))
-    return pd.DataFrame({GROUP: df[GROUP].iloc[:1], "state": [state], "question": [told]})
+def _state(number: int, group: Group, question: Any) -> pd.DataFrame:
+    packed, told = (bytes(cloudpickle.dumps(value)) for value in (group, question))
+    return pd.DataFrame({GROUP: [number], "state": [packed], "question": [told]})
 
 
 def _plain(df: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from rbfdiffnet.parts import Parts
+from rbfdiffnet.threads import one_blas_thread
 
 __all__ = ["Failure", "Pending", "Replay", "answer"]
 
@@ -104,6 +107,7 @@ def answer(said: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
         if isinstance(part, Failure):
             return part
     try:
-        return combine(list(said))
+        with one_blas_thread(), np.errstate(all="ignore"):
+            return combine(list(said))
     except Exception as error:
         return Failure(error)

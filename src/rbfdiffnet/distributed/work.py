@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -55,32 +54,34 @@ class Group:
         Rows of ``X_df``.
     known : dict
         Answers, and what was kept; see `Replay`.
+    done : tuple of DataFrame or None
+        The results, if they are there already.
     """
 
     frame: pd.DataFrame
     future: pd.DataFrame | None
     known: dict[Key, Any] = field(default_factory=dict)
-
-    def packed(self) -> bytes:
-        """Return the group as bytes."""
-        return bytes(cloudpickle.dumps(self))
+    done: tuple[pd.DataFrame, pd.DataFrame] | None = None
 
     def advanced(
         self, request: Request, answers: Mapping[Key, Any]
     ) -> tuple[Group, Pending | Failure | None]:
-        """Run up to the next question; None if there is none left."""
+        """Run up to the next question; None if there is none left, and the results are there."""
         known = {**self.known, **answers}
-        question: Pending | Failure | None = None
         try:
-            self._run(request, _Part(Replay(known), request.settings, rehearsal=True))
+            if not request.alone:
+                self._run(request, _Part(Replay(known), request.settings, rehearsal=True))
+            results = replace(self, known=known).results(request)
         except Pending as pending:
-            question = pending
+            return replace(self, known=known), pending
         except Exception as error:
-            question = Failure(error)
-        return replace(self, known=known), question
+            return self, Failure(error)
+        return Group(self.frame[:0], None, done=results), None
 
-    def result(self, request: Request) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def results(self, request: Request) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the frame that is asked for, and the report."""
+        if self.done is not None:
+            return self.done
         part: RBFDiffNet
         if request.alone:
             part = RBFDiffNet(**request.settings)
