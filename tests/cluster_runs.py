@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from panels import fill_future, make_panel
 
+from panels import fill_future, make_panel
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.distributed import cross_validation, forecast
 

@@ -224,9 +224,7 @@ class PanelModel:
         guaranteed : ndarray of bool of shape (n,)
         """
         parts = self.plan.parts
-        errors, scales, centers = parts.keep(
-            lambda: self._errors(panel, origins, h, ahead, n_jobs)
-        )
+        errors, scales, centers = parts.keep(lambda: self._errors(panel, origins, h, ahead, n_jobs))
         pool = parts.agree(
             lambda: ([thin(own) for own in errors], scales), partial(_pooled, levels=levels)
         )

@@ -326,7 +326,7 @@ def _calendar(
         )
     codes = np.repeat(np.arange(panel.n_series), panel.lengths)
     steps = np.arange(panel.y.size) - np.repeat(panel.offsets[:-1], panel.lengths)
-    dates = everywhere.agree(
+    dates: npt.NDArray[Any] = everywhere.agree(
         lambda: np.unique(panel.dates(codes, steps)), lambda found: np.unique(np.concatenate(found))
     )
     if isinstance(parts, str):

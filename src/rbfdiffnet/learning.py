@@ -103,14 +103,14 @@ def learn(
     """
     parts = plan.parts
     own = next((model.windows for model in models if model is not None), None)
-    windows = parts.agree(lambda: own, lambda found: next((w for w in found if w), None))
-    if learning is None or windows is None:
+    shared = parts.agree(lambda: own, lambda found: next((w for w in found if w), None))
+    if learning is None or shared is None:
         raise ValueError(
             "refit='weights' needs the sufficient statistics of a shared network, and there are "
             "none: the settings ask for another way of training, the network is too large or had "
             "too few rows, or the model was saved by an older version. Use refit=True."
         )
-    seen = learning.steps.tolist()
+    seen, windows = learning.steps.tolist(), shared
 
     def news() -> tuple[Statistics, float] | None:
         rows = [

@@ -161,7 +161,7 @@ class Plan:
         return any(isinstance(t, Difference) or t in names for t in self.transforms)
 
     def tendency(self, z: Array) -> tuple[float, int]:
-        """Return what the level depends on: a unit root's p-value, if it matters, and the length."""
+        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
         matters = self.level is None and not self._differs
         return _unit_root(z) if matters else 1.0, z.size
 

@@ -189,7 +189,9 @@ def _from_statistics(
     if windows is None:
         return None
     tol = plan.settings(windows.network.x_shift.size).tol
-    return plan.parts.agree(lambda: _sums(rows, windows), partial(_solved, windows=windows, tol=tol))
+    return plan.parts.agree(
+        lambda: _sums(rows, windows), partial(_solved, windows=windows, tol=tol)
+    )
 
 
 def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
@@ -247,9 +249,7 @@ def _solved(
     return trained(windows, everything, best, tol=tol), everything, best
 
 
-def _from_rows(
-    parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int
-) -> WindowModel:
+def _from_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
     """Train on the rows themselves."""
     rows = sorted(chained(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
     thinned = TrainingRows.pooled([r.part(slice(None), every) for r in rows])

@@ -132,9 +132,9 @@ def cross_validation(
     for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
         _check_count(name, value)
     _check_refit(refit, model._scope, or_count=True)
-    options = {"h": h, "n_windows": n_windows, "step_size": step_size, "level": level}
+    windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
+    options = {"h": h, "level": level, **windows}
     where = engine, group_size, num_partitions
-    options["refit"] = refit
     return _run(df, None, model, "cross_validation", options, where, with_report)
 
 
@@ -182,7 +182,7 @@ def _run(
         return group_size or max(-(-n_series // _MOST_GROUPS[scope]), _FEWEST)
 
     groups = cluster.grouped(df, X_df, size)
-    if not alone:
+    if groups is not None and not alone:
         groups = cluster.agreed(groups, request)
     names = model._names(levels)
     if method == "cross_validation":

@@ -67,7 +67,7 @@ class Cluster:
         return cls(engine, columns, Schema(fields), keys, like, num_partitions)
 
     def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
-        """Return a frame with a row for each group.
+        """Return a frame with a row for each group; None if there are no series.
 
         Parameters
         ----------
@@ -78,6 +78,8 @@ class Cluster:
         id_col, names = self.columns.id, self.schema.names
         found = self._map(df, _hashing(id_col), "hashes:bytes")
         hashes = np.frombuffer(b"".join(map(bytes, fa.as_pandas(found)["hashes"])), np.uint64)
+        if not hashes.size:
+            return None
         between = cuts(hashes, size(np.unique(hashes).size))
         marked = self.schema + f"{GROUP}:long,{AHEAD}:bool"
         rows = self._map(df, _marking(id_col, names, between, ahead=False), marked)
@@ -107,7 +109,7 @@ class Cluster:
             failed = [question for question in questions if isinstance(question, Failure)]
             if failed:
                 raise failed[0].error
-            if not questions or questions[0] is None:
+            if questions[0] is None:
                 return groups
             key, _, combine = questions[0]
             answers = {key: answer([said for _, said, _ in questions], combine)}
@@ -119,7 +121,7 @@ class Cluster:
 
         Parameters
         ----------
-        groups : frame
+        groups : frame or None
             As by `grouped` or `agreed`.
         request : Request
         names : sequence of str
@@ -130,6 +132,9 @@ class Cluster:
         values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
         tables = self.keys + Schema(values)
         words = self.keys.extract([self.columns.id]) + "problem:str,action:str"
+        if groups is None:
+            nothing = [self._native(self.engine.to_df([], kind)) for kind in (tables, words)]
+            return nothing[0], nothing[1]
         if with_report and request.alone:
             groups = self._map(groups, _advancing(request, {}), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
@@ -177,8 +182,8 @@ def _marking(id_col: str, names: Sequence[str], between: Digests, *, ahead: bool
     def marking(df: pd.DataFrame) -> pd.DataFrame:
         codes, ids = pd.factorize(df[id_col])
         group = np.append(group_of(digests(ids), between), 0)[codes]
-        whole = {name: df[name] if name in df else np.nan for name in names}
-        return pd.DataFrame(whole, index=df.index).assign(**{GROUP: group, AHEAD: ahead})
+        whole: dict[str, Any] = {name: df.get(name, np.nan) for name in names}
+        return pd.DataFrame({**whole, GROUP: group, AHEAD: ahead}, index=df.index)
 
     return marking
 
