@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ pytest.importorskip("cloudpickle", reason="needs the extra [distributed]")
 
 from cluster_runs import CASES, run
 
+HERE = Path(__file__).parent
+GUIDE = HERE.parent / "docs" / "clusters.md"
 SOME = [f"s{i}" for i in range(5)]
 LOCAL = {"freq": "D", "preset": "fast", "lags": 7}
 
@@ -235,40 +238,48 @@ def test_groups_depend_on_ids_alone():
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
-def on_cluster(engine, folder, cases):
-    """Frames of cases that were run on a local cluster in another process."""
+def in_process(engine, folder, *arguments):
+    """Run Python with a local cluster of an engine, or skip the test."""
     needed = (ENGINES[engine], *(("duckdb",) if engine == "ray" else ()))
     for package in needed:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     if engine == "spark" and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("Spark needs Java")
-    here = Path(__file__).parent
     source = Path(rbfdiffnet.__file__).parent.parent
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(source), str(here)]),
+        "PYTHONPATH": os.pathsep.join([str(source), str(HERE)]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "OMP_NUM_THREADS": "1",
     }
-    path = folder / "frames.pickle"
-    command = [sys.executable, str(here / "cluster_runs.py"), engine, str(path), *cases]
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
-    return pickle.loads(path.read_bytes())
+    return done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_give_the_numbers_of_one_machine(engine, tmp_path):
-    cases = list(CASES)
-    for case, (kind, found, words) in on_cluster(engine, tmp_path, cases).items():
+    path = tmp_path / "frames.pickle"
+    in_process(engine, tmp_path, str(HERE / "cluster_runs.py"), engine, str(path), *CASES)
+    for case, (kind, found, words) in pickle.loads(path.read_bytes()).items():
         assert kind == {"dask": "dask", "ray": "ray", "spark": "pyspark"}[engine]
         expected, report = run(case)
         assert_same(found, expected)
         assert_same(words, report)
-        make, method, options, settings, _ = CASES[case]
         if case.startswith("many"):
+            make, method, options, settings, _ = CASES[case]
             alone = getattr(RBFDiffNet("D", **settings), method)(make(), 4, **options)
             assert_same(found, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_guide_runs(engine, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = [block for block in blocks if f"import {engine}" in block or f"py{engine}" in block]
+    assert f"{6 * 14} rows" in in_process(engine, tmp_path, "-c", code)

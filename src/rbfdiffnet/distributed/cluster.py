@@ -100,11 +100,15 @@ class Cluster:
     def agreed(self, groups: Any, request: Request) -> Any:
         """Return the groups with answers to all questions, and with their results."""
         answers: dict[Key, Any] = {}
+        before: Any = None
         while True:
             groups = self._map(groups, _advancing(request, answers), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
             told = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
             table = fa.as_pandas(told).sort_values(GROUP)
+            if hasattr(before, "unpersist"):  # Spark keeps what nobody refers to
+                before.unpersist()
+            before = groups.native
             questions = [cloudpickle.loads(bytes(q)) for q in table["question"]]
             failed = [question for question in questions if isinstance(question, Failure)]
             if failed:
