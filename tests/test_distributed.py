@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import rbfdiffnet
+from cluster_runs import CASES, run
 from panels import CONFIGURATIONS, NAME, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.distributed import cross_validation, forecast
@@ -21,14 +22,13 @@ from rbfdiffnet.distributed.groups import cuts, digests, group_of
 from rbfdiffnet.distributed.replay import Failure, Pending, Replay, answer
 from rbfdiffnet.parts import ALONE
 
-pytest.importorskip("fugue", reason="needs the extra [distributed]")
-pytest.importorskip("cloudpickle", reason="needs the extra [distributed]")
-
-from cluster_runs import CASES, run
-
 HERE = Path(__file__).parent
 GUIDE = HERE.parent / "docs" / "clusters.md"
 SOME = [f"s{i}" for i in range(5)]
+fugue = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("fugue", "cloudpickle")),
+    reason="needs the extra [distributed]",
+)
 LOCAL = {"freq": "D", "preset": "fast", "lags": 7}
 
 
@@ -142,8 +142,8 @@ def test_errors_say_what_to_do():
         forecast(df, 2)
     with pytest.raises(ValueError, match="not both"):
         forecast(df, 2, model=RBFDiffNet("D"), lags=3)
-    with pytest.raises(ValueError, match="There is no column 'y'"):
-        forecast(df.drop(columns="y"), 2, **LOCAL)
+    with pytest.raises(ValueError, match="There is no column 'unique_id'"):
+        forecast(df.drop(columns="unique_id"), 2, **LOCAL)
     with pytest.raises(ValueError, match="h must be"):
         forecast(df, 0, **LOCAL)
     with pytest.raises(ValueError, match="group_size must be"):
@@ -168,11 +168,41 @@ def test_an_empty_frame_has_an_empty_forecast():
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    for name in ("rbfdiffnet.distributed.cluster", "rbfdiffnet.distributed.work"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, "fugue.api", None)
-    with pytest.raises(ImportError, match=r"rbfdiffnet\[distributed\]"):
-        forecast(make_panel("a", n=20), 1, **LOCAL)
+    monkeypatch.setattr("rbfdiffnet.distributed.cluster.missing", ImportError("no fugue"))
+    with pytest.raises(ImportError, match=r"no fugue.*rbfdiffnet\[distributed\]"):
+        forecast(make_panel("a", n=20), 1, engine="dask", **LOCAL)
+
+
+@fugue
+@pytest.mark.parametrize("name", ["fast", "global", "inputs"])
+def test_fugue_gives_the_numbers_of_one_machine(name):
+    parameters, columns = CONFIGURATIONS[name]
+    df = make_panel(SOME, n=50, columns=columns).sample(frac=1.0, random_state=1)
+    X_df = future_of(RBFDiffNet("D", **parameters).fit(df), 2, columns)
+    model = RBFDiffNet("D", **parameters)
+    options = {"X_df": X_df, "level": [80], "model": model, "group_size": 2, "with_report": True}
+    expected, report = forecast(df, 2, **options)
+    for number in (None, 1):
+        found, words = forecast(df, 2, engine="native", num_partitions=number, **options)
+        assert_same(found, expected)
+        assert_same(words, report)
+    plain = df[["unique_id", "ds", "y"]]
+    lazy = forecast(plain, 2, engine="native", **LOCAL)
+    assert_same(lazy, RBFDiffNet(**LOCAL).forecast(plain, 2))
+
+
+@fugue
+def test_errors_of_groups_come_back_from_fugue():
+    df = make_panel(SOME[:3], n=40, columns=("price",))
+    with pytest.raises(ValueError, match="There is no column 'y'"):
+        forecast(df.drop(columns="y"), 2, engine="native", **LOCAL)
+    with pytest.raises(ValueError, match="X_df has a column 'color'"):
+        forecast(df, 1, X_df=df.assign(color="red"), engine="native", **LOCAL)
+    with pytest.raises(ValueError, match="predict needs their future values"):
+        forecast(df, 1, engine="native", group_size=1, **LOCAL)
+    nothing, report = forecast(df[:0], 2, engine="native", with_report=True, **LOCAL)
+    assert list(nothing) == ["unique_id", "ds", NAME]
+    assert list(report) == ["unique_id", "problem", "action"]
 
 
 def converse(program, owns):
@@ -240,7 +270,7 @@ ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 
 def in_process(engine, folder, *arguments):
     """Run Python with a local cluster of an engine, or skip the test."""
-    needed = (ENGINES[engine], *(("duckdb",) if engine == "ray" else ()))
+    needed = ("fugue", ENGINES[engine], *(("duckdb",) if engine == "ray" else ()))
     for package in needed:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")

@@ -157,20 +157,23 @@ def _run(
     where: tuple[Any, int | None, int | None],
     with_report: bool,
 ) -> Any:
-    try:
-        from rbfdiffnet.distributed.cluster import Cluster
-        from rbfdiffnet.distributed.work import Request
-    except ImportError as error:
-        raise ImportError(
-            f"Clusters need further packages ({error}): pip install 'rbfdiffnet[distributed]'."
-        ) from error
+    import pandas as pd
+
+    from rbfdiffnet.distributed.cluster import Cluster
+    from rbfdiffnet.distributed.work import OneMachine, Request
+
     engine, group_size, num_partitions = where
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
         if value is not None:
             _check_count(name, value)
     levels = _check_levels(options["level"])
-    cluster = Cluster.of(df, engine, model._columns, num_partitions)
-    inputs = len(cluster.schema) > 3 or model.calendar or model.events or model.holidays
+    cluster: Any
+    if engine is None and isinstance(df, pd.DataFrame):
+        cluster, columns = OneMachine(model.id_col), list(df)
+    else:
+        cluster = Cluster.of(df, engine, model._columns, num_partitions)
+        columns = cluster.schema.names
+    inputs = len(columns) > 3 or model.calendar or model.events or model.holidays
     scope = model._scope
     alone = scope == "auto" or (scope == "local" and not levels and not inputs)
     settings = {name: getattr(model, name) for name in model._parameter_names()}

@@ -6,18 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
-import fugue.api as fa
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from fugue import make_execution_engine
-from triad import Schema
 
 from rbfdiffnet.columns import Columns
 from rbfdiffnet.distributed.groups import Digests, cuts, digests, group_of
-from rbfdiffnet.distributed.replay import Failure, Key, Pending, answer
+from rbfdiffnet.distributed.replay import Key, Pending, answered
 from rbfdiffnet.distributed.work import Group, Request
+
+try:
+    import cloudpickle
+    import fugue.api as fa
+    import pyarrow as pa
+    from fugue import make_execution_engine
+    from triad import Schema
+except ImportError as error:
+    missing: ImportError | None = error
+else:
+    missing = None
 
 __all__ = ["Cluster"]
 
@@ -40,8 +46,6 @@ class Cluster:
         Of ids and dates, as they were given.
     schema : Schema
         Of the frame, as the groups get it.
-    like : DataFrame or None
-        A frame of one machine, whose kinds of ids and dates the results have.
     num_partitions : int or None
         Number of tasks the groups are spread over; by default one each.
     """
@@ -50,12 +54,16 @@ class Cluster:
     columns: Columns
     schema: Any
     keys: Any
-    like: pd.DataFrame | None
     num_partitions: int | None
 
     @classmethod
     def of(cls, df: Any, engine: Any, columns: Columns, num_partitions: int | None) -> Cluster:
         """Return the cluster that a frame lies on, or the one asked for."""
+        if missing is not None:
+            raise ImportError(
+                f"Clusters need further packages ({missing}): pip install "
+                "'rbfdiffnet[distributed]'."
+            )
         engine = make_execution_engine(engine, infer_by=[df])
         given = fa.get_schema(df)
         for name in (columns.id, columns.time, columns.target):
@@ -63,8 +71,7 @@ class Cluster:
                 raise ValueError(f"There is no column {name!r}; the frame has {given.names}.")
         keys = given.extract([columns.id, columns.time])
         fields = [(f.name, _plain_type(f.type, f.name in keys)) for f in given.fields]
-        like = df if isinstance(df, pd.DataFrame) else None
-        return cls(engine, columns, Schema(fields), keys, like, num_partitions)
+        return cls(engine, columns, Schema(fields), keys, num_partitions)
 
     def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
         """Return a frame with a row for each group; None if there are no series.
@@ -99,9 +106,9 @@ class Cluster:
 
     def agreed(self, groups: Any, request: Request) -> Any:
         """Return the groups with answers to all questions, and with their results."""
-        answers: dict[Key, Any] = {}
+        answers: dict[Key, Any] | None = {}
         before: Any = None
-        while True:
+        while answers is not None:
             groups = self._map(groups, _advancing(request, answers), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
             told = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
@@ -109,14 +116,8 @@ class Cluster:
             if hasattr(before, "unpersist"):  # Spark keeps what nobody refers to
                 before.unpersist()
             before = groups.native
-            questions = [cloudpickle.loads(bytes(q)) for q in table["question"]]
-            failed = [question for question in questions if isinstance(question, Failure)]
-            if failed:
-                raise failed[0].error
-            if questions[0] is None:
-                return groups
-            key, _, combine = questions[0]
-            answers = {key: answer([said for _, said, _ in questions], combine)}
+            answers = answered([cloudpickle.loads(bytes(told)) for told in table["question"]])
+        return groups
 
     def frames(
         self, groups: Any, request: Request, names: Sequence[str], with_report: bool
@@ -137,25 +138,15 @@ class Cluster:
         tables = self.keys + Schema(values)
         words = self.keys.extract([self.columns.id]) + "problem:str,action:str"
         if groups is None:
-            nothing = [self._native(self.engine.to_df([], kind)) for kind in (tables, words)]
-            return nothing[0], nothing[1]
+            nothing = [self.engine.to_df([], kind) for kind in (tables, words)]
+            return fa.get_native_as_df(nothing[0]), fa.get_native_as_df(nothing[1])
         if with_report and request.alone:
             groups = self._map(groups, _advancing(request, {}), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
-        frame = self._native(self._map(groups, _finishing(request, 0), tables))
+        frame = fa.get_native_as_df(self._map(groups, _finishing(request, 0), tables))
         if not with_report:
             return frame, None
-        return frame, self._native(self._map(groups, _finishing(request, 1), words))
-
-    def _native(self, frame: Any) -> Any:
-        """Return a frame of the engine's kind."""
-        if self.like is None or self.engine.is_distributed:
-            return fa.get_native_as_df(frame)
-        plain = _plain(fa.as_pandas(frame))
-        ids, time = self.columns.id, self.columns.time
-        kinds = {ids: self.like[ids].dtype, time: self.like[time].dtype}
-        kinds["cutoff"] = kinds[time]
-        return plain.astype({name: kind for name, kind in kinds.items() if name in plain})
+        return frame, fa.get_native_as_df(self._map(groups, _finishing(request, 1), words))
 
     def _map(self, df: Any, function: Worker, schema: Any, spread: Any = None) -> Any:
         """Send partitions through a function; with a way to spread them, each group by itself."""
@@ -208,12 +199,10 @@ def _advancing(request: Request, answers: Mapping[Key, Any]) -> Worker:
         states = []
         for number, state in zip(df[GROUP], df["state"], strict=True):
             group, question = _group(state).advanced(request, answers)
-            told: Any = question
-            if isinstance(question, Pending):
+            if isinstance(question, Pending) and number > 0:
                 # How to combine is the same everywhere, and may be long.
-                combine = question.combine if number == 0 else None
-                told = question.key, question.said, combine
-            states.append(_state(number, group, told))
+                question = Pending(question.key, question.said, None)
+            states.append(_state(number, group, question))
         return pd.concat(states)
 
     return advancing

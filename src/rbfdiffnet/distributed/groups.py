@@ -28,7 +28,7 @@ def digests(ids: Iterable[Any]) -> Digests:
     --------
     >>> from rbfdiffnet.distributed.groups import digests
     >>> digests(["a", "b"]).tolist()
-    [1746350707330160686, 17346044151889139882]
+    [4681665781835383343, 9543904841865449333]
     """
     return np.array(
         [int.from_bytes(blake2b(str(i).encode(), digest_size=8).digest()) for i in ids],

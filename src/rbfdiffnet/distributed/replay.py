@@ -18,7 +18,7 @@ import numpy as np
 from rbfdiffnet.parts import Parts
 from rbfdiffnet.threads import one_blas_thread
 
-__all__ = ["Failure", "Pending", "Replay", "answer"]
+__all__ = ["Failure", "Pending", "Replay", "answer", "answered"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,8 +35,8 @@ class Failure:
 class Pending(BaseException):
     """A question no answer is known to; no handler of errors takes it for one."""
 
-    def __init__(self, key: Key, said: Any, combine: Callable[[list[Any]], Any]) -> None:
-        super().__init__(key)
+    def __init__(self, key: Key, said: Any, combine: Any) -> None:
+        super().__init__(key, said, combine)
         self.key, self.said, self.combine = key, said, combine
 
 
@@ -50,17 +50,16 @@ class Replay(Parts):
 
     Examples
     --------
-    >>> from rbfdiffnet.distributed.replay import Pending, Replay, answer
+    >>> from rbfdiffnet.distributed.replay import Pending, Replay, answered
     >>> def largest(parts, own):
     ...     return parts.agree(lambda: own, max)
-    >>> said = []
+    >>> questions = []
     >>> for own in (3, 7):
     ...     try:
     ...         largest(Replay({}), own)
     ...     except Pending as question:
-    ...         said.append(question.said)
-    >>> known = {question.key: answer(said, question.combine)}
-    >>> largest(Replay(known), 3)
+    ...         questions.append(question)
+    >>> largest(Replay(answered(questions)), 3)
     7
     """
 
@@ -99,6 +98,23 @@ class Replay(Parts):
         key = tuple(self._place)
         self._place[-1] += 1
         return key
+
+
+def answered(questions: Sequence[Pending | Failure | None]) -> dict[Key, Any] | None:
+    """Answer what all parts ask, the first of which knows how; None if they ask nothing.
+
+    Raises
+    ------
+    Exception
+        That of the first part that failed.
+    """
+    for question in questions:
+        if isinstance(question, Failure):
+            raise question.error
+    asked = [question for question in questions if isinstance(question, Pending)]
+    if not asked:
+        return None
+    return {asked[0].key: answer([question.said for question in asked], asked[0].combine)}
 
 
 def answer(said: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.distributed.replay import Failure, Key, Pending, Replay
+from rbfdiffnet.distributed.groups import cuts, digests, group_of
+from rbfdiffnet.distributed.replay import Failure, Key, Pending, Replay, answered
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Problem
 
-__all__ = ["Group", "Request"]
+__all__ = ["Group", "OneMachine", "Request"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -97,6 +98,55 @@ class Group:
         return frame  # type: ignore[no-any-return]
 
 
+class OneMachine:
+    """Groups of a pandas frame, one after the other in this process.
+
+    Parameters
+    ----------
+    id_col : str
+        Name of the column of ids.
+    """
+
+    def __init__(self, id_col: str) -> None:
+        self._id_col = id_col
+
+    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> list[Group]:
+        """Return the groups, of a size that depends on the number of series."""
+        if self._id_col not in df:
+            raise ValueError(f"There is no column {self._id_col!r}; the frame has {list(df)}.")
+        codes, ids = pd.factorize(df[self._id_col])
+        hashes = digests(ids)
+        between = cuts(hashes, size(len(ids)))
+        # Rows without an id go somewhere, and are complained about there.
+        home = np.append(group_of(hashes, between), 0)[codes]
+        futures = [None] * (between.size + 1)
+        if X_df is not None:
+            codes, ids = pd.factorize(X_df[self._id_col])
+            later = np.append(group_of(digests(ids), between), 0)[codes]
+            futures = [X_df[later == number] for number in range(between.size + 1)]
+        return [Group(df[home == number], future) for number, future in enumerate(futures)]
+
+    def agreed(self, groups: list[Group], request: Request) -> list[Group]:
+        """Return the groups with answers to all questions, and with their results."""
+        answers: dict[Key, Any] | None = {}
+        while answers is not None:
+            advanced = [group.advanced(request, answers) for group in groups]
+            groups = [group for group, _ in advanced]
+            answers = answered([question for _, question in advanced])
+        return groups
+
+    def frames(
+        self,
+        groups: list[Group],
+        request: Request,
+        names: Sequence[str],  # noqa: ARG002
+        with_report: bool,  # noqa: ARG002
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the frame that is asked for, and the report."""
+        tables, reports = zip(*(group.results(request) for group in groups), strict=True)
+        return pd.concat(tables, ignore_index=True), pd.concat(reports, ignore_index=True)
+
+
 class _Part(RBFDiffNet):
     """A forecaster of a part of a panel.
 
@@ -130,7 +180,7 @@ class _Part(RBFDiffNet):
     ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
         if not self._rehearsal:
             return super()._columns_of(model, series, origins, h, ahead, levels)
-        if levels:
+        if levels and len(series):
             model.intervals(series, origins, h, ahead, list(levels.values()), self.n_jobs)
         return {name: np.zeros((len(series), h)) for name in self._names(levels)}, ()
 
