@@ -299,7 +299,8 @@ def test_engines_give_the_numbers_of_one_machine(engine, tmp_path):
         assert kind == {"dask": "dask", "ray": "ray", "spark": "pyspark"}[engine]
         expected, report = run(case)
         assert_same(found, expected)
-        assert_same(words, report)
+        if len(words) or len(report):  # an empty Dataset of Ray has no columns
+            assert_same(words, report)
         if case.startswith("many"):
             make, method, options, settings, _ = CASES[case]
             alone = getattr(RBFDiffNet("D", **settings), method)(make(), 4, **options)
