@@ -5,8 +5,8 @@ arrays. Read `basis`, `centers`, `widths`, `losses`, `solvers`, `selection`, `ro
 `network` and `regressors`, in that order, to see how a network comes about.
 
 Public are the names exported here and the modules `basis`, `centers`, `widths`, `windows`,
-`transforms`, `recursion`, `plots`, `report`, `metrics` and `datasets`. The others are machinery and
-may change.
+`transforms`, `recursion`, `plots`, `report`, `metrics`, `datasets`, `adapters` and `distributed`.
+The others are machinery and may change.
 """
 
 from importlib import import_module

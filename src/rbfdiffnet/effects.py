@@ -13,9 +13,12 @@ is a centered moving average, so slow changes of the series are not mistaken for
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+
+from rbfdiffnet.parts import ALONE, Parts
 
 __all__ = ["RIDGE", "Effects", "fit_effects", "is_binary", "never_negative", "swings"]
 
@@ -84,6 +87,7 @@ def fit_effects(
     *,
     season_length: int,
     relative: bool = True,
+    parts: Parts = ALONE,
 ) -> Effects:
     """Estimate effects from one series, or together from several on comparable scales.
 
@@ -97,6 +101,8 @@ def fit_effects(
     season_length : int
     relative : bool, default=True
         Whether effects are shares of the level where no series is ever negative.
+    parts : Parts, optional
+        Of which these series are one.
 
     Returns
     -------
@@ -113,20 +119,62 @@ def fit_effects(
     >>> effects.relative, (effects.gamma * 50 / sales.mean()).round(1).tolist()
     (True, [0.4])
     """
-    everything = np.concatenate(inputs)
-    center = everything.mean(axis=0)
-    spread = everything.std(axis=0)
-    unit = np.where(is_binary(everything) | ~(spread > 0.0), 1.0, spread)
-    relative = relative and all(never_negative(s) for s in series)
-    gram = RIDGE * np.eye(center.size)
-    moment = np.zeros(center.size)
-    for s, X, mask in zip(series, inputs, known, strict=True):
-        if not mask.any():
-            continue
-        Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
-        gram += Z[mask].T @ Z[mask]
-        moment += Z[mask].T @ swing[mask]
-    return Effects(np.linalg.solve(gram, moment) / unit, center, relative)
+    center, unit, positive = parts.agree(lambda: _summary(series, inputs), _units)
+    relative = relative and positive
+
+    def products() -> tuple[Array, Array]:
+        gram, moment = np.zeros((center.size, center.size)), np.zeros(center.size)
+        for s, X, mask in zip(series, inputs, known, strict=True):
+            if not mask.any():
+                continue
+            Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
+            gram += Z[mask].T @ Z[mask]
+            moment += Z[mask].T @ swing[mask]
+        return gram, moment
+
+    gamma = parts.agree(products, partial(_solved, unit=unit))
+    return Effects(gamma, center, relative)
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What the scales of inputs follow from: of the rows of some series."""
+
+    n: int
+    mean: Array
+    variance: Array
+    binary: Mask
+    positive: bool
+
+
+def _summary(series: list[Array], inputs: list[Array]) -> _Summary | None:
+    if not inputs:
+        return None
+    rows = np.concatenate(inputs)
+    positive = all(never_negative(s) for s in series)
+    return _Summary(len(rows), rows.mean(axis=0), rows.var(axis=0), is_binary(rows), positive)
+
+
+def _units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
+    """Means and units of the inputs, and whether no series is ever negative."""
+    some = [part for part in parts if part is not None]
+    n = np.array([part.n for part in some], dtype=np.float64)[:, None] / sum(p.n for p in some)
+    means = np.array([part.mean for part in some])
+    center = (n * means).sum(axis=0)
+    variances = np.array([part.variance for part in some]) + (means - center) ** 2
+    spread = np.sqrt((n * variances).sum(axis=0))
+    binary = np.all([part.binary for part in some], axis=0)
+    unit = np.where(binary | ~(spread > 0.0), 1.0, spread)
+    return center, unit, all(part.positive for part in some)
+
+
+def _solved(parts: list[tuple[Array, Array]], unit: Array) -> Array:
+    """Effects by the products of all parts."""
+    gram = RIDGE * np.eye(unit.size)
+    for products, _ in parts:
+        gram += products
+    moment = np.sum([moment for _, moment in parts], axis=0)
+    return np.asarray(np.linalg.solve(gram, moment) / unit)
 
 
 def swings(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.intervals import calibration_length, half_widths
+from rbfdiffnet.intervals import Pool, calibration_length, half_widths, pooled, thin
 from rbfdiffnet.learning import Learning, learn
 from rbfdiffnet.models import (
     NUMERICAL,
@@ -25,6 +26,7 @@ from rbfdiffnet.models import (
     fit_local,
     forecast_many,
 )
+from rbfdiffnet.parts import chained
 from rbfdiffnet.preparation import clean_many
 from rbfdiffnet.quick import even_parts
 from rbfdiffnet.quick_models import fit_models, forecast_models, is_quick
@@ -221,6 +223,18 @@ class PanelModel:
         low, high : ndarray of shape (n, h, n_levels)
         guaranteed : ndarray of bool of shape (n,)
         """
+        parts = self.plan.parts
+        errors, scales, centers = parts.keep(lambda: self._errors(panel, origins, h, ahead, n_jobs))
+        pool = parts.agree(
+            lambda: ([thin(own) for own in errors], scales), partial(_pooled, levels=levels)
+        )
+        widths, guaranteed = half_widths(errors, scales, levels, pool)
+        return centers - widths, centers + widths, guaranteed
+
+    def _errors(
+        self, panel: Sequence[Series], origins: Ints, h: int, ahead: Sequence[Array], n_jobs: int
+    ) -> tuple[list[Array], Array, Array]:
+        """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
         # From every origin of the last part, and from the present one.
         at = [
             np.arange(max(int(s), int(o) - _MOST_ORIGINS, 1), int(o) + 1, dtype=np.int64)
@@ -259,11 +273,12 @@ class PanelModel:
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
-        # Nothing is known of a series without two values: it is taken for an ordinary one.
-        ordinary = np.nanmedian(scales) if np.any(np.isfinite(scales)) else 0.0
-        scales = np.where(np.isfinite(scales), scales, ordinary)
-        widths, guaranteed = half_widths(errors, scales, levels)
-        return centers - widths, centers + widths, guaranteed
+        return errors, scales, centers
+
+
+def _pooled(parts: Sequence[tuple[list[Array], Array]], levels: Sequence[float]) -> Pool:
+    scales = np.concatenate([scales for _, scales in parts])
+    return pooled(chained(errors for errors, _ in parts), scales, levels)
 
 
 def fit_panel(
@@ -287,16 +302,16 @@ def fit_panel(
         A series that cannot be fitted has no model, and a reason.
     """
     fit = _fit_shared if scope == "global" else _fit_each
-    models, reasons, effects, learning = fit(panel, [plan] * len(panel), n_jobs)
+    models, reasons, effects, learning = fit(panel, [plan] * max(len(panel), 1), n_jobs)
     lengths = [series.y.size for series in panel]
     starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
     calibrated: list[SeriesModel | None] = [None] * len(panel)
     fitted = [i for i, model in enumerate(models) if model is not None]
-    if calibrate and fitted:
+    if calibrate:
         early = [panel[i].until(int(starts[i])) for i in fitted]
         # The same lags and level, although less data might have led to others.
         plans = [model.like(plan) for model in models if model is not None]
-        for i, model in zip(fitted, fit(early, plans, n_jobs)[0], strict=True):
+        for i, model in zip(fitted, fit(early, plans or [plan], n_jobs)[0], strict=True):
             calibrated[i] = model
     return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons, learning)
 
@@ -332,8 +347,6 @@ def _fit_each(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fi
 
 
 def _fit_shared(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:  # noqa: ARG001
-    if not len(panel):
-        return [], {}, None, None
     effects, learning = None, None
     results: Sequence[SeriesModel | str]
     try:

@@ -14,6 +14,7 @@ from rbfdiffnet.frames import read_frame, read_values
 from rbfdiffnet.inputs import Encoder
 from rbfdiffnet.models import Series
 from rbfdiffnet.panel import Columns, Panel
+from rbfdiffnet.parts import ALONE, Parts
 
 __all__ = ["Exogenous"]
 
@@ -80,6 +81,7 @@ class Exogenous:
         holidays: str | None = None,
         holiday_lead: int = 0,
         holiday_lag: int = 0,
+        parts: Parts = ALONE,
     ) -> Self:
         """Fix the inputs for a panel that holds all columns.
 
@@ -94,6 +96,8 @@ class Exogenous:
         events : sequence of Event
         holidays : str, optional
         holiday_lead, holiday_lag : int, default=0
+        parts : Parts, optional
+            Of which the panel is one.
 
         Examples
         --------
@@ -122,10 +126,14 @@ class Exogenous:
             future,
             tuple(past),
             static,
-            Encoder.fitted({name: flat[name] for name in future}, where),
-            Encoder.fitted({name: flat[name] for name in past}, where, allow_missing=True),
-            Encoder.fitted(_static(panel, static), lambda row: f"series {panel.name(row)!r}"),
-            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag)),
+            Encoder.fitted({name: flat[name] for name in future}, where, parts=parts),
+            Encoder.fitted(
+                {name: flat[name] for name in past}, where, allow_missing=True, parts=parts
+            ),
+            Encoder.fitted(
+                _static(panel, static), lambda row: f"series {panel.name(row)!r}", parts=parts
+            ),
+            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag), parts),
         )
 
     def series(self, panel: Panel) -> list[Series]:
@@ -307,6 +315,7 @@ def _calendar(
     events: Sequence[Event],
     holidays: str | None,
     around: tuple[int, int],
+    everywhere: Parts,
 ) -> CalendarInputs | None:
     if parts is None and not events and holidays is None:
         return None
@@ -317,7 +326,9 @@ def _calendar(
         )
     codes = np.repeat(np.arange(panel.n_series), panel.lengths)
     steps = np.arange(panel.y.size) - np.repeat(panel.offsets[:-1], panel.lengths)
-    dates = np.unique(panel.dates(codes, steps))
+    dates: npt.NDArray[Any] = everywhere.agree(
+        lambda: np.unique(panel.dates(codes, steps)), lambda found: np.unique(np.concatenate(found))
+    )
     if isinstance(parts, str):
         if parts != "auto":
             raise ValueError(f"calendar must be None, 'auto' or a list of parts; got {parts!r}.")

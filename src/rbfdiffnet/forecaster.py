@@ -19,6 +19,7 @@ from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise, check_noise
+from rbfdiffnet.parts import ALONE, Parts
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import TRANSFORMS, Transform
@@ -146,6 +147,8 @@ class RBFDiffNet:
     >>> model.predict(2, level=[80]).columns.tolist()
     ['unique_id', 'ds', 'RBFDiffNet', 'RBFDiffNet-lo-80', 'RBFDiffNet-hi-80']
     """
+
+    _parts: Parts = ALONE
 
     def __init__(
         self,
@@ -801,6 +804,7 @@ class RBFDiffNet:
             device=self.device,
             noise=self.noise or None,
             thorough=preset.thorough,
+            parts=self._parts,
         )
 
     def _panel(self, df: Any) -> Panel:
@@ -818,6 +822,7 @@ class RBFDiffNet:
             holidays=self.holidays,
             holiday_lead=self.holiday_lead,
             holiday_lag=self.holiday_lag,
+            parts=self._parts,
         )
 
     def _fitted(self, df: Any, h: int | None, *, calibrate: bool) -> State:

@@ -3,10 +3,13 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from rbfdiffnet.parts import ALONE, Parts, chained
 
 __all__ = ["Column", "Encoder"]
 
@@ -126,7 +129,14 @@ class Encoder:
     allow_missing: bool = False
 
     @classmethod
-    def fitted(cls, columns: Columns, where: Where, *, allow_missing: bool = False) -> Self:
+    def fitted(
+        cls,
+        columns: Columns,
+        where: Where,
+        *,
+        allow_missing: bool = False,
+        parts: Parts = ALONE,
+    ) -> Self:
         """Decide from training data how each column is encoded.
 
         Parameters
@@ -137,20 +147,24 @@ class Encoder:
             Says what a row is, such as ``"series 'A' on 2024-05-01"``, for error messages.
         allow_missing : bool, default=False
             Whether missing numbers get the mean of training instead of raising an error.
+        parts : Parts, optional
+            Of which these rows are one.
 
         Raises
         ------
         ValueError
             If a number is missing or infinite, or a text column has more than 60 values.
         """
-        found = []
-        for name, values in columns.items():
-            if values.dtype == object:
-                column = _text_column(name, values)
-            else:
-                column = _number_column(name, _check(name, values, where, allow_missing))
-            if column is not None:
-                found.append(column)
+
+        def seen() -> list[_Texts | _Numbers]:
+            return [
+                _Texts.of(values)
+                if values.dtype == object
+                else _Numbers.of(_check(name, values, where, allow_missing))
+                for name, values in columns.items()
+            ]
+
+        found = parts.agree(seen, partial(_columns, names=list(columns))) if columns else []
         names = [name for column in found for name in column.names]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -198,30 +212,89 @@ class Encoder:
         return cls(columns, settings["allow_missing"])
 
 
-def _text_column(name: str, values: npt.NDArray[Any]) -> Column | None:
+@dataclass(frozen=True)
+class _Texts:
+    """What the encoding of a text column depends on."""
+
+    values: frozenset[str]
+    missing: bool
+
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> Self:
+        distinct = set(values.tolist())
+        known = frozenset(str(value) for value in distinct if not _missing(value))
+        return cls(known, any(map(_missing, distinct)))
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What the encoding of a numeric column depends on; no counts where there are many values."""
+
+    n: int
+    mean: float
+    smallest: float
+    largest: float
+    counts: dict[float, int] | None
+
+    @classmethod
+    def of(cls, values: Array) -> Self:
+        known = values[~np.isnan(values)]
+        distinct, counts = np.unique(known, return_counts=True)
+        codes = distinct.size <= _MOST_CODES and bool((distinct == np.rint(distinct)).all())
+        return cls(
+            known.size,
+            float(known.mean()) if known.size else 0.0,
+            float(known.min(initial=np.inf)),
+            float(known.max(initial=-np.inf)),
+            dict(zip(distinct.tolist(), counts.tolist(), strict=True)) if codes else None,
+        )
+
+
+def _columns(parts: list[list[_Texts | _Numbers]], names: list[str]) -> list[Column]:
+    """Return the encodings of the columns that change."""
+    found = []
+    for name, *seen in zip(names, *parts, strict=True):
+        texts = [part for part in seen if isinstance(part, _Texts)]
+        numbers = [part for part in seen if isinstance(part, _Numbers)]
+        # Where every value is missing, a frame may have stored it as either kind.
+        if any(part.values for part in texts) and any(part.n for part in numbers):
+            raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
+        if any(part.n for part in numbers) or not texts:
+            column = _number_column(name, numbers)
+        else:
+            missing = any(part.missing for part in texts) or bool(numbers)
+            column = _text_column(name, set(chained(part.values for part in texts)), missing)
+        if column is not None:
+            found.append(column)
+    return found
+
+
+def _text_column(name: str, values: set[str], missing: bool) -> Column | None:
     """Return the encoding of a text column, None if it never changes."""
-    distinct = set(values.tolist())
-    texts = sorted({str(value) for value in distinct if not _missing(value)})
-    if len(texts) > _MOST_TEXTS:
+    if len(values) > _MOST_TEXTS:
         raise ValueError(
-            f"Column {name!r} has {len(texts)} different texts, more than {_MOST_TEXTS}; "
+            f"Column {name!r} has {len(values)} different texts, more than {_MOST_TEXTS}; "
             "group the values or leave the column out."
         )
-    changes = len(texts) > 1 or (len(texts) == 1 and any(map(_missing, distinct)))
-    return Column(name, tuple(texts), None) if changes else None
+    changes = len(values) > 1 or (len(values) == 1 and missing)
+    return Column(name, tuple(sorted(values)), None) if changes else None
 
 
-def _number_column(name: str, values: Array) -> Column | None:
+def _number_column(name: str, parts: list[_Numbers]) -> Column | None:
     """Return the encoding of a numeric column, None if it never changes."""
-    known = values[~np.isnan(values)]
-    distinct, counts = np.unique(known, return_counts=True)
-    if len(distinct) < 2:
+    if not min(part.smallest for part in parts) < max(part.largest for part in parts):
         return None
-    if _FEWEST_CODES <= len(distinct) <= _MOST_CODES and (distinct == np.rint(distinct)).all():
-        shares = counts / len(known)
-        means = (float(known.mean()), *shares.tolist())
-        return Column(name, tuple(int(value) for value in distinct), means)
-    return Column(name, None, (float(known.mean()),))
+    n = sum(part.n for part in parts)
+    mean = sum(part.mean * (part.n / n) for part in parts)
+    if all(part.counts is not None for part in parts):
+        counts: dict[float, int] = {}
+        for value, count in chained((part.counts or {}).items() for part in parts):
+            counts[value] = counts.get(value, 0) + count
+        if _FEWEST_CODES <= len(counts) <= _MOST_CODES:
+            values = sorted(counts)
+            shares = [counts[value] / n for value in values]
+            return Column(name, tuple(int(value) for value in values), (mean, *shares))
+    return Column(name, None, (mean,))
 
 
 def _check(name: str, values: npt.NDArray[Any], where: Where, allow_missing: bool) -> Array:

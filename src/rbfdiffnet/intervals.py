@@ -25,11 +25,12 @@ guarantee then holds on average over the panel.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["calibration_length", "conformal_quantile", "half_widths", "thin"]
+__all__ = ["Pool", "calibration_length", "conformal_quantile", "half_widths", "pooled", "thin"]
 
 Array = npt.NDArray[np.float64]
 
@@ -82,8 +83,65 @@ def thin(errors: Array) -> Array:
     return errors[np.linspace(0, n - 1, min(n, _POOLED)).astype(np.int64)]
 
 
+@dataclass(frozen=True)
+class Pool:
+    """What series with few errors borrow.
+
+    Attributes
+    ----------
+    size : ndarray of int of shape (h,)
+        Number of scores at each horizon.
+    quantiles : ndarray of shape (h, n_levels)
+        Infinite where there are too few scores.
+    largest : ndarray of shape (h,)
+    ordinary : float
+        Median step size of the series, for those without two values.
+    """
+
+    size: npt.NDArray[np.int64]
+    quantiles: Array
+    largest: Array
+    ordinary: float
+
+
+def pooled(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> Pool:
+    """Pool the errors of a panel, each divided by the step size of its series.
+
+    Parameters
+    ----------
+    errors : sequence of ndarray of shape (n, h)
+        As by `thin`.
+    scales : ndarray of shape (n_series,)
+        Mean step sizes; NaN where there are none.
+    levels : sequence of float
+        Between 0 and 1, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.intervals import pooled
+    >>> pool = pooled([np.full((9, 1), 2.0), np.full((10, 1), 30.0)], np.array([2.0, 10.0]), [0.9])
+    >>> pool.size.tolist(), pool.quantiles.tolist(), pool.ordinary
+    ([19], [[3.0]], 6.0)
+    """
+    horizon = errors[0].shape[1] if len(errors) else 0
+    ordinary = float(np.nanmedian(scales)) if np.any(np.isfinite(scales)) else 0.0
+    scales = np.where(np.isfinite(scales), scales, ordinary)
+    usable = np.flatnonzero(scales > 0.0).tolist()
+    shares = [errors[i] / scales[i] for i in usable if len(errors[i])]
+    pool = np.concatenate(shares) if shares else np.empty((0, horizon))
+    scores = [pool[np.isfinite(pool[:, k]), k] for k in range(horizon)]
+    quantiles = [[conformal_quantile(s, level) for level in levels] for s in scores]
+    return Pool(
+        np.array([s.size for s in scores], dtype=np.int64),
+        np.array(quantiles).reshape(horizon, len(levels)),
+        np.array([s.max(initial=0.0) for s in scores]),
+        ordinary,
+    )
+
+
 def half_widths(
-    errors: Sequence[Array], scales: Array, levels: Sequence[float]
+    errors: Sequence[Array], scales: Array, levels: Sequence[float], pool: Pool | None = None
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Return the half-widths of intervals for a panel.
 
@@ -92,9 +150,11 @@ def half_widths(
     errors : sequence of ndarray of shape (n, h)
         Absolute errors of each series; NaN where unknown.
     scales : ndarray of shape (n_series,)
-        Mean step size of each series.
+        Mean step size of each series; NaN where there is none.
     levels : sequence of float
         Between 0 and 1, ascending.
+    pool : Pool, optional
+        What series with few errors borrow; by default the pool of these series.
 
     Returns
     -------
@@ -113,24 +173,21 @@ def half_widths(
     [[[1.3, 1.9]]]
     """
     horizon = errors[0].shape[1] if len(errors) else 0
-    usable = np.flatnonzero(scales > 0.0).tolist()
-    shares = [thin(errors[i]) / scales[i] for i in usable if len(errors[i])]
-    pool = np.concatenate(shares) if shares else np.empty((0, horizon))
-    pooled = [pool[np.isfinite(pool[:, k]), k] for k in range(horizon)]
-    borrowed = np.array([[conformal_quantile(p, level) for level in levels] for p in pooled])
+    pool = pool or pooled([thin(own) for own in errors], scales, levels)
+    # Nothing is known of a series without two values: it is taken for an ordinary one.
+    scales = np.where(np.isfinite(scales), scales, pool.ordinary)
     widths = np.empty((len(errors), horizon, len(levels)))
     guaranteed = np.ones(len(errors), dtype=bool)
     for i, own in enumerate(errors):
         for k in range(horizon):
             scores = own[np.isfinite(own[:, k]), k]
-            alone = scores.size >= min(_ENOUGH, pooled[k].size)
+            alone = scores.size >= min(_ENOUGH, int(pool.size[k]))
             for j, level in enumerate(levels):
                 width = conformal_quantile(scores, level) if alone else np.inf
                 if not np.isfinite(width):
-                    width = borrowed[k, j] * scales[i] if scales[i] > 0.0 else 0.0
+                    width = pool.quantiles[k, j] * scales[i] if scales[i] > 0.0 else 0.0
                 if not np.isfinite(width):
                     guaranteed[i] = False
-                    candidates = np.append(pooled[k] * scales[i], scores)
-                    width = candidates.max(initial=0.0)
+                    width = max(pool.largest[k] * scales[i], scores.max(initial=0.0))
                 widths[i, k, j] = width
     return np.maximum.accumulate(widths, axis=2), guaranteed

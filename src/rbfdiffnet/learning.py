@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -100,29 +101,50 @@ def learn(
     ValueError
         If nothing is known of what has been learned.
     """
-    windows = next((model.windows for model in models if model is not None), None)
-    if learning is None or windows is None:
+    parts = plan.parts
+    own = next((model.windows for model in models if model is not None), None)
+    shared = parts.agree(lambda: own, lambda found: next((w for w in found if w), None))
+    if learning is None or shared is None:
         raise ValueError(
             "refit='weights' needs the sufficient statistics of a shared network, and there are "
             "none: the settings ask for another way of training, the network is too large or had "
             "too few rows, or the model was saved by an older version. Use refit=True."
         )
-    rows = [
-        new_rows(series, model, plan, seen)
-        for model, series, seen in zip(models, panel, learning.steps.tolist(), strict=True)
-        if model is not None and series.y.size > seen
-    ]
-    statistics = learning.statistics
+    seen, windows = learning.steps.tolist(), shared
+
+    def news() -> tuple[Statistics, float] | None:
+        rows = [
+            new_rows(series, model, plan, steps)
+            for model, series, steps in zip(models, panel, seen, strict=True)
+            if model is not None and series.y.size > steps
+        ]
+        if not rows:
+            return None
+        new = TrainingRows.pooled(rows)
+        largest = np.max(np.abs(new.Y) / windows.unit, initial=windows.largest)
+        return nothing.add(*standardized(windows, new)), float(largest)
+
+    nothing = replace(learning.statistics, gram=np.zeros_like(learning.statistics.gram))
+    tol = plan.settings(len(nothing.metric)).tol
+    solve = partial(_learned, learning=learning, windows=windows, tol=tol)
     with one_blas_thread(), np.errstate(all="ignore"):
-        if rows:
-            new = TrainingRows.pooled(rows)
-            statistics = statistics.add(*standardized(windows, new))
-            largest = np.max(np.abs(new.Y) / windows.unit, initial=windows.largest)
-            windows = replace(windows, largest=float(largest))
-        tol = plan.settings(len(statistics.metric)).tol
-        windows = trained(windows, statistics, learning.penalties, tol=tol)
+        statistics, windows = parts.agree(news, solve)
     steps = np.array([series.y.size for series in panel], dtype=np.int64)
     return replace(learning, statistics=statistics, steps=steps), windows
+
+
+def _learned(
+    news: Sequence[tuple[Statistics, float] | None],
+    learning: Learning,
+    windows: WindowModel,
+    tol: float,
+) -> tuple[Statistics, WindowModel]:
+    """Add what is new in each part of a panel, and train the network."""
+    statistics = learning.statistics
+    for new, largest in filter(None, news):
+        statistics += new
+        windows = replace(windows, largest=max(windows.largest, largest))
+    return statistics, trained(windows, statistics, learning.penalties, tol=tol)
 
 
 def new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> TrainingRows:

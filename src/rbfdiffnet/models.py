@@ -16,6 +16,7 @@ from rbfdiffnet.adf import adf_test
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.parameters import Noise
+from rbfdiffnet.parts import ALONE, Parts
 from rbfdiffnet.preparation import Preparation, clean_many, prepare
 from rbfdiffnet.tracked import fit_tracked
 from rbfdiffnet.training import Settings
@@ -121,6 +122,8 @@ class Plan:
         What was learned from more of the same series.
     thorough : bool
         Whether a stack takes the time for more rows, and for noise in the series of its networks.
+    parts : Parts
+        Of which the series are one, where the panel is spread over several machines.
     """
 
     settings: Callable[[int], Settings]
@@ -136,6 +139,7 @@ class Plan:
     noise: Noise = None
     like: StateFilter | None = None
     thorough: bool = False
+    parts: Parts = ALONE
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -149,13 +153,26 @@ class Plan:
         None where they are differenced, or return to their mean beyond any doubt; the mean of the
         window where they are long, and its latest value where they are short.
         """
+        return self.level_of([self.tendency(z) for z in series])
+
+    @property
+    def _differs(self) -> bool:
+        names = ("adf", "difference", "seasonal")
+        return any(isinstance(t, Difference) or t in names for t in self.transforms)
+
+    def tendency(self, z: Array) -> tuple[float, int]:
+        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
+        matters = self.level is None and not self._differs
+        return _unit_root(z) if matters else 1.0, z.size
+
+    def level_of(self, tendencies: Sequence[tuple[float, int]]) -> str:
+        """Return the level for series of these tendencies; see `level_for`."""
         if self.level is not None:
             return self.level
-        names = ("adf", "difference", "seasonal")
-        differs = any(isinstance(t, Difference) or t in names for t in self.transforms)
-        if differs or np.median([_unit_root(z) for z in series]) < _NO_UNIT_ROOT:
+        p_value, size = np.median(tendencies, axis=0)
+        if self._differs or p_value < _NO_UNIT_ROOT:
             return "none"
-        return "mean" if np.median([z.size for z in series]) >= _MANY_ROWS else "last"
+        return "mean" if size >= _MANY_ROWS else "last"
 
 
 def default_lags(season_length: int) -> int:
@@ -435,7 +452,11 @@ class TrainingRows:
     @classmethod
     def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
         """Return the rows of a series."""
-        z, known = transformed(series, preparation)
+        return cls.cut(*transformed(series, preparation), series, plan)
+
+    @classmethod
+    def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
+        """Return the rows of a series that has been transformed."""
         lost = series.y.size - z.size
         lags = plan.lags_for(int(known.sum()))
         level = plan.level_for(z)

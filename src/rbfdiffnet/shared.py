@@ -7,15 +7,18 @@ forecasts series it was never trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
+import numpy.typing as npt
 
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import Effects, fit_effects
 from rbfdiffnet.learning import Learning, standardized, trained
 from rbfdiffnet.models import (
     FEWEST_ROWS,
+    NUMERICAL,
     Plan,
     Series,
     SeriesModel,
@@ -26,11 +29,16 @@ from rbfdiffnet.models import (
     prepare_for,
     transformed,
 )
+from rbfdiffnet.parts import ALONE, chained
+from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.training import Settings
-from rbfdiffnet.window_model import WindowModel
+from rbfdiffnet.window_model import WindowModel, targets_known
 
 __all__ = ["adopt", "fit_shared"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 _MOST_SHARED_ROWS = 100_000
 _MOST_VALIDATED_ROWS = 20_000
@@ -75,44 +83,89 @@ def fit_shared(
             usable.append(i)
         except UnfitError as error:
             models[i] = str(error)
-    if not usable:
-        return models, None, None
     usable.sort(key=lambda i: panel[i].fingerprint)  # so that their order does not matter
-    effects = _shared_effects([panel[i] for i in usable], plan)
-    plan = replace(plan, lags=plan.lags_for(int(np.median([panel[i].y.size for i in usable]))))
-    preparations = {}
-    for i in usable:
-        try:
-            preparations[i] = prepare_for(panel[i], plan, effects)
-        except UnfitError as error:
-            models[i] = str(error)
-    usable = list(preparations)
-    if not usable:
+    agree = plan.parts.agree
+    n_ahead = panel[0].known_ahead.shape[1] if panel else 0
+    sizes, n_ahead = agree(lambda: ([panel[i].y.size for i in usable], n_ahead), _sizes)
+    if not sizes:
+        return models, None, None
+    plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
+    effects = _shared_effects([panel[i] for i in usable], plan) if n_ahead else None
+    views = plan.parts.keep(lambda: {i: _view(panel[i], plan, effects) for i in usable})
+    for i, view in views.items():
+        if isinstance(view, str):
+            models[i] = view
+    own = {i: view for i, view in views.items() if not isinstance(view, str)}
+    tendencies, counts = agree(lambda: _facts(list(own.values()), plan), _together)
+    if not tendencies:
         raise UnfitError("the transforms apply to no series")
-    plan = replace(
-        plan, level=plan.level_for(*(transformed(panel[i], preparations[i])[0] for i in usable))
-    )
-    rows = [TrainingRows.of(panel[i], preparations[i], plan) for i in usable]
-    count = sum(len(r.X) for r in rows)
+    plan = replace(plan, level=plan.level_of(tendencies))
+    count = sum(counts)
     if count < FEWEST_ROWS:
         raise UnfitError(
             f"too short (windows in all series together: {count}, needed: {FEWEST_ROWS})"
         )
     every = -(-count // _MOST_SHARED_ROWS)
-    parts = [r.part(slice(None), every) for r in rows]
-    found = _from_statistics(plan, parts)
+    rows = [TrainingRows.cut(view.z, view.known, panel[i], plan) for i, view in own.items()]
+    found = _from_statistics(plan, [r.part(slice(None), every) for r in rows])
     learning: Learning | None = None
     if found is None:
-        windows = TrainingRows.pooled(parts).fit(_validated(plan, rows))
+        windows = agree(
+            lambda: rows, partial(_from_rows, plan=replace(plan, parts=ALONE), every=every)
+        )
     else:
         windows, statistics, penalties = found
         # Rows that were passed over count like those that were looked at.
         statistics = replace(statistics, gram=every * statistics.gram)
         lengths = np.array([series.y.size for series in panel], dtype=np.int64)
         learning = Learning(statistics, penalties, lengths)
-    for i, r in zip(usable, rows, strict=True):
-        models[i] = SeriesModel(preparations[i], windows, nearest_windows(windows, r.X, r.ends))
+    for (i, view), r in zip(own.items(), rows, strict=True):
+        nearest = nearest_windows(windows, r.X, r.ends)
+        models[i] = SeriesModel(view.preparation, windows, nearest)
     return models, effects, learning
+
+
+@dataclass(frozen=True)
+class _View:
+    """A series as a shared network sees it."""
+
+    preparation: Preparation
+    z: Array
+    known: Mask
+
+
+def _view(series: Series, plan: Plan, effects: Effects | None) -> _View | str:
+    """A view of a series, or why there is none."""
+    try:
+        preparation = prepare_for(series, plan, effects)
+        return _View(preparation, *transformed(series, preparation))
+    except UnfitError as error:
+        return str(error)
+    except NUMERICAL as error:
+        return f"numerical failure ({error})"
+
+
+def _sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
+    """Lengths of all series, and the number of inputs known in advance."""
+    return chained(sizes for sizes, _ in parts), max(n for _, n in parts)
+
+
+Tendencies = list[tuple[float, int]]
+
+
+def _facts(views: Sequence[_View], plan: Plan) -> tuple[Tendencies, list[int]]:
+    """What level and number of rows follow from."""
+    counts = []
+    for view in views:
+        lags = plan.lags_for(int(view.known.sum()))
+        counts.append(int(targets_known(view.known, lags=lags, block=plan.block).sum()))
+    return [plan.tendency(view.z) for view in views], counts
+
+
+def _together(
+    parts: Sequence[tuple[Tendencies, list[int]]],
+) -> tuple[Tendencies, list[int]]:
+    return chained(tendencies for tendencies, _ in parts), chained(counts for _, counts in parts)
 
 
 def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
@@ -128,14 +181,27 @@ def _from_statistics(
 ) -> tuple[WindowModel, Statistics, tuple[float, float]] | None:
     """Train on the sufficient statistics of the rows, with penalties chosen as in `_validated`.
 
-    They make all the fits cost little more than one. Returned are the network, the statistics and
-    the penalties; None where there are too few rows, the network is too large or the settings ask
-    for something else.
+    They make all the fits cost little more than one, and add up over the parts of a panel. Returned
+    are the network, the statistics and the penalties; None where there are too few rows, the
+    network is too large or the settings ask for something else.
     """
-    late = np.concatenate([np.arange(len(r.X)) >= len(r.X) - len(r.X) // 5 for r in rows])
+    windows = plan.parts.agree(lambda: rows, partial(_basis, plan=replace(plan, parts=ALONE)))
+    if windows is None:
+        return None
+    tol = plan.settings(windows.network.x_shift.size).tol
+    return plan.parts.agree(
+        lambda: _sums(rows, windows), partial(_solved, windows=windows, tol=tol)
+    )
+
+
+def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
+    """Network with the scales, centers and widths that the rows lead to, and weights to train."""
+    # In an order of their own: the last bit of a sum depends on it.
+    rows = sorted(chained(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
     n_inputs = rows[0].X.shape[1]
     settings = plan.settings(n_inputs)
-    if late.sum() < FEWEST_ROWS or plan.quick or not _has_statistics(settings, n_inputs):
+    n_late = sum(len(r.X) // 5 for r in rows)
+    if n_late < FEWEST_ROWS or plan.quick or not _has_statistics(settings, n_inputs):
         return None
     # A plain network has the same centers and units, and no derivatives to train.
     plain = replace(
@@ -146,10 +212,14 @@ def _from_statistics(
         alpha_linear=1.0,
         width_factor=settings.width_factor or _WIDTH_FACTOR,
     )
-    pooled = TrainingRows.pooled(rows)
-    windows = pooled.fit(replace(plan, settings=_always(plain)))
+    windows = TrainingRows.pooled(rows).fit(replace(plan, settings=_always(plain)))
     network = replace(windows.network, order=settings.order, order_zero=settings.order_zero)
-    X, Y = standardized(windows, pooled)
+    return replace(windows, network=network)
+
+
+def _sums(rows: Sequence[TrainingRows], windows: WindowModel) -> tuple[Statistics, Statistics]:
+    """Statistics of the early rows of every series, and of the latest fifth."""
+    network = windows.network
     nothing = Statistics.empty(
         network.centers,
         network.beta,
@@ -158,15 +228,32 @@ def _from_statistics(
         unit=network.unit,
         metric=network.metric,
         n_linear=network.n_lags,
-        n_targets=Y.shape[1],
+        n_targets=windows.block,
     )
-    early, latest = nothing.add(X[~late], Y[~late]), nothing.add(X[late], Y[late])
-    fits = early.solve(_PENALTIES, tol=settings.tol)
-    errors = [latest.loss(fit.weights) @ network.y_scale**2 for (fit,) in fits]
+    if not rows:
+        return nothing, nothing
+    late = np.concatenate([np.arange(len(r.X)) >= len(r.X) - len(r.X) // 5 for r in rows])
+    X, Y = standardized(windows, TrainingRows.pooled(rows))
+    return nothing.add(X[~late], Y[~late]), nothing.add(X[late], Y[late])
+
+
+def _solved(
+    parts: Sequence[tuple[Statistics, Statistics]], windows: WindowModel, tol: float
+) -> tuple[WindowModel, Statistics, tuple[float, float]]:
+    """Add up the statistics of all parts, choose the penalties, and solve for the weights."""
+    early, latest = (reduce(Statistics.merge, sums) for sums in zip(*parts, strict=True))
+    fits = early.solve(_PENALTIES, tol=tol)
+    errors = [latest.loss(fit.weights) @ windows.network.y_scale**2 for (fit,) in fits]
     best = _PENALTIES[int(np.argmin(errors))]
     everything = early + latest
-    windows = trained(replace(windows, network=network), everything, best, tol=settings.tol)
-    return windows, everything, best
+    return trained(windows, everything, best, tol=tol), everything, best
+
+
+def _from_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
+    """Train on the rows themselves."""
+    rows = sorted(chained(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+    thinned = TrainingRows.pooled([r.part(slice(None), every) for r in rows])
+    return thinned.fit(_validated(plan, rows))
 
 
 def _has_statistics(settings: Settings, n_inputs: int) -> bool:
@@ -221,12 +308,13 @@ def _always(settings: Settings) -> Callable[[int], Settings]:
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    if plan.log or not panel[0].known_ahead.shape[1]:
+    if plan.log:
         return None
     effects = fit_effects(
         [fill_missing(series.y, plan.season_length) for series in panel],
         [series.known_ahead for series in panel],
         [np.isfinite(series.y) for series in panel],
         season_length=plan.season_length,
+        parts=plan.parts,
     )
     return effects if effects.relative else None

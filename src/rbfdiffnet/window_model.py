@@ -34,6 +34,7 @@ __all__ = [
     "affordable_centers",
     "fit_windows",
     "fit_windows_quickly",
+    "targets_known",
     "window_rows",
 ]
 
@@ -226,12 +227,27 @@ def window_rows(
         return np.empty((0, extra.shape[1] + len(lags))), np.empty((0, block))
     inputs = np.stack([z[reach - age : reach - age + n] for age in reversed(lags)], axis=1)
     targets = np.lib.stride_tricks.sliding_window_view(z[reach:], block)
-    seen = np.lib.stride_tricks.sliding_window_view(known[reach:], block)
-    use = seen.mean(axis=1) >= 1.0 - _MOST_FILLED
+    use = targets_known(known, lags=lags, block=block)
     latest = extra[reach - 1 : reach - 1 + n]
     base = window_level(inputs, level)
     X = np.concatenate([latest, inputs - base], axis=1)
     return X[use], (targets - base)[use]
+
+
+def targets_known(known: Mask, *, lags: tuple[int, ...], block: int) -> Mask:
+    """Tell for each window of a series whether enough of its targets were observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.window_model import targets_known
+    >>> targets_known(np.array([True, True, False, True]), lags=(1,), block=1).tolist()
+    [True, False, True]
+    """
+    if known.size < lags[-1] + block:
+        return np.empty(0, dtype=bool)
+    seen = np.lib.stride_tricks.sliding_window_view(known[lags[-1] :], block)
+    return np.asarray(seen.mean(axis=1) >= 1.0 - _MOST_FILLED)
 
 
 def fit_windows(
