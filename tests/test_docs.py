@@ -184,7 +184,7 @@ def test_blocks_are_found_with_their_marks():
 
 def public_names():
     yield from (name for name in rbfdiffnet.__all__ if not name.startswith("_"))
-    modules = re.search(r"the modules (.*?)\. The others", rbfdiffnet.__doc__, re.DOTALL).group(1)
+    modules = re.search(r"the modules (.*?)\.\s+The others", rbfdiffnet.__doc__, re.DOTALL).group(1)
     yield from re.findall(r"`(\w+)`", modules)
 
 
