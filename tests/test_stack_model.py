@@ -89,12 +89,17 @@ def test_the_mixture_by_hand(rng):
         assert_allclose(own, weight, atol=1e-9)
     expected = sum(v * forecast for v, forecast in zip(weights, now.values(), strict=True))
     assert_allclose(mixture.values, expected, rtol=1e-9)
-    growth = [
-        [_mean_change(y[40 - 12 :]) / _mean_change(y[: 40 - k * h][-12:]) for k in (1, 2)]
-        for y in series
-    ]
+    growth = np.log(
+        [
+            [_mean_change(y[-13:]) / _mean_change(y[: 40 - k * h][-13:]) for k in (1, 2)]
+            for y in series
+        ]
+    )
+    common, noise = growth.mean(axis=0), 1.7 / 12  # of 12 changes
+    growth = common * 0.4 / (0.4 + noise / 12) + (growth - common) * 0.4 / (0.4 + noise)
+    growth = np.clip(np.exp(growth), 1.0 / 3.0, 3.0)
     sizes = np.abs(np.tensordot(weights, wrong, axes=1))
-    assert_allclose(mixture.errors, sizes * np.clip(growth, 0.5, 3.0)[:, :, None], atol=1e-9)
+    assert_allclose(mixture.errors, sizes * growth[:, :, None], atol=1e-9)
 
 
 def _mean_change(y):
@@ -107,6 +112,32 @@ def test_intervals_of_growing_series_grow(rng):
     found = auto("YS").cross_validation(frame(series, freq="YS"), 4, level=[80])
     inside = found["y"].between(found[f"{NAME}-lo-80"], found[f"{NAME}-hi-80"])
     assert 0.7 < inside.mean() < 0.95
+
+
+@pytest.mark.parametrize("h", [1, 3])
+@pytest.mark.parametrize("walk", [False, True])
+def test_intervals_of_few_steps_are_covered_as_often_as_said(rng, h, walk):
+    y = rng.normal(size=(150, 60 + h))
+    y = y.cumsum(axis=1) if walk else y
+    panel = frame({i: own[:60] for i, own in enumerate(y)}, freq="YS")
+    found = auto("YS").forecast(panel, h, level=[80, 95])
+    for level, least, most in ((80, 0.69, 0.88), (95, 0.89, 0.995)):
+        low, high = (found[f"{NAME}-{side}-{level}"].to_numpy() for side in ("lo", "hi"))
+        inside = (low <= y[:, 60:].ravel()) & (y[:, 60:].ravel() <= high)
+        assert least < inside.mean() < most
+
+
+def test_a_single_value_gets_a_width_of_its_own_size(rng):
+    series = {i: 5e7 + 1e6 * rng.normal(size=40) for i in range(10)} | {"one": np.array([0.5])}
+    found = auto().forecast(frame(series), 3, level=[80]).set_index("unique_id").loc["one"]
+    assert (found[f"{NAME}-hi-80"] < 1.0).all()
+
+
+def test_zeros_before_the_first_sale_do_not_count():
+    late = np.append(np.zeros(60), np.arange(1.0, 41.0))
+    rare = np.tile([0.0, 0.0, 3.0], 30)
+    panel, origins = arrays([late, rare, np.zeros(5)])
+    assert model_module._is_sparse(panel, origins).tolist() == [False, True, False]
 
 
 def test_without_errors_the_median_of_the_members_is_left(rng):

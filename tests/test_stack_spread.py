@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rbfdiffnet.intervals import conformal_quantile
 from rbfdiffnet.stack.spread import half_widths
 
 LEVELS = [0.8, 0.95]
@@ -60,11 +61,29 @@ def test_a_lone_series_borrows_from_steps_nearby():
     assert (means <= [0.88, 0.99]).all()
 
 
-def test_too_few_errors_are_told_and_the_largest_serves():
+def test_too_few_errors_are_told_and_the_largest_grows():
     errors = np.array([[[1.0], [3.0]]])
-    widths, enough = half_widths(errors, np.ones(1), LEVELS)
+    widths, enough = half_widths(errors, np.ones(1), [0.6, *LEVELS, 0.99])
     assert not enough.any()
-    assert widths[0, 0, 1] >= 3.0
+    assert widths[0, 0, 0] >= 3.0 - 1e-12
+    assert (np.diff(widths[0, 0]) > 0.0).all()
+
+
+@pytest.mark.parametrize("n", [9, 19, 39, 40, 60])
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_one_step_of_series_alike_is_conformal(n, level):
+    # One window: a series' own errors cannot be told from those of all.
+    errors = np.random.default_rng(n).uniform(size=(n, 1, 1))
+    widths, _ = half_widths(errors, np.ones(n), [level])
+    np.testing.assert_allclose(widths[:, 0, 0], conformal_quantile(errors.ravel(), level))
+
+
+def test_series_without_windows_take_the_usual_spread():
+    errors = np.concatenate(
+        [np.full((1, 2, 1), np.nan), np.arange(1.0, 9.0).repeat(2).reshape(8, 2, 1)]
+    )
+    widths, _ = half_widths(errors, np.ones(9), LEVELS)
+    assert 0.0 < widths[0, 0, 0] < np.inf
 
 
 def test_steps_without_errors_take_those_of_the_nearest_and_grow():

@@ -36,7 +36,10 @@ _FEWEST_VALUES = 4
 _ENOUGH_ERRORS = 100  # to tell members apart
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
-_GROWTH = (0.5, 3.0)
+_RECENT = 24  # steps that tell how large changes are now
+_MOST_GROWTH = 3.0
+_GROWTH_VARIES = 0.4  # variance of its logarithm
+_CHANGES_VARY = 1.7  # the same of the ratio of two mean changes, times their number
 _REMEMBERED = 2  # origins and horizons
 
 
@@ -160,12 +163,13 @@ class StackModel:
         usable = [
             usable_values(series, p) for series, p in zip(seen, self.preparations, strict=True)
         ]
-        scales = np.array([_change(y[np.isfinite(y)], 1) for y in usable])
-        usual = np.nanmedian(scales) if np.isfinite(scales).any() else 0.0
-        scales = np.where(np.isfinite(scales), scales, usual)
+        season = self.plan.season_length
+        scales = np.array([_present_change(y, season, h) for y in usable])
+        sizes = np.array([np.abs(y[np.isfinite(y)]).mean() if y.size else 0.0 for y in usable])
+        usual = np.nanmedian(scales / sizes) if np.isfinite(scales).any() else 0.0
+        scales = np.where(np.isfinite(scales), scales, np.nan_to_num(usual * sizes))
         errors = mixture.errors
         if not np.isfinite(errors).any():  # the panel is too short
-            season = self.plan.season_length
             errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
         widths, guaranteed = half_widths(errors, scales, levels)
         center = mixture.values[:, :, None]
@@ -210,27 +214,46 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
         counts = past.fitted & fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
-        recent = 2 * max(plan.season_length, h)
-        both = zip(usable, earlier, strict=True)
-        growth.append(np.array([_growth(y, then, recent) for y, then in both]).reshape(n, 1))
+        growth.append(_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / units[:, None, None]
     weights = _weights(relative, _is_sparse(panel, origins))
     tell(1.0)
     sizes = [
-        np.abs(_combined(error, weights)) * grown
+        np.abs(_combined(error, weights)) * grown[:, None]
         for error, grown in zip(errors, growth, strict=True)
     ]
     return _Learned(now, weights, np.stack(sizes, axis=1))
 
 
-def _growth(y: Array, then: int, recent: int) -> float:
-    """By how much the changes of a series have grown since one of its steps, within bounds.
+def _growth(usable: Sequence[Array], then: Ints, least: int) -> Array:
+    """By how much the changes of series have grown since some of their steps, within bounds.
 
-    Changes of the latest values count, so that intervals of a growing series grow with it.
+    So intervals of growing series grow with them. The fewer changes tell, the less they count,
+    first where a series differs from the panel.
     """
-    before = _change(y[max(then - recent, 0) : then], 1)
-    after = _change(y[max(y.size - recent, 0) :], 1)
-    return float(np.clip(after / before, *_GROWTH)) if before > 0.0 and after > 0.0 else 1.0
+    logs, noise = np.zeros(len(usable)), np.full(len(usable), np.inf)
+    for i, (y, o) in enumerate(zip(usable, then.tolist(), strict=True)):
+        recent = max(least, min(_RECENT, y.size // 3))
+        before, after = (_changes(part, 1) for part in (y[max(o - recent, 0) : o], y[-recent:]))
+        if before.any() and after.any():
+            logs[i] = np.log(after.mean() / before.mean())
+            noise[i] = _CHANGES_VARY / min(before.size, after.size)
+    precision = 1.0 / noise
+    if not precision.any():
+        return np.ones(len(usable))
+    common = precision @ logs / precision.sum()
+    drawn = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / precision.sum())
+    drawn = drawn + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
+    most = np.log(_MOST_GROWTH)
+    return np.asarray(np.exp(np.clip(drawn, -most, most)))
+
+
+def _present_change(y: Array, season: int, h: int) -> float:
+    """Mean change of the latest values, over a step or a season, whichever is smaller."""
+    latest = y[-max(2 * _RECENT, 3 * season, 3 * h) :]
+    found = [_change(latest[np.isfinite(latest)], lag) for lag in dict.fromkeys((1, season))]
+    found = [change for change in found if change > 0.0]
+    return min(found, default=_change(y[np.isfinite(y)], 1))
 
 
 def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
@@ -253,9 +276,9 @@ def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
 
 
 def _is_sparse(panel: Sequence[Series], origins: Ints) -> npt.NDArray[np.bool_]:
-    """Which series are often zero, shape (n,)."""
-    zeros = [np.mean(s.y[:o] == 0.0) if o else 0.0 for s, o in zip(panel, origins, strict=True)]
-    return np.array(zeros) > _MANY_ZEROS
+    """Which series are often zero once they have begun, shape (n,)."""
+    seen = [np.trim_zeros(s.y[:o], "f") for s, o in zip(panel, origins.tolist(), strict=True)]
+    return np.array([y.size > 0 and np.mean(y == 0.0) > _MANY_ZEROS for y in seen], dtype=bool)
 
 
 def _combined(members: Array, weights: Array) -> Array:
@@ -316,6 +339,11 @@ def _unit(y: Array, season: int) -> float:
 
 def _change(y: Array, lag: int) -> float:
     """Mean change of a series over so many steps; NaN if unknown."""
-    change = np.abs(y[lag:] - y[:-lag])
-    change = change[np.isfinite(change)]
+    change = _changes(y, lag)
     return float(change.mean()) if change.size else np.nan
+
+
+def _changes(y: Array, lag: int) -> Array:
+    """Sizes of the changes of a series over so many steps, where they are known."""
+    change = np.abs(y[lag:] - y[:-lag])
+    return change[np.isfinite(change)]

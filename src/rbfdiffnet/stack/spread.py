@@ -50,8 +50,8 @@ def half_widths(
     widths : ndarray of shape (n, h, n_levels)
         0 where nothing is known.
     enough : ndarray of bool of shape (n,)
-        False where there were too few errors for the highest level, and the largest was taken.
-        Series that never change need none.
+        False where there were too few errors for the highest level, and the largest was taken,
+        grown as the quantiles of a normal distribution do. Series that never change need none.
 
     Examples
     --------
@@ -120,11 +120,20 @@ def _spreads(sizes: Array) -> tuple[Array, Array]:
 
     def drawn(total: Array, count: Array) -> Array:
         """The usual spread, moved by what so many windows say."""
-        trust = between * count / (between * count + within) if between > 0.0 else 0.0 * count
+        trust = 0.0 * count
+        if between > 0.0:
+            trust = between * count / (between * count + max(within, 1e-12))
         return np.asarray(np.exp(usual + trust * (total / np.maximum(count, 1) - usual)))
 
     total, others = filled.sum(axis=1), count[:, None] - known
     return drawn(total, count), drawn(total[:, None] - filled, others)
+
+
+def _normal(level: float) -> float:
+    """Half-width of the interval of a standard normal variable."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2.0))
 
 
 def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
@@ -143,8 +152,11 @@ def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
             continue
         count = pool.size / np.sqrt(np.count_nonzero(known[near <= reach]))
         for j, level in enumerate(levels):
-            share = np.round((count + 1.0) * level / count, 9)
-            enough &= share <= 1.0
-            rank = int(np.ceil(min(share, 1.0) * pool.size))
-            found[k, j] = pool[rank - 1]
+            # Rounded first, since the product may exceed an integer by a rounding error.
+            rank = int(np.ceil(np.round((count + 1.0) * level / count * pool.size, 9)))
+            if rank <= pool.size:
+                found[k, j] = pool[rank - 1]
+            else:
+                enough = False
+                found[k, j] = pool[-1] * _normal(level) / _normal(count / (count + 1.0))
     return found, enough
