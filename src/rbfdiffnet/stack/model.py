@@ -165,9 +165,7 @@ class StackModel:
         ]
         season = self.plan.season_length
         scales = np.array([_present_change(y, season, h) for y in usable])
-        sizes = np.array([np.abs(y[np.isfinite(y)]).mean() if y.size else 0.0 for y in usable])
-        usual = np.nanmedian(scales / sizes) if np.isfinite(scales).any() else 0.0
-        scales = np.where(np.isfinite(scales), scales, np.nan_to_num(usual * sizes))
+        scales = _completed(scales, np.array([_size(y) for y in usable]))
         errors = mixture.errors
         if not np.isfinite(errors).any():  # the panel is too short
             errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
@@ -254,6 +252,19 @@ def _present_change(y: Array, season: int, h: int) -> float:
     found = [_change(latest[np.isfinite(latest)], lag) for lag in dict.fromkeys((1, season))]
     found = [change for change in found if change > 0.0]
     return min(found, default=_change(y[np.isfinite(y)], 1))
+
+
+def _completed(changes: Array, sizes: Array) -> Array:
+    """Changes of all series; where they are unknown, as large as usual for series of that size."""
+    known = np.isfinite(changes) & (sizes > 0.0)
+    usual = float(np.median(changes[known] / sizes[known])) if known.any() else 0.0
+    return np.where(np.isfinite(changes), changes, usual * sizes)
+
+
+def _size(y: Array) -> float:
+    """Mean size of the values of a series; 0 if unknown."""
+    known = np.abs(y[np.isfinite(y)])
+    return float(known.mean()) if known.size else 0.0
 
 
 def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
