@@ -258,6 +258,12 @@ def test_forecasts_have_the_name_of_the_index(name, period):
         assert forecast.index.names == [name]
 
 
+def test_the_report_says_where_errors_were_too_few():
+    forecaster = RBFDiffNetForecaster().fit(series())
+    forecaster.predict_interval([1, 2], coverage=0.99)
+    assert "too few errors for the intervals" in list(forecaster.model_.report_["problem"])
+
+
 def test_direct_strategy_knows_the_horizon_when_fitted():
     forecaster = RBFDiffNetForecaster(strategy="direct", lags=12)
     assert forecaster.get_tag("requires-fh-in-fit")

@@ -53,7 +53,8 @@ class RBFDiffNetForecaster(BaseForecaster):
     Attributes
     ----------
     model_ : rbfdiffnet.RBFDiffNet
-        The fitted forecaster, with its ``report_``, ``explain`` and ``equation``.
+        The fitted forecaster, with its ``explain``, ``equation`` and ``report_``: what was unusual
+        about the series, and after `predict_interval` which had too few errors for the intervals.
 
     See Also
     --------
