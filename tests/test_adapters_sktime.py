@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -187,6 +188,80 @@ def test_updates(parameters, refit):
     if refit:
         anew = RBFDiffNetForecaster(**parameters).fit(y).predict(fh)
         np.testing.assert_array_equal(forecaster.predict(fh), anew)
+
+
+@pytest.mark.parametrize("n", [118, 121])  # without and with newer values
+@pytest.mark.parametrize("parameters", [LOCAL, {}], ids=str)
+def test_updates_revise_and_fill_in_what_is_known(parameters, n):
+    y = series()[:121]
+    first = y[:n].copy()
+    first.iloc[[90, 110]] = np.nan, 2.0 * first.iloc[110]
+    fh = np.arange(1, H + 1)
+    forecaster = RBFDiffNetForecaster(**parameters).fit(first)
+    before = forecaster.predict(fh)
+    forecaster.update(y[85:n])
+    expected = RBFDiffNetForecaster(**parameters).fit(y[:n]).predict(fh)
+    np.testing.assert_array_equal(forecaster.predict(fh), expected)
+    assert not np.allclose(before, expected)
+    unknown = y[100:n].copy()
+    unknown.iloc[:] = np.nan
+    np.testing.assert_array_equal(forecaster.update(unknown).predict(fh), expected)
+
+
+def test_networks_that_stay_forecast_from_revised_values():
+    y = series()
+    revised = AIR.assign(y=AIR["y"].where(AIR.index != 140, 300.0))
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(y)
+    before = forecaster.predict([1])
+    forecaster.update(revised.set_index("ds")["y"].asfreq("MS")[138:], update_params=False)
+    model = RBFDiffNet("MS", **LOCAL).fit(AIR)
+    state = model._fitted_state()
+    panel = model._panel(revised)
+    model._state = replace(state, panel=panel, series=state.exogenous.series(panel))
+    np.testing.assert_array_equal(forecaster.predict([1]), model.predict(1)[NAME])
+    assert forecaster.predict([1]).item() != before.item()
+
+
+def test_what_is_known_is_not_forecast():
+    y = series()
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(y).update(y[:-2])  # moves the cutoff back
+    with pytest.raises(ValueError, match=r"1960-11-01 .* 'y' is known already"):
+        forecaster.predict([1, 2, 3])
+
+
+def test_revised_inputs():
+    one = PANEL[PANEL["unique_id"] == "a"].set_index("ds").asfreq("D")
+    X, y = one[["price", "offer"]], one["y"]
+    wrong = X.copy()
+    wrong.iloc[30, 0] *= 3.0
+    wrong.iloc[31, 1] = wrong.iloc[0, 1]
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(y[:50], wrong[:50]).update(y[25:54], X[25:54])
+    expected = RBFDiffNetForecaster(**LOCAL).fit(y[:54], X[:54]).predict([1, 2], X[54:])
+    np.testing.assert_allclose(forecaster.predict([1, 2], X[54:]), expected, rtol=1e-9)
+
+
+def test_updates_by_a_single_row_of_an_index_without_freq():
+    y = series().drop(pd.Timestamp("1950-03-01"))
+    assert y.index.freq is None
+    found = RBFDiffNetForecaster(**LOCAL).fit(y[:-1]).update(y[-1:]).predict([1, 2])
+    np.testing.assert_array_equal(found, RBFDiffNetForecaster(**LOCAL).fit(y).predict([1, 2]))
+
+
+@pytest.mark.parametrize("name", [None, "month"])
+@pytest.mark.parametrize("period", [False, True])
+def test_forecasts_have_the_name_of_the_index(name, period):
+    y = series().rename_axis(name)
+    y = y.to_period("M") if period else y
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(y)
+    for forecast in (forecaster.predict([1, 2]), forecaster.predict_interval([1, 2])):
+        assert type(forecast.index) is type(y.index)
+        assert forecast.index.names == [name]
+
+
+def test_the_report_says_where_errors_were_too_few():
+    forecaster = RBFDiffNetForecaster().fit(series())
+    forecaster.predict_interval([1, 2], coverage=0.99)
+    assert "too few errors for the intervals" in list(forecaster.model_.report_["problem"])
 
 
 def test_direct_strategy_knows_the_horizon_when_fitted():

@@ -147,10 +147,27 @@ def test_fitted_values():
     np.testing.assert_array_equal(longer["fitted"], own["fitted"][5:])
 
 
-def test_stacks_keep_no_fitted_values():
-    model = RBFDiffNet(7).fit(panel()["y"][:60])
-    with pytest.raises(ValueError, match="scope='local'"):
-        model.predict_in_sample()
+def test_stacks_have_forecasts_but_no_fitted_values():
+    df = panel()
+    engine = StatsForecast([SeasonalNaive(7), RBFDiffNet(7)], freq="D")
+    with pytest.warns(UserWarning, match='scope="local"') as warned:
+        found = engine.forecast(df=df, h=2, level=[80], fitted=True)
+    assert len(warned) == 1  # not for every series
+    same(found, StatsForecast([SeasonalNaive(7), RBFDiffNet(7)], "D").forecast(2, df, level=[80]))
+    fitted = engine.forecast_fitted_values()
+    assert fitted[[NAME, f"{NAME}-lo-80", f"{NAME}-hi-80"]].isna().all(axis=None)
+    assert fitted["SeasonalNaive"].notna().sum() == len(df) - 2 * 7
+    with pytest.warns(UserWarning, match='scope="local"'):
+        own = RBFDiffNet(7).fit(df["y"][:60]).predict_in_sample()
+    assert own["fitted"].shape == (60,)
+
+
+def test_the_report_says_where_errors_were_too_few():
+    df = panel()
+    engine = StatsForecast([SeasonalNaive(7), RBFDiffNet(7)], freq="D").fit(df)
+    engine.predict(h=H, level=[99])
+    for model in engine.fitted_[:, 1]:
+        assert model.model_.report_["problem"].tolist() == ["too few errors for the intervals"]
 
 
 def test_order_of_levels():

@@ -1,7 +1,8 @@
 r"""Docstrings are written for any reader; here they become Markdown for the site.
 
 Formulas (``:math:`` and ``.. math::``) become ``\(...\)`` and ``\[...\]``, tables between rulers of
-equal signs become Markdown's, other roles become code.
+equal signs become Markdown's, other roles become code. Parameters are listed one by one, without
+their defaults: each has that of the signature, and its type too where none is given.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ _TABLE = re.compile(
     r"^(?P<indent> *)(?P<ruler>=+(?: +=+)+)\n(?P<rows>.*?)\n(?P=indent)(?P=ruler)$",
     re.MULTILINE | re.DOTALL,
 )
+_PARAMETERS = re.compile(r"^Parameters\n-+\n(?P<items>(?:(?!.+\n---).*\n)*)", re.MULTILINE)
+_PARAMETER = re.compile(
+    r"^(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*)(?P<type> : .+)?\n(?P<text>(?:[ ]+.*\n|\n)*)",
+    re.MULTILINE,
+)
 
 
 class MarkdownDocstrings(Extension):
@@ -33,10 +39,19 @@ class MarkdownDocstrings(Extension):
 
 def markdown(text: str) -> str:
     """Return a docstring with its formulas, tables and roles in Markdown."""
-    text = _TABLE.sub(_table, text + "\n")
+    text = _PARAMETERS.sub(lambda found: _PARAMETER.sub(_parameters, found[0]), text + "\n")
+    text = _TABLE.sub(_table, text)
     text = _BLOCK.sub(_formula, text)
     text = re.sub(r":math:`([^`]+)`", _inline, text)
     return re.sub(r":\w+:`([^`]+)`", r"`\1`", text).rstrip("\n")
+
+
+def _parameters(found: re.Match[str]) -> str:
+    if not found["text"].startswith(" ") and not found["type"]:
+        return found[0]  # the heading
+    kind = re.sub(r", (?:optional|default=.*)$", "", found["type"] or "")
+    kind = re.sub(r"\{(.+?)\}", r"one of \1", kind)  # else the first is taken for the default
+    return "".join(f"{name}{kind}\n{found['text']}" for name in found["names"].split(", "))
 
 
 def _inline(found: re.Match[str]) -> str:

@@ -273,10 +273,7 @@ class Panel:
         report.places("missing date", "treated as missing", np.flatnonzero(between))
 
         def merged(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            a, b = _alike(a, b), _alike(b, a)
-            if a.dtype != b.dtype:
-                raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
-            return place(np.concatenate([a, b]), np.concatenate([old, fresh]), len(between))
+            return place(_joined(name, a, b), np.concatenate([old, fresh]), len(between))
 
         moved = [replace(problem, series=int(home[problem.series])) for problem in other.problems]
         return replace(
@@ -289,6 +286,39 @@ class Panel:
             problems=(*self.problems, *report.problems(), *moved),
             _grid=grid,
             _ids=make_series(self._ids, ids),
+        )
+
+    def revised(self, df: Any) -> Panel:
+        """Return the panel with what is known in rows of a frame in place of what was before.
+
+        Rows at other dates or of other series have no effect.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbfdiffnet.panel import Panel
+        >>> df = pd.DataFrame({"unique_id": "a", "ds": [1, 2, 3], "y": [1.0, None, 3.0]})
+        >>> panel = Panel.from_frame(df, freq=1)
+        >>> panel.revised(df.assign(y=[None, 2.0, 4.0])).y
+        array([1., 2., 4.])
+        """
+        series, steps, on_grid = self.rows_of(df)
+        here = on_grid & (steps >= 0) & (steps < self.lengths[series])
+        places = np.append(np.arange(self.offsets[-1]), (self.offsets[series] + steps)[here])
+        frame = read_frame(df, [self.columns.target, *self.inputs])
+
+        def renewed(name: str, old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return place(_joined(name, old, new[here]), places, len(old))
+
+        target = read_target(frame[self.columns.target])
+        target[~np.isfinite(target)] = np.nan
+        return replace(
+            self,
+            y=renewed(self.columns.target, self.y, target),
+            inputs={
+                name: renewed(name, old, read_values(frame[name]))
+                for name, old in self.inputs.items()
+            },
         )
 
     def rows_of(self, df: Any) -> tuple[Ints, Ints, Mask]:
@@ -550,3 +580,11 @@ def _alike(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any
     if column.dtype == other.dtype or pd.notna(column).any():
         return column
     return np.full(len(column), None if other.dtype.kind == "O" else np.nan, dtype=other.dtype)
+
+
+def _joined(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column of text or of numbers, one part after the other."""
+    a, b = _alike(a, b), _alike(b, a)
+    if a.dtype != b.dtype:
+        raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
+    return np.concatenate([a, b])

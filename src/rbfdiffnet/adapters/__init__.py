@@ -5,8 +5,9 @@
 `rbfdiffnet.adapters.statsforecast`  ``RBFDiffNet``, a model of ``StatsForecast(models=[...])``
 ===================================  ==========================================================
 
-mlforecast, darts and skforecast take `rbfdiffnet.RBFDiffNetRegressor` as it is. Each module needs
-its library: ``pip install 'rbfdiffnet[ecosystem]'``.
+mlforecast, darts and skforecast take `rbfdiffnet.RBFDiffNetRegressor` and
+`rbfdiffnet.RBFNetworkRegressor` as they are. Each module needs its library:
+``pip install 'rbfdiffnet[ecosystem]'``.
 """
 
 from importlib.util import find_spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -52,7 +53,8 @@ class RBFDiffNetForecaster(BaseForecaster):
     Attributes
     ----------
     model_ : rbfdiffnet.RBFDiffNet
-        The fitted forecaster, with its ``report_``, ``explain`` and ``equation``.
+        The fitted forecaster, with its ``explain``, ``equation`` and ``report_``: what was unusual
+        about the series, and after `predict_interval` which had too few errors for the intervals.
 
     See Also
     --------
@@ -63,9 +65,10 @@ class RBFDiffNetForecaster(BaseForecaster):
     A series that ends before the others is forecast from its own end on, up to the horizon. Rows
     of ``X`` at steps that are not asked for do not matter, and may be left out.
 
-    `update` appends observations. With ``update_params=True`` networks are trained anew; with
-    ``False`` they stay as they are, and forecast from the newer values. The default scope learns
-    from all values for every forecast, in either case.
+    `update` appends observations; at dates that are known already, newer values replace what was
+    there or missing. With ``update_params=True`` networks are trained anew; with ``False`` they
+    stay as they are, and forecast from the newer values. The default scope learns from all values
+    for every forecast, in either case.
 
     Examples
     --------
@@ -170,18 +173,20 @@ class RBFDiffNetForecaster(BaseForecaster):
             _, _, ahead = self._wanted(fh, self.model_._panel(rows))
             h = int(ahead.max()) + 1
         self.model_.fit(rows, h)
+        if self.model_.freq is None:  # too few rows of an update may not tell
+            self.model_.freq = self.model_._fitted_state().panel.frequency.alias
         return self
 
     def _update(
         self, y: pd.DataFrame, X: pd.DataFrame | None = None, update_params: bool = True
     ) -> Self:
         rows = self._observed(y, X)
-        panel = self.model_._fitted_state().panel
-        series, steps, on_grid = panel.rows_of(rows)
-        known = (series >= 0) & on_grid & (steps < panel.lengths[series])
-        newer = rows[~known]
-        if len(newer):
-            self.model_.update(newer, refit=update_params)
+        state = self.model_._fitted_state()
+        series, steps, on_grid = state.panel.rows_of(rows)
+        known = (series >= 0) & on_grid & (steps < state.panel.lengths[series])
+        panel = state.panel.revised(rows[known])
+        self.model_._state = replace(state, panel=panel, series=state.exogenous.series(panel))
+        self.model_.update(rows[~known], refit=update_params)
         return self
 
     def _predict(self, fh: Any, X: pd.DataFrame | None) -> pd.DataFrame:
@@ -279,7 +284,14 @@ class RBFDiffNetForecaster(BaseForecaster):
                 f"fh asks for {odd[_TIME]}, which is no date of series {odd[_ID]!r} with its step "
                 f"{panel.frequency.alias!r}; give freq, or another fh."
             )
-        return index, series, steps - panel.lengths[series]
+        ahead = steps - panel.lengths[series]
+        if ahead.min() < 0:
+            odd = wanted.iloc[int(np.argmin(ahead))]
+            raise ValueError(
+                f"fh asks for {odd[_TIME]}, at which series {odd[_ID]!r} is known already. The "
+                "cutoff is the last date given to fit or update: update with later values, too."
+            )
+        return index, series, ahead
 
     def _dates(self, fh: Any, panel: Panel) -> pd.Index[Any]:
         """Return the dates of a horizon: the panel knows the step, a cutoff may not."""
@@ -292,7 +304,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         end = pd.DataFrame({_ID: one.name(0), _TIME: _times(self.cutoff)})
         _, (last,), _ = one.rows_of(end)
         rows = one.frame([last + 1], [steps.max()], {})
-        dates = pd.Index(rows[_TIME].iloc[steps - 1], name=self._index_names[-1])
+        dates = pd.Index(rows[_TIME].iloc[steps - 1]).rename(self._index_names[-1])
         if isinstance(self.cutoff, pd.PeriodIndex):
             return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)
         return dates

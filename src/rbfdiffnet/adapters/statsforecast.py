@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -52,7 +53,11 @@ class RBFDiffNet:
     Notes
     -----
     Columns of inputs are called x1, x2, ... Intervals are the forecaster's own: what is given to
-    statsforecast as ``prediction_intervals`` has no effect.
+    statsforecast as ``prediction_intervals`` has no effect. What was unusual about a series is in
+    ``model_.report_``, and nowhere else: whether it was too short for the networks, or had too few
+    errors for its intervals. `forecast` keeps no model; after ``engine.fit(df)`` of a
+    ``StatsForecast`` and ``engine.predict(h, level=[95])`` that of series i and model j is
+    ``engine.fitted_[i, j].model_``.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class RBFDiffNet:
         self.season_length = season_length
         self.alias = alias
         self.settings = settings
+        self._told: list[str] = []  # warnings given, by this model and its copies
         self._forecaster()  # checks them
 
     def __repr__(self) -> str:
@@ -118,7 +124,7 @@ class RBFDiffNet:
         return _forecasts(self.model_, self._values.size, h, X, level)
 
     def predict_in_sample(self, level: Levels = None) -> dict[str, Array]:
-        """Return one-step forecasts of the series that was fitted; needs ``scope="local"``.
+        """Return one-step forecasts of the series that was fitted, with ``scope="local"``.
 
         Parameters
         ----------
@@ -129,9 +135,10 @@ class RBFDiffNet:
         -------
         dict of ndarray of shape (n,)
             ``fitted``, ``fitted-lo-80``, ``fitted-hi-80``; NaN where there is no full window of
-            lags, or no network.
+            lags, or no network. By default no networks are kept: all are NaN, and a warning says
+            so.
         """
-        return _fitted(self.model_, self._values, level)
+        return self._fitted(self.model_, self._values, level)
 
     def forecast(
         self,
@@ -205,12 +212,35 @@ class RBFDiffNet:
         if fitted:
             result |= {
                 name: column[-values.size :]
-                for name, column in _fitted(model, whole, level).items()
+                for name, column in self._fitted(model, whole, level).items()
             }
         return result
 
     def _forecaster(self) -> forecaster.RBFDiffNet:
         return forecaster.RBFDiffNet(1, season_length=self.season_length, **self.settings)
+
+    def _fitted(self, model: forecaster.RBFDiffNet, y: Array, level: Levels) -> dict[str, Array]:
+        fitted = np.full(y.size, np.nan)
+        if model._scope != "auto":
+            frame = model.fitted_values()
+            fitted[frame["ds"]] = frame[forecaster.NAME]
+        elif not self._told:
+            self._told.append("fitted")
+            warnings.warn(
+                "RBFDiffNet has no fitted values by default, since it keeps no networks: they are "
+                'NaN. RBFDiffNet(..., scope="local") has them.',
+                stacklevel=3,
+            )
+        errors = np.abs(y - fitted)
+        errors = errors[np.isfinite(errors)]
+        widths = {
+            share: np.quantile(errors, share / 100.0) if errors.size else np.nan
+            for share in _descending(level)
+        }
+        result = {"fitted": fitted}
+        result |= {f"fitted-lo-{share}": fitted - width for share, width in widths.items()}
+        result |= {f"fitted-hi-{share}": fitted + width for share, width in [*widths.items()][::-1]}
+        return result
 
 
 def _frame(y: Array, X: npt.ArrayLike | None, first: int = 0) -> pd.DataFrame:
@@ -244,22 +274,6 @@ def _columns(frame: pd.DataFrame, level: Levels) -> dict[str, Array]:
         f"hi-{share}": f"{forecaster.NAME}-hi-{share:g}" for share in _descending(level)[::-1]
     }
     return {key: frame[name].to_numpy() for key, name in names.items()}
-
-
-def _fitted(model: forecaster.RBFDiffNet, y: Array, level: Levels) -> dict[str, Array]:
-    frame = model.fitted_values()
-    fitted = np.full(y.size, np.nan)
-    fitted[frame["ds"]] = frame[forecaster.NAME]
-    errors = np.abs(y - fitted)
-    errors = errors[np.isfinite(errors)]
-    widths = {
-        share: np.quantile(errors, share / 100.0) if errors.size else np.nan
-        for share in _descending(level)
-    }
-    result = {"fitted": fitted}
-    result |= {f"fitted-lo-{share}": fitted - width for share, width in widths.items()}
-    result |= {f"fitted-hi-{share}": fitted + width for share, width in [*widths.items()][::-1]}
-    return result
 
 
 def _descending(level: Levels) -> list[float]:
