@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,6 @@ from rbfdiffnet.cli.reading.roles import (
     step_columns,
 )
 from rbfdiffnet.cli.reading.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -159,7 +156,7 @@ def _long(
     return Built(
         Long.of(pd.DataFrame(columns, copy=False)),
         source,
-        _notes(times, [column for column in table.columns if column not in used]),
+        _notes(table, times, [target, *inputs], used),
     )
 
 
@@ -196,8 +193,8 @@ def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
     values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])[:, order]
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
     ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.columns if column not in {time, *columns}]
-    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", _notes(times, rest))
+    notes = _notes(table, times, columns, {time, *columns})
+    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", notes)
 
 
 def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
@@ -225,9 +222,8 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
     source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
     ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.columns if column not in {*steps, *ids}]
     series = Matrix(names, ordered, values, open_end=times.integer)
-    return Built(series, source, _notes(times, rest))
+    return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
 
 
 def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -239,8 +235,10 @@ def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return table
 
 
-def _notes(times: Times, unused: list[str]) -> tuple[str, ...]:
+def _notes(table: Table, times: Times, numbers: Sequence[str], used: set[str]) -> tuple[str, ...]:
     notes = [times.note] if times.note else []
+    notes += table.assumed(numbers)
+    unused = [column for column in table.columns if column not in used]
     if unused:
         shown = ", ".join(f"'{column}'" for column in unused[:8])
         more = f" and {len(unused) - 8} more" if len(unused) > 8 else ""

@@ -51,7 +51,7 @@ def find_ids(
     if not repeated:
         # Dates that never repeat are one series, unless a column says otherwise by its name.
         return candidates[:1] if candidates and candidates[0] in named else []
-    codes = {c: frame[c].factorize()[0] for c in candidates}
+    codes = {c: _codes(table.words(c)) for c in candidates}
     base = _codes(times)
     fewest = {c: _repeats([base, codes[c]]) for c in candidates}
     if candidates and min(fewest.values()) == 0:
@@ -85,7 +85,7 @@ def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
 
     joint = np.zeros(len(table.frame), dtype=np.int64)
     for column in columns:
-        cells = table.frame[column]
+        cells = table.words(column)
         missing = np.flatnonzero(cells.isna())
         if missing.size:
             raise CommandError(
@@ -95,7 +95,7 @@ def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
         codes, distinct = pd.factorize(cells)
         joint = pd.factorize(joint * len(distinct) + codes)[0].astype(np.int64)
     first = np.unique(joint, return_index=True)[1]
-    parts = [table.frame[column].iloc[first].astype(str) for column in columns]
+    parts = [table.words(column).iloc[first] for column in columns]
     names = ["/".join(cells) for cells in zip(*parts, strict=True)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -112,7 +112,7 @@ def _is_name(table: Table, column: str) -> bool:
     return bool(zeros.any()) or not is_number_column(table, column)
 
 
-def _codes(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _codes(values: npt.NDArray[Any] | pd.Series[Any]) -> npt.NDArray[np.int64]:
     import pandas as pd
 
     return pd.factorize(values)[0].astype(np.int64)
