@@ -102,3 +102,67 @@ def test_names_are_as_they_were_written(write, written, ids):
 def test_spaces_around_names_do_not_count(write):
     rows = [f"a{' ' * (i % 2)},{day},3" for i, day in enumerate(ISO)]
     assert read_data(write("id,ds,y", *rows)).ids == ["a"]
+
+
+# Repeated dates -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "ids"),
+    [
+        ("Filiale;Artikelnr;Datum;Menge", ["'Filiale'", "'Artikelnr'"]),
+        ("store;artikel_nr;date;sold", ["'store'", "'artikel_nr'"]),
+        ("laden;abteilung;datum;anzahl", ["'laden'", "'abteilung'"]),
+    ],
+)
+def test_numbers_name_series_where_these_would_repeat_dates(write, header, ids):
+    rows = [f"{s};{i};{day};{s + i}" for s in (1, 2) for i in (10, 20) for day in ISO]
+    data = read_data(write(header, *rows))
+    assert f"ids from {', '.join(ids)}" in data.source
+    assert data.ids == ["1/10", "1/20", "2/10", "2/20"]
+    assert data.frame().groupby("unique_id", observed=True)["y"].first().tolist() == [11, 21, 12, 22]
+
+
+@pytest.mark.parametrize("first", ["", "receipt,"])
+def test_several_rows_a_day_are_refused_until_told(capsys, write, first):
+    rows = [
+        f"{f'r{4 * k + j},' if first else ''}{shop},{day},{j + k % 7}"
+        for shop in "AB"
+        for k, day in enumerate(ISO)
+        for j in range(4)
+    ]
+    path = write(f"{first}shop,date,amount", *rows)
+    message = fails(capsys, "forecast", path, "--horizon", 1)
+    assert "'2023-01-01' of series 'A' is on line 2 and on line 3, and 719 other rows" in message
+    assert "(--id-col shop ...)" in message
+    assert "--repeats sum or --repeats mean" in message
+    summed = read_data(path, Wanted(repeats="sum"))
+    assert summed.ids == ["A", "B"]
+    assert values(summed) == [6 + 4 * (k % 7) for k in range(120)] * 2
+    assert values(read_data(path, Wanted(repeats="mean"))) == [y / 4 for y in values(summed)]
+    fails(capsys, "forecast", path, "--horizon", 1, "--id-col", "shop")
+
+
+def test_inputs_of_joined_rows(write):
+    rows = [f"{day},{y},{p},{e}" for day in ISO for y, p, e in ((1, 2, "x"), (3, 4, "x"))]
+    data = read_data(write("date,sold,p,e", *rows), Wanted(repeats="sum"), exog=["p", "e"])
+    assert data.frame()[["y", "p", "e"]].drop_duplicates().to_numpy().tolist() == [[4, 3, "x"]]
+    assert "120 rows are added to others of the same series and date" in data.notes
+
+
+def test_a_wide_file_stays_wide_with_a_repeated_date(write):
+    rows = [f"{day};{i};{2 * i};{3 * i}" for i, day in enumerate(GERMAN)]
+    data = read_data(write("Datum;A;B;C", *rows, f"{GERMAN[-1]};1;;5"))
+    assert data.ids == ["A", "B", "C"]
+    frame = data.frame().set_index(["unique_id", "ds"])["y"]
+    assert [frame[c, DAYS[-1]] for c in "ABC"] == [60, 238, 181]
+    assert any("1 rows are averaged" in note for note in data.notes)
+    told = read_data(write("Datum;A;B;C", *rows, f"{GERMAN[-1]};1;;5"), Wanted(repeats="sum"))
+    assert told.frame()["y"].iloc[-1] == 362
+
+
+def test_dates_beside_columns_named_by_dates_are_attributes(write):
+    rows = [f"i{k},2022-0{k + 1}-01,{','.join(str(k + i) for i in range(120))}" for k in range(3)]
+    data = read_data(write(f"id,listed,{','.join(ISO)}", *rows))
+    assert "ids from 'id', steps from columns '2023-01-01' to '2023-04-30'" in data.source
+    assert data.series.n_values == 360

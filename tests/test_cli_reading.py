@@ -163,7 +163,7 @@ def test_marks_that_could_be_either_are_said_and_can_be_told(write):
 )
 def test_forms_of_dates(write, form):
     frame = days(60)
-    data = read_data(write("date,y", *lines(frame, form)))
+    data = read_data(write("date,y", *lines(frame, form, number="{:.2f}")))
     assert known(data)["ds"].tolist() == frame["ds"].tolist()
     assert data.notes == ()
 

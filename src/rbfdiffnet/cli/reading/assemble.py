@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading.dates import Times, parse_times
-from rbfdiffnet.cli.reading.ids import find_ids, ids_of
+from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
 from rbfdiffnet.cli.reading.numbers import read_numbers
@@ -25,10 +25,10 @@ from rbfdiffnet.cli.reading.roles import (
 )
 from rbfdiffnet.cli.reading.table import Table
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["Built", "assemble", "read_times"]
-
-_MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
-
 
 @dataclass(frozen=True, eq=False)
 class Built:
@@ -70,6 +70,10 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     """
     layout = wanted.layout
     said = bool(wanted.ids or wanted.target or wanted.time or inputs)
+    if layout is None and not (wanted.target or wanted.time or inputs):
+        steps = step_columns(table, dates_only=True)  # beside them, dates are attributes
+        if steps:
+            return _rows(table, wanted, steps)
     time = None if layout == "rows" else find_time(table, wanted)
     if layout == "rows" or (layout is None and time is None and not (wanted.target or inputs)):
         steps = step_columns(table)
@@ -91,11 +95,11 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     free = [column for column in table.columns if column not in {time, *ids}]
     numbers = [column for column in free if is_number_column(table, column)]
     plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
-    repeated = times.values.duplicated().any()
+    repeated = times.values.duplicated().mean() > MANY_REPEATS
     only_time = said and not (wanted.ids or wanted.target or inputs)
     guess_wide = plain and not ids and not repeated and (not said or only_time)
     if layout == "wide" or (layout is None and guess_wide):
-        return _wide(table, time, times, numbers)
+        return _wide(table, wanted, time, times, numbers)
     return _long(table, wanted, time, times, ids, inputs)
 
 
@@ -141,60 +145,101 @@ def _long(
     target = find_target(table, wanted, [time, *ids, *inputs])
     remedy = "choose another column with --target-col"
     values = lean(read_numbers(table, target, remedy))
-    if not ids:
-        _check_single(table, time, times)
-        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
-    else:
+    if ids:
         named = ids_of(table, ids)
+    else:
+        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
     columns: dict[str, Any] = {"unique_id": named, "ds": times.values.array, "y": values}
     columns |= {column: read_input(table, column) for column in inputs}
+    frame = pd.DataFrame(columns, copy=False)
+    frame, repeats = _once(table, wanted, time, ids, frame)
     names = ", ".join(f"'{column}'" for column in ids)
     source = f"ds from '{time}', y from '{target}'" + (f", ids from {names}" if ids else "")
     if inputs:
         source += f", inputs from {', '.join(map(repr, inputs))}"
     used = {time, target, *ids, *inputs}
     return Built(
-        Long.of(pd.DataFrame(columns, copy=False)),
+        Long.of(frame),
         source,
-        _notes(table, times, [target, *inputs], used),
+        (*_notes(table, times, [target, *inputs], used), *repeats),
     )
 
 
-def _check_single(table: Table, time: str, times: Times) -> None:
-    """Refuse rows of several series without names."""
-    again = times.values.duplicated().to_numpy()
-    if again.mean() <= _MANY_REPEATS:
-        return
+def _once(
+    table: Table, wanted: Wanted, time: str, ids: Sequence[str], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
+    """Join rows of the same series and date as asked; refuse many of them if nothing was asked."""
+    keys = ["unique_id", "ds"]
+    again = frame.duplicated(keys).to_numpy()
+    if not again.any():
+        return frame, []
+    if wanted.repeats is None:
+        if again.mean() > MANY_REPEATS:
+            raise CommandError(_repeated(table, time, ids, frame, again))
+        return frame, []  # the forecaster averages and names them
+    groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
+    how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
+    joined = groups.agg({"y": "mean", **how}).reset_index()
+    if wanted.repeats == "sum":
+        joined["y"] = groups["y"].sum(min_count=1).to_numpy()
+    return joined, [_joined(int(again.sum()), wanted.repeats)]
+
+
+def _repeated(
+    table: Table,
+    time: str,
+    ids: Sequence[str],
+    frame: pd.DataFrame,
+    again: npt.NDArray[np.bool_],
+) -> str:
+    """Say which rows have the same series and date, and what can be done."""
     second = int(np.argmax(again))
-    first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
-    raise CommandError(
-        f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
-        f"{table.place(first)} and on {table.place(second)}, and so are {int(again.sum()) - 1} "
-        "other dates; name the column that tells the series apart with --id-col, or keep one line "
-        "a date"
+    keys = frame[["unique_id", "ds"]]
+    first = int(np.argmax((keys == keys.iloc[second]).all(axis=1).to_numpy()))
+    of = f" of series '{frame['unique_id'].iloc[second]}'" if ids else ""
+    more = int(again.sum()) - 1
+    others = f", and {more:,} other rows repeat one, too" if more else ""
+    names = " ".join([*ids, "..."])
+    return (
+        f"{table.name}, column '{time}': '{table.words(time).iloc[second]}'{of} is on "
+        f"{table.place(first)} and on {table.place(second)}{others}; name all columns that tell "
+        f"the series apart (--id-col {names}), or join such rows with --repeats sum or "
+        "--repeats mean"
     )
 
 
-def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
+def _joined(count: int, how: str) -> str:
+    done = "added to" if how == "sum" else "averaged with"
+    return f"{count:,} rows are {done} others of the same series and date"
+
+
+def _wide(
+    table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]
+) -> Built:
+    import pandas as pd
+
     if not columns:
         raise CommandError(
             f"{table.name} has no column of numbers beside '{time}' (columns: {table.listing()})"
         )
-    again = times.values.duplicated().to_numpy()
+    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])
+    notes = list(_notes(table, times, columns, {time, *columns}))
+    stamps = times.values
+    again = stamps.duplicated().to_numpy()
     if again.any():
-        second = int(np.argmax(again))
-        first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
-        raise CommandError(
-            f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
-            f"{table.place(first)} and on {table.place(second)}; keep one line a date, or use "
-            "--layout long"
-        )
-    order = np.argsort(times.values.to_numpy(), kind="stable")
-    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])[:, order]
+        if wanted.repeats is None and again.mean() > MANY_REPEATS:
+            frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
+            raise CommandError(_repeated(table, time, [], frame, again))
+        how = wanted.repeats or "mean"
+        groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
+        joined = groups.mean() if how == "mean" else groups.sum(min_count=1)
+        values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
+        notes.append(_joined(int(again.sum()), how))
+    order = np.argsort(stamps.to_numpy(), kind="stable")
+    ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
-    ordered = times.values.take(order).reset_index(drop=True)
-    notes = _notes(table, times, columns, {time, *columns})
-    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", notes)
+    series = Matrix(columns, ordered, values[:, order])
+    return Built(series, f"{source} (layout wide)", tuple(notes))
 
 
 def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:

@@ -40,7 +40,9 @@ class Wanted:
     layout : {"long", "wide", "rows"}, optional
     ids : sequence of str
     time, target : str, optional
-    order : {"dmy", "mdy"}, optional
+    order : {"dmy", "mdy", "ymd"}, optional
+    repeats : {"sum", "mean"}, optional
+        What becomes of rows with the same series and date.
     """
 
     layout: str | None = None
@@ -48,6 +50,7 @@ class Wanted:
     time: str | None = None
     target: str | None = None
     order: str | None = None
+    repeats: str | None = None
 
 
 def find_time(table: Table, wanted: Wanted) -> str | None:
@@ -138,8 +141,19 @@ def is_number_column(table: Table, column: str) -> bool:
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
 
-def step_columns(table: Table) -> list[str]:
+def step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
     """Return the columns that are named like dates or counted, as d_1, d_2, ..., and hold numbers.
+
+    Parameters
+    ----------
+    table : Table
+    dates_only : bool, default=False
+        Leave out those that are counted.
+
+    Returns
+    -------
+    list of str
+        Nothing where fewer columns are such ones than are not.
 
     Examples
     --------
@@ -154,7 +168,8 @@ def step_columns(table: Table) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name in names:
         if match := re.fullmatch(r"([A-Za-z _-]*)\d+", name):
-            groups.setdefault(match[1], []).append(name)
+            if not dates_only:
+                groups.setdefault(match[1], []).append(name)
         elif re.search(r"\d{4}|\d[./-]\d", name):
             groups.setdefault("date", []).append(name)
     largest = max(groups.values(), key=len, default=[])
