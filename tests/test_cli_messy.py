@@ -156,7 +156,7 @@ def test_a_wide_file_stays_wide_with_a_repeated_date(write):
     assert data.ids == ["A", "B", "C"]
     frame = data.frame().set_index(["unique_id", "ds"])["y"]
     assert [frame[c, DAYS[-1]] for c in "ABC"] == [60, 238, 181]
-    assert any("1 rows are averaged" in note for note in data.notes)
+    assert any("1 row is averaged" in note for note in data.notes)
     told = read_data(write("Datum;A;B;C", *rows, f"{GERMAN[-1]};1;;5"), Wanted(repeats="sum"))
     assert told.frame()["y"].iloc[-1] == 362
 
@@ -166,3 +166,93 @@ def test_dates_beside_columns_named_by_dates_are_attributes(write):
     data = read_data(write(f"id,listed,{','.join(ISO)}", *rows))
     assert "ids from 'id', steps from columns '2023-01-01' to '2023-04-30'" in data.source
     assert data.series.n_values == 360
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+def test_a_few_dates_of_another_form_keep_day_and_month(write):
+    for form in ("%d.%m.%Y", "%d/%m/%Y"):
+        mixed = [*ISO[:100], *DAYS[100:].strftime(form)]
+        data = read_data(write("date,y", *(f"{day},{i % 7}" for i, day in enumerate(mixed))))
+        assert data.frame()["ds"].tolist() == DAYS.tolist()
+    few = [*ISO[:95], *DAYS[95:98].strftime("%d/%m/%Y"), *ISO[98:]]
+    data = read_data(write("date,y", *(f"{day},{i % 7}" for i, day in enumerate(few))))
+    assert data.frame()["ds"].tolist() == DAYS.tolist()
+
+
+def test_a_day_that_no_order_allows_is_named(write):
+    wrong = [*ISO[:50], "31.31.2023", *ISO[51:]]
+    with pytest.raises(CommandError, match=r"line 52, column 'date': '31\.31\.2023' is not a date"):
+        read_data(write("date,y", *(f"{day},{i % 7}" for i, day in enumerate(wrong))))
+    with pytest.raises(CommandError, match="line 102, column 'date': '11 04 2023'"):
+        read_data(write("date,y", *(f"{day},3" for day in [*ISO[:100], "11 04 2023"])))
+
+
+def test_short_years(capsys, write):
+    def read(form, dates=DAYS, **more):
+        rows = [f"{day},{i % 7}" for i, day in enumerate(dates.strftime(form))]
+        return read_data(write("date,y", *rows), Wanted(**more))
+
+    data = read("%y-%m-%d")
+    assert data.frame()["ds"].tolist() == DAYS.tolist()
+    assert data.notes[0].startswith("Dates such as '23-01-01' are read as year, month, day")
+    assert read("%d-%m-%y").frame()["ds"].tolist() == DAYS.tolist()
+    assert read("%d.%m.%y").frame()["ds"].tolist() == DAYS.tolist()
+    assert read("%y/%m/%d").frame()["ds"].tolist() == DAYS.tolist()
+    unclear = write("date,y", "01-02-01,1", "02-02-02,2", "03-02-03,3")
+    message = fails(capsys, "forecast", unclear, "--horizon", 1)
+    assert "'01-02-01' may have its year first or last (say which with --dates)" in message
+    told = read_data(unclear, Wanted(order="ymd"), freq="D")
+    assert told.frame()["ds"].iloc[0] == pd.Timestamp("2001-02-01")
+
+
+MONTHS = pd.date_range("2018-11-01", periods=40, freq="MS")
+SHORT = ["Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        MONTHS.strftime("%b-%y"),
+        MONTHS.strftime("%b %y"),
+        MONTHS.strftime("%B %Y"),
+        MONTHS.strftime("%m.%Y"),
+        MONTHS.strftime("%m/%Y"),
+        [f"{day.month}.{day.year}" for day in MONTHS],
+        [f"{SHORT[day.month - 1]} {day.year}" for day in MONTHS],
+        [f"{SHORT[day.month - 1]}. {day:%y}" for day in MONTHS],
+        [f"1. {SHORT[day.month - 1]} {day.year}" for day in MONTHS],
+    ],
+)
+def test_months_as_people_write_them(write, cells):
+    data = read_data(write("Monat;y", *(f"{cell};{i % 12}" for i, cell in enumerate(cells))))
+    assert data.frame()["ds"].tolist() == MONTHS.tolist()
+    assert data.freq == "MS"
+
+
+def test_days_without_a_year_are_no_months(capsys, write):
+    rows = [f"{day},{i % 7}" for i, day in enumerate(DAYS.strftime("%b-%d"))]
+    message = fails(capsys, "forecast", write("day,y", *rows), "--horizon", 1)
+    assert "line 2, column 'day': 'Jan-01' may be a day or a month of a year" in message
+    assert "YYYY-MM-DD" in message
+
+
+def test_weeks(write):
+    mondays = pd.date_range("2019-12-30", periods=120, freq="7D")
+    for form in ("%G-W%V", "%G%V"):
+        rows = [f"{week},{i % 7}" for i, week in enumerate(mondays.strftime(form))]
+        data = read_data(write("week,y", *rows))
+        assert data.frame()["ds"].tolist() == mondays.tolist()
+
+
+def test_different_offsets_are_said(write):
+    local = pd.date_range("2024-03-30", periods=72, freq="h", tz="Europe/Berlin")
+    data = read_data(write("time,load", *(f"{t.isoformat()},{t.hour}" for t in local)))
+    assert data.notes[0] == "Times have different offsets from UTC: they are given in UTC"
+
+
+def test_rows_named_by_dates_of_another_order(capsys, write):
+    path = write(f"id,{','.join(GERMAN)}", f"a,{','.join('5' * 120)}", f"b,{','.join('6' * 120)}")
+    message = fails(capsys, "forecast", path, "--horizon", 1, "--dates", "mdy")
+    assert "column '13.01.2023' is not named by a date like the others (--dates mdy)" in message

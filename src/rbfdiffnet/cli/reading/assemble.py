@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading.dates import Times, parse_times
-from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of
+from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
 from rbfdiffnet.cli.reading.numbers import read_numbers
@@ -119,12 +119,14 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     """
     import pandas as pd
 
-    cells = table.frame[column]
+    cells = table.dates(column)
     times = parse_times(cells, order)
     if len(times.bad):
         row = int(times.bad[0])
         cell = cells.iloc[row]
         what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        if times.hint:
+            what = f"'{cell}' {times.hint}"
         raise CommandError(
             f"{table.cell(row, column)}: {what}; write dates as YYYY-MM-DD, or choose another "
             "column with --time-col"
@@ -210,7 +212,8 @@ def _repeated(
 
 def _joined(count: int, how: str) -> str:
     done = "added to" if how == "sum" else "averaged with"
-    return f"{count:,} rows are {done} others of the same series and date"
+    rows = "1 row is" if count == 1 else f"{count:,} rows are"
+    return f"{rows} {done} others of the same series and date"
 
 
 def _wide(
@@ -246,8 +249,14 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     import pandas as pd
 
     times = parse_times(pd.Series(steps, dtype=object), wanted.order)
+    if len(times.bad):
+        raise CommandError(
+            f"{table.name}: column '{steps[int(times.bad[0])]}' is not named by a date like the "
+            "others" + (f" (--dates {wanted.order})" if wanted.order else "") + "; rename it as "
+            "YYYY-MM-DD"
+        )
     own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
-    ids = own[:1]
+    ids = sorted(own, key=lambda c: not is_id_name(c))[:1]
     if wanted.ids or not own:
         ids = find_ids(table, np.zeros(len(table.frame)), wanted, steps)
     if ids:

@@ -15,7 +15,7 @@ from rbfdiffnet.cli.reading.table import Table, text_cells
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MANY_REPEATS", "find_ids", "ids_of"]
+__all__ = ["MANY_REPEATS", "find_ids", "ids_of", "is_id_name"]
 
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
 _FEWEST_FILLED = 0.02  # rows for each series and date, where columns name series together
@@ -107,6 +107,18 @@ def _whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> 
     values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
     # Something must be left to forecast: the last column, as in most files.
     return whole if values else whole[:-1]
+
+
+def is_id_name(column: str) -> bool:
+    """Tell whether a column has one of the usual names of series.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.ids import is_id_name
+    >>> is_id_name("SKU"), is_id_name("sold")
+    (True, False)
+    """
+    return column.lower() in _ID_NAMES
 
 
 def ids_of(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:

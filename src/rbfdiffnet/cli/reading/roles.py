@@ -76,12 +76,11 @@ def find_time(table: Table, wanted: Wanted) -> str | None:
     for column in dict.fromkeys([*dates, *named, *text]):
         if column in taken:
             continue
-        cells = frame[column].dropna().head(_SAMPLE).reset_index(drop=True)
-        if kinds[column].kind == "f" and not (cells == cells.round()).all():
-            continue
+        cells = table.dates(column).dropna().head(_SAMPLE).reset_index(drop=True)
         times = parse_times(cells, wanted.order)
         by_name_only = times.integer and column not in named
-        if len(cells) and len(times.bad) <= len(cells) / 2 and not by_name_only:
+        readable = len(times.bad) <= len(cells) / 2 or times.hint
+        if len(cells) and readable and not by_name_only:
             return str(column)
     return None
 

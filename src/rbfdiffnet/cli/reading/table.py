@@ -86,6 +86,12 @@ class Table:
             self._words[column] = self._as_text(column)
         return self._words[column]
 
+    def dates(self, column: str) -> pd.Series[Any]:
+        """Return a column as it is read for dates: as written where it is no whole numbers."""
+        cells = self.frame[column]
+        broken = cells.dtype.kind == "f" and not (cells.dropna() % 1 == 0).all()
+        return self.words(column) if broken else cells
+
     def _as_text(self, column: str) -> pd.Series[Any]:
         import pandas as pd
 
