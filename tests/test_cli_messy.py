@@ -256,3 +256,89 @@ def test_rows_named_by_dates_of_another_order(capsys, write):
     path = write(f"id,{','.join(GERMAN)}", f"a,{','.join('5' * 120)}", f"b,{','.join('6' * 120)}")
     message = fails(capsys, "forecast", path, "--horizon", 1, "--dates", "mdy")
     assert "column '13.01.2023' is not named by a date like the others (--dates mdy)" in message
+
+
+# Inputs, indexes, units, ends ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def calendar(write):
+    later = pd.date_range("2023-01-01", periods=134)
+    rows = [f"{day:%Y-%m-%d},{'fair' if day.day == 1 else ''},{day.day % 5}" for day in later]
+    return write("date,event,temp", *rows, name="calendar.csv")
+
+
+def test_inputs_that_no_file_has_are_an_error(capsys, write, calendar):
+    path = write("ds,y", *(f"{day},{i % 7}" for i, day in enumerate(ISO)))
+    message = fails(
+        *(capsys, "forecast", path, "--horizon", 1, "--exog", calendar, "evnt", "temp")
+    )
+    assert f"--exog: 'evnt' is no input in {calendar}" in message
+    assert read_data(path, exog=[calendar, "event", "temp"]).inputs == ("event", "temp")
+
+
+def test_files_of_inputs_follow_the_order_of_dates(write):
+    path = write("ds,y,promo", *(f"{day},{i % 7},{i % 2}" for i, day in enumerate(ISO)))
+    later = pd.date_range("2023-05-01", periods=12)
+    plan = write("day,promo", *(f"{day:%d/%m/%Y},1" for day in later), name="plan.csv")
+    for order in (None, "dmy"):
+        data = read_data(path, Wanted(order=order), exog=["promo", plan])
+        assert data.future["ds"].tolist() == later.tolist()
+        assert any("Dates such as" in note for note in data.notes) == (order is None)
+    with pytest.raises(CommandError, match="does not have|no column with the dates"):
+        read_data(path, Wanted(order="ymd"), exog=["promo", plan])
+
+
+def test_missing_inputs_name_their_file(capsys, write):
+    path = write("ds,y", *(f"{day},{i % 7}" for i, day in enumerate(ISO)))
+    gaps = write("date,temp", *(f"{day},3" for i, day in enumerate(ISO) if i % 10), name="t.csv")
+    message = fails(
+        *(capsys, "forecast", path, "--horizon", 1, "--exog", gaps, "--scope", "local")
+    )
+    assert f"Column 'temp' of {gaps} has no value for" in message
+
+
+def test_numbers_of_rows_are_no_names(tmp_path, write):
+    frame = pd.DataFrame({"item": [1] * 120 + [2] * 120, "day": [*DAYS, *DAYS], "qty": 3.5})
+    frame.sample(frac=1.0, random_state=0).to_parquet(tmp_path / "a.parquet")
+    assert read_data(str(tmp_path / "a.parquet")).source.endswith("ids from 'item'")
+    assert read_data(str(tmp_path / "a.parquet")).ids in (["1", "2"], ["2", "1"])
+    data = read_data(write(",ds,A,B", *(f"{i},{day},1,2" for i, day in enumerate(ISO))))
+    assert data.ids == ["A", "B"]
+
+
+@pytest.mark.parametrize("cell", ["12 EUR", "7 %", "7%", "€ 5", "1.5 kg"])
+def test_units_are_an_error(capsys, write, cell):
+    path = write("Datum;A;B;C", *(f"{day};1;2;{cell}" for day in ISO))
+    message = fails(capsys, "forecast", path, "--horizon", 1)
+    assert f"line 2, column 'C': '{cell}' is not a number (119 more like it)" in message
+
+
+def test_columns_with_more_text_than_numbers_are_named(write):
+    rows = [f"{day};1;2;{'zu' if i % 5 else 7}" for i, day in enumerate(ISO)]
+    data = read_data(write("Datum;A;B;C", *rows))
+    assert data.ids == ["A", "B"]
+    assert data.notes[0] == (
+        "Column 'C' is no series: 96 of its cells are no numbers, the first is 'zu' on line 3"
+    )
+
+
+def test_series_that_ended_are_counted(write):
+    rows = [f"{name},{day},3" for name, n in (("a", 120), ("b", 80), ("c", 90)) for day in ISO[:n]]
+    (note,) = read_data(write("id,ds,y", *rows)).notes
+    assert note == "2 of 3 series end before 2023-04-30: their forecasts start after their ends"
+    (note,) = read_data(write("id,ds,y", *rows[:200])).notes
+    assert note == "1 of 2 series ends before 2023-04-30: its forecast starts after its own end"
+
+
+# Lines above the table ----------------------------------------------------------------------------
+
+
+def test_lines_of_delimiters_and_titles(capsys, write):
+    rows = [f"{day};1;{i % 7}" for i, day in enumerate(ISO)]
+    data = read_data(write(";;", "", "Datum;A;B", *rows))
+    assert data.ids == ["A", "B"]
+    for title in ("Umsatzbericht 2023;;", "Umsatzbericht 2023"):
+        message = fails(capsys, "forecast", write(title, "", "Datum;A;B", *rows), "--horizon", 1)
+        assert "line 1 has one cell ('Umsatzbericht 2023')" in message
+        assert "remove lines above" in message

@@ -14,16 +14,17 @@ from rbfdiffnet.cli.reading.dates import Times, parse_times
 from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
-from rbfdiffnet.cli.reading.numbers import read_numbers
+from rbfdiffnet.cli.reading.numbers import parse_numbers, read_numbers
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
     find_target,
     find_time,
+    has_units,
     is_number_column,
     is_value_name,
     step_columns,
 )
-from rbfdiffnet.cli.reading.table import Table
+from rbfdiffnet.cli.reading.table import Table, text_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     >>> import pandas as pd
     >>> from rbfdiffnet.cli.reading import Wanted
     >>> from rbfdiffnet.cli.reading.assemble import assemble
-    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> from rbfdiffnet.cli.reading.table import Table, text_cells
     >>> frame = pd.DataFrame({"date": ["2024-01-01", "2024-01-02"], "a": [1, 2], "b": [3, 4]})
     >>> assemble(Table("a.csv", frame, ".", str), Wanted()).source
     "ds from 'date', series from columns 'a' to 'b' (layout wide)"
@@ -93,7 +94,7 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     stamps = times.values.to_numpy()
     ids = [] if layout == "wide" else find_ids(table, stamps, wanted, [time, *inputs])
     free = [column for column in table.columns if column not in {time, *ids}]
-    numbers = [column for column in free if is_number_column(table, column)]
+    numbers = [c for c in free if is_number_column(table, c) or has_units(table, c)]
     plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
     repeated = times.values.duplicated().mean() > MANY_REPEATS
     only_time = said and not (wanted.ids or wanted.target or inputs)
@@ -110,7 +111,7 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     --------
     >>> import pandas as pd
     >>> from rbfdiffnet.cli.reading.assemble import read_times
-    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> from rbfdiffnet.cli.reading.table import Table, text_cells
     >>> frame = pd.DataFrame({"day": ["2024-01-01", "soon"]})
     >>> read_times(Table("a.csv", frame, ".", "row {}".format), "day", None)
     Traceback (most recent call last):
@@ -226,7 +227,7 @@ def _wide(
             f"{table.name} has no column of numbers beside '{time}' (columns: {table.listing()})"
         )
     values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])
-    notes = list(_notes(table, times, columns, {time, *columns}))
+    notes = [*_left_out(table, {time, *columns}), *_notes(table, times, columns, {time, *columns})]
     stamps = times.values
     again = stamps.duplicated().to_numpy()
     if again.any():
@@ -278,6 +279,22 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     ordered = times.values.take(order).reset_index(drop=True)
     series = Matrix(names, ordered, values, open_end=times.integer)
     return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
+
+
+def _left_out(table: Table, used: set[str]) -> list[str]:
+    """Name columns that have numbers, but more text."""
+    notes = []
+    for column in table.columns:
+        if column in used or not text_cells(table.frame[column]):
+            continue
+        values, bad = parse_numbers(table.frame[column], table.mark(column) or ".")
+        if np.isfinite(values).any():
+            cell = table.words(column).iloc[int(bad[0])]
+            notes.append(
+                f"Column '{column}' is no series: {len(bad):,} of its cells are no numbers, the "
+                f"first is '{cell}' on {table.place(int(bad[0]))}"
+            )
+    return notes
 
 
 def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -86,6 +86,7 @@ def parse_csv(text: str, name: str, decimal: str | None = None) -> Parsed:
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
     (line, header), body = sample[0], sample[1:]
+    _check_title(text, header, line, name)
     _check_header(header, line, name, delimiter)
     if not body:
         raise CommandError(f"{name} has a header but no values; add lines below it")
@@ -180,6 +181,22 @@ def _guess_delimiter(text: str) -> str:
     return max(",;\t|", key=quality)
 
 
+def _check_title(text: str, header: list[str], line: int, name: str) -> None:
+    """Refuse a line with one cell above lines with more."""
+    title = [cell for cell in header if cell]
+    if len(title) > 1:
+        return
+    lines = [other for other in text[:100_000].splitlines()[:20] if other.strip()]
+    if len(lines) > 2 and any(
+        len([cell for cell in row if cell.strip()]) > 1
+        for row in csv.reader(lines[-2:], delimiter=_guess_delimiter("\n".join(lines[-2:])))
+    ):
+        raise CommandError(
+            f"{name}, line {line} has one cell ('{title[0]}'), lines below it have more; remove "
+            "lines above the names of the columns"
+        )
+
+
 def _check_header(header: list[str], line: int, name: str, delimiter: str) -> None:
     if _DATA.fullmatch(header[0]) and any(_DATA.fullmatch(cell) for cell in header[1:]):
         raise CommandError(
@@ -231,9 +248,20 @@ def _reader(
         part = load(columns, **options)
         return part if everything else part[kept].reset_index(drop=True)
 
-    nameless = [label for label, cell in zip(labels, header, strict=True) if not cell]
     frame = frame if everything else frame[kept].reset_index(drop=True)
-    return read, frame.drop(columns=[label for label in nameless if frame[label].isna().all()])
+    nameless = [
+        label
+        for label, cell in zip(labels, header, strict=True)
+        if re.fullmatch(r"(Unnamed: \d+)?", cell)
+    ]
+    return read, frame.drop(columns=[label for label in nameless if _useless(frame[label])])
+
+
+def _useless(cells: pd.Series[Any]) -> bool:
+    """Tell whether a column without a name is empty, or counts the rows."""
+    if cells.dtype.kind == "i":
+        return bool((cells.diff().iloc[1:] == 1).all() and cells.iloc[0] in (0, 1))
+    return bool(cells.isna().all())
 
 
 def _from_header(text: str, delimiter: str) -> str:

@@ -27,6 +27,7 @@ _VALUE_NAMES = (
     *("y", "value", "values", "target", "sales", "sold", "demand", "quantity", "qty", "units"),
     *("amount", "volume", "menge", "umsatz", "absatz", "wert"),
 )
+_UNITS = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 _FEWEST_STEPS = 3
 _SAMPLE = 200
 
@@ -138,6 +139,23 @@ def is_number_column(table: Table, column: str) -> bool:
     cells = table.frame[column].dropna().head(_SAMPLE)
     values, bad = parse_numbers(cells, table.mark(column) or ".")
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
+
+
+def has_units(table: Table, column: str) -> bool:
+    """Tell whether a column is mostly numbers with units, as 12 EUR and 7 %.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.roles import has_units
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> has_units(Table("a.csv", pd.DataFrame({"y": ["12 EUR", "7 EUR"]}), ".", str), "y")
+    True
+    """
+    if not text_cells(table.frame[column]):
+        return False
+    cells = table.words(column).dropna().head(_SAMPLE)
+    return bool(cells.str.fullmatch(_UNITS).mean() > 0.5)
 
 
 def step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
