@@ -35,9 +35,7 @@ def test_nothing_is_written_over_what_is_read(capsys, tmp_path, sales, command):
     )
     calendar = tmp_path / "calendar.csv"
     calendar.write_text("ds,promo\n")
-    message = fails(
-        capsys, command, sales, "--horizon", 1, "--exog", calendar, "--out", calendar
-    )
+    message = fails(capsys, command, sales, "--horizon", 1, "--exog", calendar, "--out", calendar)
     assert f"is the same file as --exog {calendar}" in message
     assert sales.read_bytes() == before
 

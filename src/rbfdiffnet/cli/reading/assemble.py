@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Built", "assemble", "read_times"]
 
+
 @dataclass(frozen=True, eq=False)
 class Built:
     """Series, and how they were found in their table."""
@@ -70,6 +71,13 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     "ds from 'date', series from columns 'a' to 'b' (layout wide)"
     """
     layout = wanted.layout
+    told = [column for column in (*wanted.ids, wanted.time, wanted.target) if column is not None]
+    for column in told:
+        if told.count(column) > 1:
+            raise CommandError(
+                f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
+                "different ones"
+            )
     said = bool(wanted.ids or wanted.target or wanted.time or inputs)
     if layout is None and not (wanted.target or wanted.time or inputs):
         steps = step_columns(table, dates_only=True)  # beside them, dates are attributes
@@ -217,9 +225,7 @@ def _joined(count: int, how: str) -> str:
     return f"{rows} {done} others of the same series and date"
 
 
-def _wide(
-    table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]
-) -> Built:
+def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]) -> Built:
     import pandas as pd
 
     if not columns:
@@ -288,7 +294,7 @@ def _left_out(table: Table, used: set[str]) -> list[str]:
         if column in used or not text_cells(table.frame[column]):
             continue
         values, bad = parse_numbers(table.frame[column], table.mark(column) or ".")
-        if np.isfinite(values).any():
+        if np.isfinite(values).any() and len(bad):
             cell = table.words(column).iloc[int(bad[0])]
             notes.append(
                 f"Column '{column}' is no series: {len(bad):,} of its cells are no numbers, the "

@@ -17,7 +17,7 @@ from rbfdiffnet.grid import Grid
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Times", "parse_times"]
+__all__ = ["ORDERS", "Times", "parse_times"]
 
 _COUNTED = re.compile(r"([A-Za-z][A-Za-z _-]*?)[ _-]?(\d{1,9})")
 _TRIPLE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=$|[ T])(.*)")
@@ -29,9 +29,9 @@ _WEEK = re.compile(r"(\d{4})-?W(\d{1,2})")
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may try its hand at; it would take a lone 'may' for a date, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
-_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
+ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
-_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _GERMAN = {"mär": "mar", "mrz": "mar", "mae": "mar", "mai": "may", "okt": "oct", "dez": "dec"}
 
 
@@ -134,6 +134,12 @@ def _of_integers(numbers: pd.Series[Any]) -> Times:
         mondays = _mondays(zip(year.tolist(), week.tolist(), strict=True))
         if not mondays.isna().any():
             return Times(mondays, none, f"Numbers such as {values[0]} are read as years and weeks")
+    if values.size and (values >= 10_101).all() and (values <= 991_231).all():
+        short = numbers.astype(str).str.zfill(6)
+        dates = pd.to_datetime(short, format="%y%m%d", errors="coerce")
+        if not dates.isna().any() and np.ptp(values) >= len(values):
+            note = f"Numbers such as {values[0]} are read as year, month, day"
+            return Times(dates.dt.as_unit("ns"), none, note)
     return Times(numbers.astype(np.int64), none)
 
 
@@ -178,8 +184,7 @@ def _of_names(cells: list[str]) -> Times:
     months = [_month(match[1]) for match in pairs]
     years = [int(match[2]) + (1900 if int(match[2]) > 68 else 2000) for match in pairs]
     texts = [
-        f"{year}-{month:02d}-01" if month else ""
-        for year, month in zip(years, months, strict=True)
+        f"{year}-{month:02d}-01" if month else "" for year, month in zip(years, months, strict=True)
     ]
     dates = _by_pandas(texts)
     known = dates.dropna()
@@ -202,7 +207,7 @@ def _of_triples(cells: list[str], order: str | None) -> Times:
     triples = [match for cell in cells if (match := _TRIPLE.fullmatch(cell))]
     readings = {
         name: _by_pandas([_turned(cell, name) or _year_first(cell) for cell in cells])
-        for name in _ORDERS
+        for name in ORDERS
     }
     if order is not None:
         return _checked(readings[order])
@@ -234,7 +239,7 @@ def _of_triples(cells: list[str], order: str | None) -> Times:
 
 
 def _noted(dates: pd.Series[Any], example: str, order: str, other: str) -> Times:
-    note = f"Dates such as '{example}' are read as {_ORDERS[order]} (otherwise: --dates {other})"
+    note = f"Dates such as '{example}' are read as {ORDERS[order]} (otherwise: --dates {other})"
     return replace(_checked(dates), note=note)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading.dates import Times, parse_times
+from rbfdiffnet.cli.reading.dates import ORDERS, Times, parse_times
 from rbfdiffnet.cli.reading.ids import find_ids, ids_of
 from rbfdiffnet.cli.reading.layouts import Long, Matrix
 from rbfdiffnet.cli.reading.numbers import read_numbers
@@ -222,8 +222,9 @@ def _times(
             continue
         read = [parse_times(table.frame[column], order)]
         if read[0].note and order is None:  # the known dates may tell the order
-            both = [parse_times(table.frame[column], other) for other in ("dmy", "mdy")]
-            read += [replace(times, note=read[0].note) for times in both]
+            for name, other in (("dmy", "mdy"), ("mdy", "dmy")):
+                note = f"Dates are read as {ORDERS[name]} to suit the series (otherwise: --dates {other})"
+                read.append(replace(parse_times(table.frame[column], name), note=note))
         for times in read:
             if times.values.dtype.kind != known.dtype.kind or len(times.bad):
                 continue

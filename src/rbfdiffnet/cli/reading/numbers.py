@@ -85,7 +85,7 @@ class Marks:
         return cls(clear, unclear, small, large)
 
     def settle(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
-        """Return the decimal mark of the column, empty where nothing tells.
+        r"""Return the decimal mark of the column, empty where nothing tells.
 
         Files with semicolons, and with dates such as 31.1.2024, have decimal commas unless other
         columns show points. Cells such as 1.234 beside 998 have marks between thousands.

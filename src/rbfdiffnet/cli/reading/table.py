@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "read_table"]
 
+_TOLD = 3  # columns whose decimal marks are told one by one
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -78,7 +79,9 @@ class Table:
     def assumed(self, columns: Iterable[str]) -> list[str]:
         """Say what was assumed about the numbers of columns."""
         notes = [self.marks[column][1] for column in columns if column in self.marks]
-        return [note for note in notes if note]
+        notes = [note for note in notes if note]
+        more = len(notes) - _TOLD
+        return [*notes[:_TOLD], *([f"... and in {more:,} more columns"] if more > 0 else [])]
 
     def words(self, column: str) -> pd.Series[Any]:
         """Return a column as text as it was written, without spaces around it."""
