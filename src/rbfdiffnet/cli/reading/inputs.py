@@ -223,7 +223,8 @@ def _times(
         read = [parse_times(table.frame[column], order)]
         if read[0].note and order is None:  # the known dates may tell the order
             for name, other in (("dmy", "mdy"), ("mdy", "dmy")):
-                note = f"Dates are read as {ORDERS[name]} to suit the series (otherwise: --dates {other})"
+                told = f"Dates are read as {ORDERS[name]} to suit the series"
+                note = f"{told} (otherwise: --dates {other})"
                 read.append(replace(parse_times(table.frame[column], name), note=note))
         for times in read:
             if times.values.dtype.kind != known.dtype.kind or len(times.bad):
