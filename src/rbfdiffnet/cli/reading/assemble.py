@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_nam
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
 from rbfdiffnet.cli.reading.numbers import parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
     find_target,
@@ -25,9 +26,6 @@ from rbfdiffnet.cli.reading.roles import (
     step_columns,
 )
 from rbfdiffnet.cli.reading.table import Table, text_cells
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -163,7 +161,7 @@ def _long(
     columns: dict[str, Any] = {"unique_id": named, "ds": times.values.array, "y": values}
     columns |= {column: read_input(table, column) for column in inputs}
     frame = pd.DataFrame(columns, copy=False)
-    frame, repeats = _once(table, wanted, time, ids, frame)
+    frame, repeats = join_repeats(table, wanted, time, ids, frame)
     names = ", ".join(f"'{column}'" for column in ids)
     source = f"ds from '{time}', y from '{target}'" + (f", ids from {names}" if ids else "")
     if inputs:
@@ -174,55 +172,6 @@ def _long(
         source,
         (*_notes(table, times, [target, *inputs], used), *repeats),
     )
-
-
-def _once(
-    table: Table, wanted: Wanted, time: str, ids: Sequence[str], frame: pd.DataFrame
-) -> tuple[pd.DataFrame, list[str]]:
-    """Join rows of the same series and date as asked; refuse many of them if nothing was asked."""
-    keys = ["unique_id", "ds"]
-    again = frame.duplicated(keys).to_numpy()
-    if not again.any():
-        return frame, []
-    if wanted.repeats is None:
-        if again.mean() > MANY_REPEATS:
-            raise CommandError(_repeated(table, time, ids, frame, again))
-        return frame, []  # the forecaster averages and names them
-    groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
-    how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
-    joined = groups.agg({"y": "mean", **how}).reset_index()
-    if wanted.repeats == "sum":
-        joined["y"] = groups["y"].sum(min_count=1).to_numpy()
-    return joined, [_joined(int(again.sum()), wanted.repeats)]
-
-
-def _repeated(
-    table: Table,
-    time: str,
-    ids: Sequence[str],
-    frame: pd.DataFrame,
-    again: npt.NDArray[np.bool_],
-) -> str:
-    """Say which rows have the same series and date, and what can be done."""
-    second = int(np.argmax(again))
-    keys = frame[["unique_id", "ds"]]
-    first = int(np.argmax((keys == keys.iloc[second]).all(axis=1).to_numpy()))
-    of = f" of series '{frame['unique_id'].iloc[second]}'" if ids else ""
-    more = int(again.sum()) - 1
-    others = f", and {more:,} other rows repeat one, too" if more else ""
-    names = " ".join([*ids, "..."])
-    return (
-        f"{table.name}, column '{time}': '{table.words(time).iloc[second]}'{of} is on "
-        f"{table.place(first)} and on {table.place(second)}{others}; name all columns that tell "
-        f"the series apart (--id-col {names}), or join such rows with --repeats sum or "
-        "--repeats mean"
-    )
-
-
-def _joined(count: int, how: str) -> str:
-    done = "added to" if how == "sum" else "averaged with"
-    rows = "1 row is" if count == 1 else f"{count:,} rows are"
-    return f"{rows} {done} others of the same series and date"
 
 
 def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]) -> Built:
@@ -239,12 +188,12 @@ def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[s
     if again.any():
         if wanted.repeats is None and again.mean() > MANY_REPEATS:
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
-            raise CommandError(_repeated(table, time, [], frame, again))
+            raise CommandError(repeats_message(table, time, [], frame, again))
         how = wanted.repeats or "mean"
         groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
         joined = groups.mean() if how == "mean" else groups.sum(min_count=1)
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
-        notes.append(_joined(int(again.sum()), how))
+        notes.append(joined_note(int(again.sum()), how))
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
