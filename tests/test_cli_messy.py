@@ -148,6 +148,13 @@ def test_several_rows_a_day_are_refused_until_told(capsys, write, first):
     fails(capsys, "forecast", path, "--horizon", 1, "--id-col", "shop")
 
 
+def test_parts_of_dates_name_no_series(capsys, write):
+    hours = write("date,hour,temp", *(f"{day},{h},{h}.5" for day in ISO[:9] for h in range(24)))
+    assert "'2023-01-01' is on line 2" in fails(capsys, "forecast", hours, "--horizon", 1)
+    months = write("year,month,y", *(f"{2010 + i // 12},{i % 12 + 1},{i}" for i in range(120)))
+    assert "--repeats" in fails(capsys, "forecast", months, "--horizon", 1)
+
+
 def test_inputs_of_joined_rows(write):
     rows = [f"{day},{y},{p},{e}" for day in ISO for y, p, e in ((1, 2, "x"), (3, 4, "x"))]
     data = read_data(write("date,sold,p,e", *rows), Wanted(repeats="sum"), exog=["p", "e"])
@@ -345,6 +352,9 @@ def test_lines_of_delimiters_and_titles(capsys, write):
         message = fails(capsys, "forecast", write(title, "", "Datum;A;B", *rows), "--horizon", 1)
         assert "line 1 has one cell ('Umsatzbericht 2023')" in message
         assert "remove lines above" in message
+    nameless = [f"{day},{i % 7}" for i, day in enumerate(ISO)]
+    assert read_data(write(",sold", *nameless)).ids == ["sold"]
+    assert read_data(write("day,", *nameless)).series.n_values == 120
 
 
 def test_a_column_has_one_role(capsys, write):

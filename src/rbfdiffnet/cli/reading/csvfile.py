@@ -182,15 +182,13 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _check_title(text: str, header: list[str], line: int, name: str) -> None:
-    """Refuse a line with one cell above lines with more."""
+    """Refuse a line with one cell above the names of columns."""
     title = [cell for cell in header if cell]
-    if len(title) > 1:
+    lines = [other for other in text[:100_000].splitlines()[:20] if re.search(r"\w", other)]
+    if len(title) > 1 or not header[0] or len(lines) < 3:
         return
-    lines = [other for other in text[:100_000].splitlines()[:20] if other.strip()]
-    if len(lines) > 2 and any(
-        len([cell for cell in row if cell.strip()]) > 1
-        for row in csv.reader(lines[-2:], delimiter=_guess_delimiter("\n".join(lines[-2:])))
-    ):
+    below = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
+    if len(below[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in below[0]):
         raise CommandError(
             f"{name}, line {line} has one cell ('{title[0]}'), lines below it have more; remove "
             "lines above the names of the columns"

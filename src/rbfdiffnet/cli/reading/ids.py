@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading.roles import Wanted, is_number_column, is_value_name
+from rbfdiffnet.cli.reading.roles import Wanted, is_number_column, is_time_name, is_value_name
 from rbfdiffnet.cli.reading.table import Table, text_cells
 
 if TYPE_CHECKING:
@@ -98,11 +98,13 @@ def _needed(
 
 
 def _whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Columns of whole numbers that may name series: all but those of values."""
+    """Columns of whole numbers that may name series: all but those of values, hours and the like."""
     whole = [
         c
         for c in free
-        if c not in others and table.frame[c].dtype.kind in "iu" and not is_value_name(c)
+        if c not in others
+        and table.frame[c].dtype.kind in "iu"
+        and not (is_value_name(c) or is_time_name(c))
     ]
     values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
     # Something must be left to forecast: the last column, as in most files.

@@ -23,6 +23,10 @@ _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "day", "week", "month", "quarter", "year"),
     *("period", "datum", "tag", "woche", "monat", "jahr", "zeit", "t", "step", "d"),
 )
+_TIME_PARTS = (
+    *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
+    *("kw", "quartal", "yr", "mon", "yyyy", "mm", "dd", "hh"),
+)
 _VALUE_NAMES = (
     *("y", "value", "values", "target", "sales", "sold", "demand", "quantity", "qty", "units"),
     *("amount", "volume", "menge", "umsatz", "absatz", "wert"),
@@ -123,6 +127,18 @@ def is_value_name(column: str) -> bool:
     (True, False)
     """
     return column.lower() in _VALUE_NAMES
+
+
+def is_time_name(column: str) -> bool:
+    """Tell whether a column has one of the usual names of dates, or of parts of them.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.roles import is_time_name
+    >>> is_time_name("Year"), is_time_name("hour"), is_time_name("shop")
+    (True, True, False)
+    """
+    return column.lower() in (*_TIME_NAMES, *_TIME_PARTS)
 
 
 def is_number_column(table: Table, column: str) -> bool:
