@@ -98,7 +98,7 @@ def _needed(
 
 
 def _whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Columns of whole numbers that may name series: all but those of values, hours and the like."""
+    """Columns of whole numbers that may name series: not those of values, hours or years."""
     whole = [
         c
         for c in free
