@@ -94,8 +94,9 @@ def test_one_bad_series_does_not_cost_the_others(capsys, tmp_path):
     gap = panel().drop(index=[10, 11])
     frame = pd.concat([short, gap, gap.tail(1).assign(y=0.0)])
     frame.to_csv(tmp_path / "a.csv", index=False)
-    path = tmp_path / "a.csv"
-    code, out, err = run(capsys, "forecast", path, "--horizon", 2, *LOCAL, "--out", path)
+    path = tmp_path / "b.csv"
+    data = tmp_path / "a.csv"
+    code, out, err = run(capsys, "forecast", data, "--horizon", 2, *LOCAL, "--out", path)
     assert code == 0
     assert f"Wrote {path}" in out
     assert pd.read_csv(path)["RBFDiffNet"].notna().sum() == 8

@@ -17,7 +17,8 @@ __all__ = ["replacing"]
 def replacing(path: Any) -> Iterator[Path]:
     """Give a temporary path beside ``path`` that takes its place once the block succeeds.
 
-    What runs that were killed left behind there is removed.
+    What runs that were killed left behind there is removed. Of a link, the file it points to is
+    replaced.
 
     Parameters
     ----------
@@ -38,9 +39,10 @@ def replacing(path: Any) -> Iterator[Path]:
     ...     [file.name for file in pathlib.Path(folder).iterdir()]
     ['a.txt']
     """
-    path = Path(path)
-    _sweep(path)
-    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}{path.suffix}")
+    suffix = Path(path).suffix
+    path = Path(os.path.realpath(path))
+    _sweep(path, suffix)
+    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}{suffix}")
     try:
         yield temporary
         with temporary.open("rb") as file:
@@ -55,11 +57,11 @@ def _prefix(path: Path) -> str:
     return f".rbfdiffnet-{path.name}-{socket.gethostname()}-"
 
 
-def _sweep(path: Path) -> None:
+def _sweep(path: Path, suffix: str) -> None:
     """Remove temporaries of a file whose processes are gone."""
     if os.name != "posix":  # elsewhere there is no harmless way to ask
         return
-    pattern = re.compile(re.escape(_prefix(path)) + r"(\d+)" + re.escape(path.suffix))
+    pattern = re.compile(re.escape(_prefix(path)) + r"(\d+)" + re.escape(suffix))
     for other in path.parent.iterdir():
         match = pattern.fullmatch(other.name)
         if match and not _runs(int(match[1])):

@@ -7,17 +7,20 @@ carries it out. Modules import heavy libraries inside ``run``, so that ``--help`
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NoReturn
 
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
 from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.cli.files import check_apart
 
 __all__ = ["main"]
 
@@ -63,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_parser(commands)
     try:
         with _ending_cleanly():
+            _write_anything()
             arguments = parser.parse_args(argv)
+            _check_files(arguments)
             arguments.run(arguments)
             sys.stdout.flush()
     except SystemExit as stop:  # argparse: --help, --version, wrong arguments
@@ -81,9 +86,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rbfdiffnet: error: out of memory; forecast fewer series at a time", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Nobody reads on; without this the interpreter complains when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()  # nobody reads on
         return 141
+    except OSError as error:
+        if os.environ.get("RBFDIFFNET_TRACEBACK"):
+            raise
+        where = f" ('{error.filename}')" if error.filename else ""
+        print(
+            f"rbfdiffnet: error: cannot read or write{where}: {error.strerror or error}; make room "
+            "or allow it, and run again",
+            file=sys.stderr,
+        )
+        _silence()
+        return 2
     except Exception as error:
         if os.environ.get("RBFDIFFNET_TRACEBACK"):
             raise
@@ -94,6 +109,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 1
     return 0
+
+
+def _write_anything() -> None:
+    """Let no character stop the output: those its encoding lacks are written as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence() -> None:
+    """Drop what is still to be written: the interpreter would complain when it flushes at exit."""
+    with suppress(OSError, ValueError):  # a stream that is no file has nothing to complain of
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Refuse to write results over what is read, or over each other."""
+    given = vars(arguments)
+    if given.get("file") is None and "exog" not in given:
+        return
+    inputs = {"FILE": given["file"]} if given.get("file") else {}
+    inputs |= {f"--exog {path}": path for path in given.get("exog") or [] if Path(path).is_file()}
+    outputs = {f"--{name}": given[name] for name in ("out", "plot", "report") if given.get(name)}
+    check_apart(inputs, outputs)
 
 
 class _Ended(BaseException):

@@ -135,7 +135,14 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
     group.add_argument("--freq", metavar="F", help="step of time: D, W, MS, QS, h, 15min, 1, ...")
     group.add_argument("--season-length", metavar="M", type=positive, help="steps in a season")
     group.add_argument(
-        "--dates", choices=("dmy", "mdy"), help="whether days or months come first in 1/2/2024"
+        "--repeats",
+        choices=("sum", "mean"),
+        help="add up or average rows with the same series and date, as sales of a day",
+    )
+    group.add_argument(
+        "--dates",
+        choices=("dmy", "mdy", "ymd"),
+        help="whether days, months or years come first in 1/2/2024 and 01-02-03",
     )
     group.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers")
 
@@ -200,7 +207,10 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     from rbfdiffnet.cli.reading import Wanted, example_data, read_data
 
     if arguments.file is None:
-        of_file = ("layout", "id_col", "time_col", "target_col", "exog", "freq", "dates", "decimal")
+        of_file = (
+            *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
+            *("repeats", "dates", "decimal"),
+        )
         for name in of_file:
             if getattr(arguments, name):
                 raise CommandError(f"--{name.replace('_', '-')} is about a FILE; give one")
@@ -214,6 +224,7 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
                 arguments.time_col,
                 arguments.target_col,
                 arguments.dates,
+                arguments.repeats,
             ),
             freq=arguments.freq,
             season_length=arguments.season_length,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from rbfdiffnet import files
 from rbfdiffnet.cli.errors import CommandError
 
-__all__ = ["check_writable", "replacing"]
+__all__ = ["check_apart", "check_writable", "replacing"]
 
 
 def check_writable(path: str) -> None:
@@ -24,13 +24,48 @@ def check_writable(path: str) -> None:
         ...
     rbfdiffnet.cli.errors.CommandError: cannot write 'no-such-folder/forecast.csv': ...
     """
-    folder = Path(path).parent
+    target = Path(os.path.realpath(path))
+    folder = target.parent if Path(path).is_symlink() else Path(path).parent
     if not folder.is_dir():
         raise CommandError(f"cannot write '{path}': no folder '{folder}'; create it first")
     if Path(path).is_dir():
         raise CommandError(f"cannot write '{path}': it is a folder; give a file name")
+    if target.exists() and not target.is_file():
+        raise CommandError(f"cannot write '{path}': it is no regular file; give another name")
     if not os.access(folder, os.W_OK):
         raise CommandError(f"cannot write '{path}': folder '{folder}' is not writable")
+
+
+def check_apart(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    """Raise CommandError if a file would be written over one that is read, or over another.
+
+    Parameters
+    ----------
+    inputs, outputs : mapping
+        Paths by the option that names them.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.files import check_apart
+    >>> check_apart({"FILE": "a.csv"}, {"--out": "./a.csv"})
+    Traceback (most recent call last):
+        ...
+    rbfdiffnet.cli.errors.CommandError: --out ./a.csv is the same file as FILE; give another name
+    """
+    seen = [(option, path) for option, path in inputs.items() if path != "-"]
+    for option, path in outputs.items():
+        for other, taken in seen:
+            if _same(path, taken):
+                raise CommandError(
+                    f"{option} {path} is the same file as {other}; give another name"
+                )
+        seen.append((option, path))
+
+
+def _same(path: str, other: str) -> bool:
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    return Path(path).exists() and Path(other).exists() and Path(path).samefile(other)
 
 
 @contextmanager

@@ -47,6 +47,8 @@ def check_outputs(
         from rbfdiffnet.cli.reading.parquet import check_parquet
 
         check_parquet()
+    if report and not report.lower().endswith((".html", ".htm")):
+        raise CommandError(f"--report: cannot write '{report}'; end its name in .html")
     if report:
         _report_writer()
     if plot:

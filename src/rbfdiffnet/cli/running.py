@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,13 @@ def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = No
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def in_words(origins: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turn errors that the data or the arguments cause into one line for the user.
+
+    Parameters
+    ----------
+    origins : mapping, optional
+        The files that columns came from, which are named with them.
 
     Examples
     --------
@@ -66,7 +71,10 @@ def in_words() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, ImportError) as error:
-        raise CommandError(" ".join(str(error).split())) from error
+        message = " ".join(str(error).split())
+        for column, file in (origins or {}).items():
+            message = message.replace(f"Column {column!r}", f"Column {column!r} of {file}")
+        raise CommandError(message) from error
 
 
 def forecasts(
@@ -147,7 +155,7 @@ def _in_parts(
         def told(share: float, start: int = start, stop: int = stop) -> None:
             progress.update(stage, start + int(share * (stop - start)), total)
 
-        with in_words(), watched(told):
+        with in_words(data.origins), watched(told):
             frames.append(work(model, data.series.part(start, stop)))
         reports.append(model.report_)
         progress.update(stage, stop, total)

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading.dates import Times, parse_times
-from rbfdiffnet.cli.reading.ids import find_ids, ids_of
+from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
-from rbfdiffnet.cli.reading.numbers import read_numbers
+from rbfdiffnet.cli.reading.numbers import parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
     find_target,
     find_time,
+    has_units,
     is_number_column,
     is_value_name,
     step_columns,
 )
-from rbfdiffnet.cli.reading.table import Table
-
-if TYPE_CHECKING:
-    pass
+from rbfdiffnet.cli.reading.table import Table, text_cells
 
 __all__ = ["Built", "assemble", "read_times"]
-
-_MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +63,24 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     >>> import pandas as pd
     >>> from rbfdiffnet.cli.reading import Wanted
     >>> from rbfdiffnet.cli.reading.assemble import assemble
-    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> from rbfdiffnet.cli.reading.table import Table, text_cells
     >>> frame = pd.DataFrame({"date": ["2024-01-01", "2024-01-02"], "a": [1, 2], "b": [3, 4]})
     >>> assemble(Table("a.csv", frame, ".", str), Wanted()).source
     "ds from 'date', series from columns 'a' to 'b' (layout wide)"
     """
     layout = wanted.layout
+    told = [column for column in (*wanted.ids, wanted.time, wanted.target) if column is not None]
+    for column in told:
+        if told.count(column) > 1:
+            raise CommandError(
+                f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
+                "different ones"
+            )
     said = bool(wanted.ids or wanted.target or wanted.time or inputs)
+    if layout is None and not (wanted.target or wanted.time or inputs):
+        steps = step_columns(table, dates_only=True)  # beside them, dates are attributes
+        if steps:
+            return _rows(table, wanted, steps)
     time = None if layout == "rows" else find_time(table, wanted)
     if layout == "rows" or (layout is None and time is None and not (wanted.target or inputs)):
         steps = step_columns(table)
@@ -92,13 +100,13 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     stamps = times.values.to_numpy()
     ids = [] if layout == "wide" else find_ids(table, stamps, wanted, [time, *inputs])
     free = [column for column in table.columns if column not in {time, *ids}]
-    numbers = [column for column in free if is_number_column(table, column)]
+    numbers = [c for c in free if is_number_column(table, c) or has_units(table, c)]
     plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
-    repeated = times.values.duplicated().any()
+    repeated = times.values.duplicated().mean() > MANY_REPEATS
     only_time = said and not (wanted.ids or wanted.target or inputs)
     guess_wide = plain and not ids and not repeated and (not said or only_time)
     if layout == "wide" or (layout is None and guess_wide):
-        return _wide(table, time, times, numbers)
+        return _wide(table, wanted, time, times, numbers)
     return _long(table, wanted, time, times, ids, inputs)
 
 
@@ -109,7 +117,7 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     --------
     >>> import pandas as pd
     >>> from rbfdiffnet.cli.reading.assemble import read_times
-    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> from rbfdiffnet.cli.reading.table import Table, text_cells
     >>> frame = pd.DataFrame({"day": ["2024-01-01", "soon"]})
     >>> read_times(Table("a.csv", frame, ".", "row {}".format), "day", None)
     Traceback (most recent call last):
@@ -118,12 +126,14 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     """
     import pandas as pd
 
-    cells = table.frame[column]
+    cells = table.dates(column)
     times = parse_times(cells, order)
     if len(times.bad):
         row = int(times.bad[0])
         cell = cells.iloc[row]
         what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        if times.hint:
+            what = f"'{cell}' {times.hint}"
         raise CommandError(
             f"{table.cell(row, column)}: {what}; write dates as YYYY-MM-DD, or choose another "
             "column with --time-col"
@@ -144,68 +154,65 @@ def _long(
     target = find_target(table, wanted, [time, *ids, *inputs])
     remedy = "choose another column with --target-col"
     values = lean(read_numbers(table, target, remedy))
-    if not ids:
-        _check_single(table, time, times)
-        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
-    else:
+    if ids:
         named = ids_of(table, ids)
+    else:
+        named = pd.Categorical.from_codes([0] * len(values), categories=pd.Index([target]))
     columns: dict[str, Any] = {"unique_id": named, "ds": times.values.array, "y": values}
     columns |= {column: read_input(table, column) for column in inputs}
+    frame = pd.DataFrame(columns, copy=False)
+    frame, repeats = join_repeats(table, wanted, time, ids, frame)
     names = ", ".join(f"'{column}'" for column in ids)
     source = f"ds from '{time}', y from '{target}'" + (f", ids from {names}" if ids else "")
     if inputs:
         source += f", inputs from {', '.join(map(repr, inputs))}"
     used = {time, target, *ids, *inputs}
     return Built(
-        Long.of(pd.DataFrame(columns, copy=False)),
+        Long.of(frame),
         source,
-        _notes(times, [column for column in table.columns if column not in used]),
+        (*_notes(table, times, [target, *inputs], used), *repeats),
     )
 
 
-def _check_single(table: Table, time: str, times: Times) -> None:
-    """Refuse rows of several series without names."""
-    again = times.values.duplicated().to_numpy()
-    if again.mean() <= _MANY_REPEATS:
-        return
-    second = int(np.argmax(again))
-    first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
-    raise CommandError(
-        f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
-        f"{table.place(first)} and on {table.place(second)}, and so are {int(again.sum()) - 1} "
-        "other dates; name the column that tells the series apart with --id-col, or keep one line "
-        "a date"
-    )
+def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]) -> Built:
+    import pandas as pd
 
-
-def _wide(table: Table, time: str, times: Times, columns: list[str]) -> Built:
     if not columns:
         raise CommandError(
             f"{table.name} has no column of numbers beside '{time}' (columns: {table.listing()})"
         )
-    again = times.values.duplicated().to_numpy()
+    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])
+    notes = [*_left_out(table, {time, *columns}), *_notes(table, times, columns, {time, *columns})]
+    stamps = times.values
+    again = stamps.duplicated().to_numpy()
     if again.any():
-        second = int(np.argmax(again))
-        first = int(np.argmax((times.values == times.values.iloc[second]).to_numpy()))
-        raise CommandError(
-            f"{table.name}, column '{time}': '{table.frame[time].iloc[second]}' is on "
-            f"{table.place(first)} and on {table.place(second)}; keep one line a date, or use "
-            "--layout long"
-        )
-    order = np.argsort(times.values.to_numpy(), kind="stable")
-    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])[:, order]
+        if wanted.repeats is None and again.mean() > MANY_REPEATS:
+            frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
+            raise CommandError(repeats_message(table, time, [], frame, again))
+        how = wanted.repeats or "mean"
+        groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
+        joined = groups.mean() if how == "mean" else groups.sum(min_count=1)
+        values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
+        notes.append(joined_note(int(again.sum()), how))
+    order = np.argsort(stamps.to_numpy(), kind="stable")
+    ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
-    ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.columns if column not in {time, *columns}]
-    return Built(Matrix(columns, ordered, values), f"{source} (layout wide)", _notes(times, rest))
+    series = Matrix(columns, ordered, values[:, order])
+    return Built(series, f"{source} (layout wide)", tuple(notes))
 
 
 def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     import pandas as pd
 
     times = parse_times(pd.Series(steps, dtype=object), wanted.order)
+    if len(times.bad):
+        raise CommandError(
+            f"{table.name}: column '{steps[int(times.bad[0])]}' is not named by a date like the "
+            "others" + (f" (--dates {wanted.order})" if wanted.order else "") + "; rename it as "
+            "YYYY-MM-DD"
+        )
     own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
-    ids = own[:1]
+    ids = sorted(own, key=lambda c: not is_id_name(c))[:1]
     if wanted.ids or not own:
         ids = find_ids(table, np.zeros(len(table.frame)), wanted, steps)
     if ids:
@@ -225,9 +232,24 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
     source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
     ordered = times.values.take(order).reset_index(drop=True)
-    rest = [column for column in table.columns if column not in {*steps, *ids}]
     series = Matrix(names, ordered, values, open_end=times.integer)
-    return Built(series, source, _notes(times, rest))
+    return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
+
+
+def _left_out(table: Table, used: set[str]) -> list[str]:
+    """Name columns that have numbers, but more text."""
+    notes = []
+    for column in table.columns:
+        if column in used or not text_cells(table.frame[column]):
+            continue
+        values, bad = parse_numbers(table.frame[column], table.mark(column) or ".")
+        if np.isfinite(values).any() and len(bad):
+            cell = table.words(column).iloc[int(bad[0])]
+            notes.append(
+                f"Column '{column}' is no series: {len(bad):,} of its cells are no numbers, the "
+                f"first is '{cell}' on {table.place(int(bad[0]))}"
+            )
+    return notes
 
 
 def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -239,8 +261,10 @@ def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return table
 
 
-def _notes(times: Times, unused: list[str]) -> tuple[str, ...]:
+def _notes(table: Table, times: Times, numbers: Sequence[str], used: set[str]) -> tuple[str, ...]:
     notes = [times.note] if times.note else []
+    notes += table.assumed(numbers)
+    unused = [column for column in table.columns if column not in used]
     if unused:
         shown = ", ".join(f"'{column}'" for column in unused[:8])
         more = f" and {len(unused) - 8} more" if len(unused) > 8 else ""

@@ -7,25 +7,52 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading.numbers import guess_decimal
+from rbfdiffnet.cli.reading.numbers import Marks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["parse_csv"]
+__all__ = ["Parsed", "parse_csv"]
 
-_SAMPLE = 1000  # lines from which guesses are made
+_SAMPLE = 1000  # lines from which the order of dates is told
 _DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
+_DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
+_THREE = re.compile(r"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")
 Row = tuple[int, list[str]]
 
 
-def parse_csv(
-    text: str, name: str, decimal: str | None = None
-) -> tuple[pd.DataFrame, str, Callable[[int], str], list[str]]:
+@dataclass(frozen=True)
+class Parsed:
+    """CSV text as a frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Numbers where a column has nothing else; other columns as text.
+    place : callable
+        Says on which line a row is.
+    marks : dict
+        For columns with decimal commas or marks that take a guess: the decimal mark, empty where
+        nothing tells it, and what was assumed.
+    written : callable
+        Gives a column as it was written.
+    """
+
+    frame: pd.DataFrame
+    place: Callable[[int], str]
+    marks: dict[str, tuple[str, str]]
+    written: Callable[[str], pd.Series[Any]]
+
+
+def parse_csv(text: str, name: str, decimal: str | None = None) -> Parsed:
     r"""Parse CSV text with a header line.
 
     Parameters
@@ -34,18 +61,11 @@ def parse_csv(
     name : str
         Name of the file, for messages.
     decimal : {".", ","}, optional
-        The decimal mark; by default guessed.
+        The decimal mark; by default guessed for each column.
 
     Returns
     -------
-    frame : DataFrame
-        Numbers where a column has nothing else; other columns as text. Numbers that begin with
-        zeros, such as 007, are text.
-    decimal : str
-    place : callable
-        Says on which line a row is.
-    notes : list of str
-        What was assumed.
+    Parsed
 
     Raises
     ------
@@ -55,33 +75,83 @@ def parse_csv(
     Examples
     --------
     >>> from rbfdiffnet.cli.reading.csvfile import parse_csv
-    >>> frame, decimal, place, _ = parse_csv("id;y\n007;1,5\n008;2\n", "a.csv")
-    >>> frame.to_dict("list"), decimal, place(1)
-    ({'id': ['007', '008'], 'y': [1.5, 2.0]}, ',', 'line 3')
+    >>> parsed = parse_csv("id;y\n007;1,5\n008;2\n", "a.csv")
+    >>> parsed.frame.to_dict("list"), parsed.place(1), parsed.marks
+    ({'id': [7, 8], 'y': [1.5, 2.0]}, 'line 3', {'y': (',', '')})
+    >>> parsed.written("id").tolist()
+    ['007', '008']
     """
     delimiter = _guess_delimiter(text)
     sample = list(islice(_rows(text, delimiter, name), _SAMPLE))
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
     (line, header), body = sample[0], sample[1:]
+    _check_title(text, header, line, name)
     _check_header(header, line, name, delimiter)
     if not body:
         raise CommandError(f"{name} has a header but no values; add lines below it")
-    mark, note = guess_decimal((cell for _, row in body for cell in row), delimiter)
-    if decimal:
-        mark, note = decimal, ""
-    zeros = [
-        column
-        for i, column in enumerate(header)
-        if any(i < len(row) and re.fullmatch(r"0\d+", row[i]) for _, row in body)
-    ]
-    frame = _parsed(text, name, delimiter, mark, header, zeros)
+    read, frame = _reader(text, name, delimiter, decimal or ".", header)
 
     def place(row: int) -> str:
         found, _ = next(islice(_rows(text, delimiter, name), row + 1, None))
         return f"line {found}"
 
-    return frame, mark, place, [note] if note else []
+    def written(column: str) -> pd.Series[Any]:
+        return read([column], dtype=object)[column]
+
+    marks: dict[str, tuple[str, str]] = {}
+    if decimal is None:
+        day_first = any(_DAY_FIRST.match(cell) for _, row in body for cell in row)
+        marks = _marks(frame, text, written, delimiter, day_first)
+        commas = [column for column, (mark, _) in marks.items() if mark == ","]
+        if commas:
+            frame[commas] = read(commas, decimal=",")[commas]
+    return Parsed(frame, place, marks, written)
+
+
+def _marks(
+    frame: pd.DataFrame,
+    text: str,
+    written: Callable[[str], pd.Series[Any]],
+    delimiter: str,
+    day_first: bool,
+) -> dict[str, tuple[str, str]]:
+    """Decide on the decimal marks of columns, by all of their cells."""
+    kinds = frame.dtypes
+    seen: dict[str, Marks] = {}
+    three = any(kind.kind == "f" for kind in kinds) and _THREE.search(text)
+    for column in frame.columns:
+        if kinds[column].kind == "f":
+            certain = not three or _has_points(frame[column].to_numpy())
+            if not certain:
+                seen[column] = Marks.of(map(str.strip, written(column).dropna().unique()))
+            elif _has_fractions(frame[column].to_numpy()):
+                seen[column] = Marks(".")
+        elif kinds[column].kind not in "iub":
+            cells = frame[column].dropna().unique()
+            seen[column] = Marks.of(str(cell).strip() for cell in cells)
+    elsewhere = {marks.clear for marks in seen.values() if marks.clear}
+    found = {}
+    for column, marks in seen.items():
+        mark = marks.settle(delimiter, day_first, elsewhere)
+        usual = delimiter == "," and mark == "." and "." in marks.unclear
+        note = marks.note(column, mark) if mark and not usual else ""
+        if mark != "." or note:
+            found[column] = (mark, note)
+    return found
+
+
+def _has_points(values: npt.NDArray[np.float64]) -> bool:
+    """Tell whether some number cannot have been written with a point between thousands."""
+    finite = values[np.isfinite(values)]
+    broken = finite[finite != np.rint(finite)]
+    size = np.abs(broken)
+    return bool(((size < 1) | (size >= 1000) | (np.round(size, 3) != size)).any())
+
+
+def _has_fractions(values: npt.NDArray[np.float64]) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool((finite != np.rint(finite)).any())
 
 
 def _rows(text: str, delimiter: str, name: str) -> Iterator[Row]:
@@ -111,6 +181,20 @@ def _guess_delimiter(text: str) -> str:
     return max(",;\t|", key=quality)
 
 
+def _check_title(text: str, header: list[str], line: int, name: str) -> None:
+    """Refuse a line with one cell above the names of columns."""
+    title = [cell for cell in header if cell]
+    lines = [other for other in text[:100_000].splitlines()[:20] if re.search(r"\w", other)]
+    if len(title) > 1 or not header[0] or len(lines) < 3:
+        return
+    below = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
+    if len(below[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in below[0]):
+        raise CommandError(
+            f"{name}, line {line} has one cell ('{title[0]}'), lines below it have more; remove "
+            "lines above the names of the columns"
+        )
+
+
 def _check_header(header: list[str], line: int, name: str, delimiter: str) -> None:
     if _DATA.fullmatch(header[0]) and any(_DATA.fullmatch(cell) for cell in header[1:]):
         raise CommandError(
@@ -123,39 +207,69 @@ def _check_header(header: list[str], line: int, name: str, delimiter: str) -> No
         raise CommandError(f"{name}, line {line}: two columns are called '{twice}'; rename one")
 
 
-def _parsed(
-    text: str, name: str, delimiter: str, decimal: str, header: list[str], as_text: list[str]
-) -> pd.DataFrame:
+def _reader(
+    text: str, name: str, delimiter: str, decimal: str, header: list[str]
+) -> tuple[Callable[..., pd.DataFrame], pd.DataFrame]:
+    """Return what reads columns of the text, and the frame of all of them."""
     import pandas as pd
 
     labels = [cell or f"column {i + 1}" for i, cell in enumerate(header)]
-    try:
+    body = _from_header(text, delimiter)
+
+    def load(columns: list[str] | None = None, **options: Any) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # cells that would be lost
-            frame = pd.read_csv(
-                io.StringIO(text.lstrip("\r\n")),
+            frame: pd.DataFrame = pd.read_csv(
+                io.StringIO(body),
                 sep=delimiter,
-                decimal=decimal,
                 header=0,
                 names=labels,
+                usecols=columns,
                 index_col=False,
-                dtype=dict.fromkeys(as_text, "object"),
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values=[""],
                 low_memory=False,
+                **options,
             )
+        return frame
+
+    try:
+        frame = load(decimal=decimal)
     except (pd.errors.ParserError, pd.errors.ParserWarning):
-        frame = _trimmed(text, name, delimiter, decimal, header, as_text)
-    frame = frame.dropna(how="all", ignore_index=True)
-    nameless = [label for label, cell in zip(labels, header, strict=True) if not cell]
-    return frame.drop(columns=[label for label in nameless if frame[label].isna().all()])
+        body = _trimmed(text, name, delimiter, header)
+        frame = load(decimal=decimal)
+    kept = frame.notna().any(axis=1).to_numpy()
+    everything = bool(kept.all())
+
+    def read(columns: list[str], **options: Any) -> pd.DataFrame:
+        part = load(columns, **options)
+        return part if everything else part[kept].reset_index(drop=True)
+
+    frame = frame if everything else frame[kept].reset_index(drop=True)
+    nameless = [
+        label
+        for label, cell in zip(labels, header, strict=True)
+        if re.fullmatch(r"(Unnamed: \d+)?", cell)
+    ]
+    return read, frame.drop(columns=[label for label in nameless if _useless(frame[label])])
 
 
-def _trimmed(
-    text: str, name: str, delimiter: str, decimal: str, header: list[str], as_text: list[str]
-) -> pd.DataFrame:
-    """Parse text whose lines end in delimiters too many, or say which line has too many cells."""
+def _useless(cells: pd.Series[Any]) -> bool:
+    """Tell whether a column without a name is empty, or counts the rows."""
+    if cells.dtype.kind == "i":
+        return bool((cells.diff().iloc[1:] == 1).all() and cells.iloc[0] in (0, 1))
+    return bool(cells.isna().all())
+
+
+def _from_header(text: str, delimiter: str) -> str:
+    """Leave out lines before the header that have nothing but delimiters."""
+    match = re.match(rf"(?:[ \t\"{re.escape(delimiter)}]*(?:\r\n|\n|\r))+", text)
+    return text[match.end() :] if match else text
+
+
+def _trimmed(text: str, name: str, delimiter: str, header: list[str]) -> str:
+    """Cut lines that end in delimiters too many, or say which line has too many cells."""
     kept = io.StringIO()
     writer = csv.writer(kept, delimiter=delimiter)
     for line, row in _rows(text, delimiter, name):
@@ -165,4 +279,4 @@ def _trimmed(
                 f"put cells that contain '{delimiter}' in quotes"
             )
         writer.writerow((row + [""] * len(header))[: len(header)])
-    return _parsed(kept.getvalue(), name, delimiter, decimal, header, as_text)
+    return kept.getvalue()

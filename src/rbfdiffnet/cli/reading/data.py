@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Data:
         ``unique_id``.
     notes : tuple of str
         What was assumed.
+    origins : mapping
+        The files the inputs came from.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Data:
     inputs: tuple[str, ...] = ()
     future: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def freq(self) -> Any:
@@ -152,15 +155,26 @@ def read_data(
 
     table = read_table(path, decimal)
     asked = split_exog(table, exog)
-    built = assemble(table, wanted or Wanted(), asked.columns)
+    wanted = wanted or Wanted()
+    built = assemble(table, wanted, asked.columns)
     series, future, note = cut_future(built.series, asked.columns)
     notes = [*table.notes, *built.notes, *([note] if note else [])]
     frequency, season = _frequency(series, freq, table.name)
     season = season_length or season
-    data = Data(series, frequency, season, built.source, asked.columns, future)
+    notes += _ended(series)
+    data = Data(
+        *(series, frequency, season, built.source, asked.columns, future),
+        origins=dict.fromkeys(asked.columns, table.name),
+    )
     for file in asked.files:
-        data, note = add_file(data, file, asked, decimal)
-        notes.append(note)
+        data, more = add_file(data, file, asked, decimal, wanted.order)
+        notes += more
+    for column in asked.chosen:
+        if column not in data.inputs:
+            raise CommandError(
+                f"--exog: '{column}' is no input in {' or '.join(asked.files)}, no column of "
+                f"{table.name} and no file; check the name"
+            )
     if frequency.kind == "integer" and data.season_length == 1:
         notes.append(
             "Whole-number steps have no usual season: give --season-length, or --freq (such as D) "
@@ -196,6 +210,24 @@ def _frequency(series: Long | Matrix, freq: str | None, name: str) -> tuple[Freq
             "MS, h, 15min, ...)"
         )
     return found, given.season_length if given is not None else found.season_length
+
+
+def _ended(series: Long | Matrix) -> list[str]:
+    """Say how many series end before the last date."""
+    if isinstance(series, Matrix):
+        if not series.open_end or series.values.dtype.kind != "f":
+            return []
+        early = int(np.isnan(series.values[:, -1]).sum())
+    else:
+        last = series.frame.groupby("unique_id", observed=True)["ds"].max()
+        early = int((last < last.max()).sum())
+    if not early:
+        return []
+    _, end = _span(series)
+    total = f"{series.n_series:,}"
+    if early == 1:
+        return [f"1 of {total} series ends before {end}: its forecast starts after its own end"]
+    return [f"{early:,} of {total} series end before {end}: their forecasts start after their ends"]
 
 
 def _span(series: Long | Matrix) -> tuple[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +17,22 @@ from rbfdiffnet.grid import Grid
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Times", "parse_times"]
+__all__ = ["ORDERS", "Times", "parse_times"]
 
 _COUNTED = re.compile(r"([A-Za-z][A-Za-z _-]*?)[ _-]?(\d{1,9})")
 _TRIPLE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=$|[ T])(.*)")
+_YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?=$|[ T])(.*)")
+_UNORDERED = re.compile(r"\d{1,2}[ ./-]+\d{1,2}[ ./-]+\d{2,4}.*")
+_MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
+_NAME_YEAR = re.compile(r"([A-Za-zä]{3,9})\.?[-' ]+(\d{2})")
 _WEEK = re.compile(r"(\d{4})-?W(\d{1,2})")
+_OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may try its hand at; it would take a lone 'may' for a date, too.
-_DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}|[A-Za-z]{3,9}[- ]\d{2}\b).*")
-_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year"}
+_DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
+ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
+_NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_GERMAN = {"mär": "mar", "mrz": "mar", "mae": "mar", "mai": "may", "okt": "oct", "dez": "dec"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class Times:
         The rows that are neither; their values mean nothing.
     note : str
         What was assumed, empty where nothing was.
+    hint : str
+        What is wrong with the bad rows, where there is more to say than that they are no dates.
 
     Examples
     --------
@@ -51,6 +61,7 @@ class Times:
     values: pd.Series[Any]
     bad: npt.NDArray[np.int64]
     note: str = ""
+    hint: str = ""
 
     @property
     def integer(self) -> bool:
@@ -68,8 +79,8 @@ def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
     Parameters
     ----------
     cells : Series
-    order : {"dmy", "mdy"}, optional
-        Whether days or months come first.
+    order : {"dmy", "mdy", "ymd"}, optional
+        Whether days, months or two-digit years come first.
 
     Returns
     -------
@@ -102,7 +113,7 @@ def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
     failed[found.bad] = True
     failed[-1] = True  # the code of missing cells is -1, and what they get below is not used
     values = found.values.take(np.maximum(codes, 0)).reset_index(drop=True)
-    return Times(values, np.flatnonzero(failed[codes]), found.note)
+    return Times(values, np.flatnonzero(failed[codes]), found.note, found.hint)
 
 
 def _of_integers(numbers: pd.Series[Any]) -> Times:
@@ -118,6 +129,17 @@ def _of_integers(numbers: pd.Series[Any]) -> Times:
             dates = pd.to_datetime(numbers.astype(str), format=form, errors="coerce")
             if not dates.isna().any():
                 return Times(dates.dt.as_unit("ns"), none)
+    year, week = values // 100, values % 100
+    if values.size and ((year >= 1700) & (year < 2262) & (week >= 1) & (week <= 53)).all():
+        mondays = _mondays(zip(year.tolist(), week.tolist(), strict=True))
+        if not mondays.isna().any():
+            return Times(mondays, none, f"Numbers such as {values[0]} are read as years and weeks")
+    if values.size and (values >= 10_101).all() and (values <= 991_231).all():
+        short = numbers.astype(str).str.zfill(6)
+        dates = pd.to_datetime(short, format="%y%m%d", errors="coerce")
+        if not dates.isna().any() and np.ptp(values) >= len(values):
+            note = f"Numbers such as {values[0]} are read as year, month, day"
+            return Times(dates.dt.as_unit("ns"), none, note)
     return Times(numbers.astype(np.int64), none)
 
 
@@ -131,46 +153,124 @@ def _of_text(cells: list[str], order: str | None) -> Times:
         return Times(pd.Series([int(match[2]) for match in counted if match]), none)
     if cells and all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
         return _of_integers(pd.Series([int(cell) for cell in cells]))
-    triples = [_TRIPLE.fullmatch(cell) for cell in cells]
-    if sum(map(bool, triples)) > len(cells) / 2:
-        return _of_triples(cells, order)
     weeks = [_WEEK.fullmatch(cell) for cell in cells]
     if cells and all(weeks):
-        mondays = [f"{match[1]}-{int(match[2]):02d}-1" for match in weeks if match]
-        return _checked(pd.Series(pd.to_datetime(mondays, format="%G-%V-%u", errors="coerce")))
-    return _checked(_by_pandas([cell if _DATE.fullmatch(cell) else "" for cell in cells]))
+        return _checked(_mondays((int(match[1]), int(match[2])) for match in weeks if match))
+    if cells and all(_NAME_YEAR.fullmatch(cell) for cell in cells):
+        return _of_names(cells)
+    if any(_TRIPLE.fullmatch(cell) for cell in cells):
+        found = _of_triples(cells, order)
+    else:
+        found = _checked(_by_pandas([_year_first(cell) for cell in cells]))
+    zone = getattr(found.values.dt, "tz", None)
+    if not found.note and str(zone) == "UTC" and any(_OFFSET.fullmatch(cell) for cell in cells):
+        return replace(found, note="Times have different offsets from UTC: they are given in UTC")
+    return found
+
+
+def _mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
+    """Return the Mondays of the weeks of years, as ISO 8601 counts them."""
+    import pandas as pd
+
+    days = [f"{year}-{week:02d}-1" for year, week in weeks]
+    return pd.Series(pd.to_datetime(days, format="%G-%V-%u", errors="coerce").as_unit("ns"))
+
+
+def _of_names(cells: list[str]) -> Times:
+    """Read Jan-24 as a month of a year, unless the numbers could as well be days."""
+    import pandas as pd
+
+    pairs = [match for cell in cells if (match := _NAME_YEAR.fullmatch(cell))]
+    months = [_month(match[1]) for match in pairs]
+    years = [int(match[2]) + (1900 if int(match[2]) > 68 else 2000) for match in pairs]
+    texts = [
+        f"{year}-{month:02d}-01" if month else "" for year, month in zip(years, months, strict=True)
+    ]
+    dates = _by_pandas(texts)
+    known = dates.dropna()
+    ordered = known.is_monotonic_increasing or known.is_monotonic_decreasing
+    if ordered or any(not 1 <= int(match[2]) <= 31 for match in pairs):
+        return _checked(dates)
+    hint = "may be a day or a month of a year"
+    return Times(pd.Series(dates), np.arange(len(cells)), hint=hint)
+
+
+def _month(name: str) -> int:
+    """Number of a month by its English or German name, 0 where it is none."""
+    short = name.lower()[:3]
+    short = _GERMAN.get(short, short)
+    return _NAMES.index(short) + 1 if short in _NAMES else 0
 
 
 def _of_triples(cells: list[str], order: str | None) -> Times:
-    """Read dates whose day and month are both numbers, before the year."""
-    readings = {name: _by_pandas([_turned(cell, name) for cell in cells]) for name in _ORDERS}
+    """Read dates whose day and month are both numbers, and of which the year may be short."""
+    triples = [match for cell in cells if (match := _TRIPLE.fullmatch(cell))]
+    readings = {
+        name: _by_pandas([_turned(cell, name) or _year_first(cell) for cell in cells])
+        for name in ORDERS
+    }
     if order is not None:
         return _checked(readings[order])
     failures = {name: int(dates.isna().sum()) for name, dates in readings.items()}
+    by_year = failures.pop("ymd")
     best = min(failures, key=lambda name: failures[name])
-    if failures["dmy"] != failures["mdy"]:
+    other = "mdy" if best == "dmy" else "dmy"
+    if by_year < failures[best]:
+        return _noted(readings["ymd"], triples[0][0], "ymd", best)
+    if failures["dmy"] == failures["mdy"] and not readings["dmy"].equals(readings["mdy"]):
+        usual = _DAY_FIRST[triples[0][2]]
+        first, second = usual, "mdy" if usual == "dmy" else "dmy"
+        more = _filled(readings[second]) > _filled(readings[first]) + 1e-9
+        best, other = (second, first) if more else (first, second)
+        told = False
+    else:
+        told = True
+    if by_year == failures[best]:  # 23-01-31: is 23 the year?
+        last, year = _filled(readings[best]), _filled(readings["ymd"])
+        if year > last + 1e-9:
+            return _noted(readings["ymd"], triples[0][0], "ymd", best)
+        if triples[0][2] == "-" and year > last - 1e-9:
+            hint = "may have its year first or last (say which with --dates)"
+            return Times(readings[best], np.arange(len(cells)), hint=hint)
+    if told:
         return _checked(readings[best])
-    if readings["dmy"].equals(readings["mdy"]):
-        return _checked(readings["dmy"])
-    usual = next(_DAY_FIRST[match[2]] for cell in cells if (match := _TRIPLE.fullmatch(cell)))
-    first, second = usual, "mdy" if usual == "dmy" else "dmy"
-    chosen = second if _filled(readings[second]) > _filled(readings[first]) + 1e-9 else first
-    example = next(
-        cell for cell in cells if (m := _TRIPLE.fullmatch(cell)) and int(m[1]) != int(m[3])
-    )
-    other = "mdy" if chosen == "dmy" else "dmy"
-    note = f"Dates such as '{example}' are read as {_ORDERS[chosen]} (otherwise: --dates {other})"
-    return Times(readings[chosen], _checked(readings[chosen]).bad, note)
+    example = next(match[0] for match in triples if int(match[1]) != int(match[3]))
+    return _noted(readings[best], example, best, other)
+
+
+def _noted(dates: pd.Series[Any], example: str, order: str, other: str) -> Times:
+    note = f"Dates such as '{example}' are read as {ORDERS[order]} (otherwise: --dates {other})"
+    return replace(_checked(dates), note=note)
 
 
 def _turned(cell: str, order: str) -> str:
-    """Write a date with the year first; nothing where it is none."""
+    """Write a date of three numbers with the year first; nothing where it is none."""
     match = _TRIPLE.fullmatch(cell)
     if not match:
         return ""
-    day, month = (match[1], match[3]) if order == "dmy" else (match[3], match[1])
-    year = match[4] if len(match[4]) == 4 else f"{'19' if int(match[4]) > 68 else '20'}{match[4]}"
+    places = {"dmy": (1, 3, 4), "mdy": (3, 1, 4), "ymd": (4, 3, 1)}[order]
+    day, month, year = (match[i] for i in places)
+    if len(day) == 4 or len(year) == 1 or not (1 <= int(month) <= 12 and 1 <= int(day) <= 31):
+        return ""
+    if len(year) == 2:
+        year = f"{'19' if int(year) > 68 else '20'}{year}"
     return f"{year}-{int(month):02d}-{int(day):02d}{match[5]}"
+
+
+def _year_first(cell: str) -> str:
+    """Write other dates so that pandas reads them in one way; nothing where they are none."""
+    if match := _MONTH_YEAR.fullmatch(cell):
+        return f"{match[2]}-{int(match[1]):02d}-01"
+    if match := _YEAR_FIRST.fullmatch(cell):
+        return f"{match[1]}-{int(match[3]):02d}-{int(match[4]):02d}{match[5]}"
+    if _UNORDERED.fullmatch(cell):
+        return ""
+    named = re.sub(
+        r"[A-Za-zä]{3,}\.?",
+        lambda word: _NAMES[_month(word[0]) - 1] if _month(word[0]) else word[0],
+        cell,
+    )
+    return named if _DATE.fullmatch(named) else ""
 
 
 def _by_pandas(cells: list[str]) -> pd.Series[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading.dates import Times, parse_times
+from rbfdiffnet.cli.reading.dates import ORDERS, Times, parse_times
 from rbfdiffnet.cli.reading.ids import find_ids, ids_of
 from rbfdiffnet.cli.reading.layouts import Long, Matrix
 from rbfdiffnet.cli.reading.numbers import read_numbers
@@ -138,7 +138,9 @@ def cut_future(
     return Long.of(known_frame), future if inputs else None, note
 
 
-def add_file(data: Data, path: str, exog: Exog, decimal: str | None) -> tuple[Data, str]:
+def add_file(
+    data: Data, path: str, exog: Exog, decimal: str | None, order: str | None
+) -> tuple[Data, list[str]]:
     """Add inputs from a file that has them by date, or by series and date.
 
     Inputs that the series do not have yet are joined to the known dates; values of later dates are
@@ -149,19 +151,20 @@ def add_file(data: Data, path: str, exog: Exog, decimal: str | None) -> tuple[Da
     data : Data
     path : str
     exog : Exog
-    decimal : str or None
+    decimal, order : str or None
+        The decimal mark, and whether days or months come first, where they were told.
 
     Returns
     -------
     data : Data
-    note : str
+    notes : list of str
     """
     import pandas as pd
 
     table = read_table(path, decimal)
     history = data.frame()
     taken = [*exog.chosen, *exog.columns]
-    found, times = _times(table, history["ds"], taken)
+    found, times = _times(table, history["ds"], taken, order)
     ids = find_ids(table, times.values.to_numpy(), Wanted(), [found, *taken])
     names = [column for column in table.columns if column not in {found, *ids}]
     if exog.chosen:
@@ -192,12 +195,23 @@ def add_file(data: Data, path: str, exog: Exog, decimal: str | None) -> tuple[Da
         later = other.merge(later, on=keys, how="outer")
     named = ", ".join(f"'{column}'" for column in names)
     by = ", ".join(f"'{column}'" for column in [*ids, found])
-    note = f"Inputs from {table.name} by {by}: {named}"
-    series = Long.of(joined)
-    return replace(data, series=series, inputs=(*data.inputs, *new), future=later), note
+    notes = [f"Inputs from {table.name} by {by}: {named}", *table.notes, *table.assumed(names)]
+    if times.note:
+        notes.append(f"{times.note}, in {table.name}")
+    origins = {c: f"{data.origins[c]} and {path}" if c in data.origins else path for c in names}
+    joint = replace(
+        data,
+        series=Long.of(joined),
+        inputs=(*data.inputs, *new),
+        future=later,
+        origins={**data.origins, **origins},
+    )
+    return joint, notes
 
 
-def _times(table: Table, known: pd.Series[Any], taken: Sequence[str]) -> tuple[str, Times]:
+def _times(
+    table: Table, known: pd.Series[Any], taken: Sequence[str], order: str | None
+) -> tuple[str, Times]:
     """Find the column of a file of inputs that has the most known dates, and later ones."""
     shares: dict[str, float] = {}
     columns: dict[str, Times] = {}
@@ -206,11 +220,19 @@ def _times(table: Table, known: pd.Series[Any], taken: Sequence[str]) -> tuple[s
     for column in table.columns:
         if column in taken or table.frame[column].dtype.kind == "f":
             continue
-        times = parse_times(table.frame[column])
-        if times.values.dtype.kind == known.dtype.kind and not len(times.bad):
-            columns[column] = times
+        read = [parse_times(table.frame[column], order)]
+        if read[0].note and order is None:  # the known dates may tell the order
+            for name, other in (("dmy", "mdy"), ("mdy", "dmy")):
+                told = f"Dates are read as {ORDERS[name]} to suit the series"
+                note = f"{told} (otherwise: --dates {other})"
+                read.append(replace(parse_times(table.frame[column], name), note=note))
+        for times in read:
+            if times.values.dtype.kind != known.dtype.kind or len(times.bad):
+                continue
             later = (times.values > last) & (times.values - last <= last - first)
-            shares[column] = float(dates.isin(times.values).mean() + later.mean())
+            share = float(dates.isin(times.values).mean() + later.mean())
+            if share > shares.get(column, -1.0):
+                columns[column], shares[column] = times, share
     best = max(shares, key=lambda column: shares[column], default=None)
     if best is None or not shares[best]:
         kind = "steps" if known.dtype.kind in "iu" else "dates"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from rbfdiffnet.cli.reading.table import Table
 
-__all__ = ["guess_decimal", "parse_numbers", "read_numbers"]
+__all__ = ["Marks", "parse_numbers", "read_numbers"]
 
 _MISSING = frozenset(
     ["", "na", "n/a", "#n/a", "#na", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"]
@@ -31,51 +32,118 @@ _COMMA, _POINT = (
     for mark, other in ((",", "."), (r"\.", ","))
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
+_WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 _LARGEST = 1e150  # squares of larger values overflow
 
 
-def guess_decimal(cells: Iterable[str], delimiter: str) -> tuple[str, str]:
-    """Tell the decimal mark from the cells of a table.
+@dataclass(frozen=True)
+class Marks:
+    """What the cells of a column say about their decimal mark.
 
     Parameters
     ----------
-    cells : iterable of str
-    delimiter : str
-        What separates the cells: files with semicolons use decimal commas where nothing tells.
-
-    Returns
-    -------
-    decimal : {".", ","}
-    note : str
-        What was assumed where nothing tells, otherwise empty.
+    clear : {".", ",", ""}
+        The decimal mark, empty where no cell settles it.
+    unclear : dict
+        For a mark, the first cell in which it could part thousands or decimals, as 1.234.
+    small, large : bool
+        Whether there are whole numbers without marks, below 1000 and from there on.
 
     Examples
     --------
-    >>> from rbfdiffnet.cli.reading.numbers import guess_decimal
-    >>> guess_decimal(["1.234", "0,5"], ";")
-    (',', '')
-    >>> guess_decimal(["1,234", "2024-01-31"], ",")
-    ('.', "Numbers such as '1,234' are read as 1234 (otherwise: --decimal ,)")
+    >>> from rbfdiffnet.cli.reading.numbers import Marks
+    >>> Marks.of(["998", "1.002"])
+    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False)
+    >>> Marks.of(["1.002", "0,5"]).clear
+    ','
     """
-    votes = {".": 0, ",": 0}
-    unclear: dict[str, str] = {}
-    for cell in cells:
-        if _COMMA.fullmatch(cell):
-            votes[","] += 1
-        elif _POINT.fullmatch(cell):
-            votes["."] += 1
-        elif thousands := _THOUSANDS.fullmatch(cell):
-            votes["." if thousands[1] == "," else ","] += 1
-        elif (either := _EITHER.fullmatch(cell)) and (either[1], delimiter) != (".", ","):
-            unclear.setdefault(either[1], cell)
-    if votes["."] or votes[","] or not unclear:
-        return ("," if votes[","] > votes["."] else "."), ""
-    mark = "," if "," in unclear and delimiter == ";" else "."
-    seen, cell = next(iter(unclear.items()))
-    value = float(cell.replace(seen, "." if seen == mark else ""))
-    other = "," if mark == "." else "."
-    return mark, f"Numbers such as '{cell}' are read as {value:g} (otherwise: --decimal {other})"
+
+    clear: str = ""
+    unclear: dict[str, str] = field(default_factory=dict)
+    small: bool = False
+    large: bool = False
+
+    @classmethod
+    def of(cls, cells: Iterable[str]) -> Marks:
+        """Look at cells, once each."""
+        votes = {".": 0, ",": 0}
+        unclear: dict[str, str] = {}
+        small = large = False
+        for cell in cells:
+            if _WHOLE.fullmatch(cell):
+                small, large = small or len(cell) < 4, large or len(cell) > 3
+            elif _COMMA.fullmatch(cell):
+                votes[","] += 1
+            elif _POINT.fullmatch(cell):
+                votes["."] += 1
+            elif thousands := _THOUSANDS.fullmatch(cell):
+                votes["." if thousands[1] == "," else ","] += 1
+            elif either := _EITHER.fullmatch(cell):
+                unclear.setdefault(either[1], cell)
+        clear = max(votes, key=lambda mark: votes[mark]) if any(votes.values()) else ""
+        return cls(clear, unclear, small, large)
+
+    def settle(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
+        r"""Return the decimal mark of the column, empty where nothing tells.
+
+        Files with semicolons, and with dates such as 31.1.2024, have decimal commas unless other
+        columns show points. Cells such as 1.234 beside 998 have marks between thousands.
+
+        Parameters
+        ----------
+        delimiter : str
+            What separates the cells.
+        day_first : bool
+            Whether there are dates such as 31.1.2024.
+        elsewhere : set of str
+            The marks that other columns show.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from rbfdiffnet.cli.reading.numbers import Marks
+        >>> Marks.of(["998", "1.002"]).settle(";", False, set())
+        ','
+        >>> Marks.of(["1.002"]).settle("\t", False, set())
+        ''
+        """
+        if self.clear or not self.unclear:
+            return self.clear or "."
+        if len(self.unclear) > 1:
+            return ""
+        (seen,) = self.unclear
+        continental = delimiter == ";" or day_first
+        if len(elsewhere) == 1:
+            usual = next(iter(elsewhere))
+        elif delimiter == ",":
+            usual = "" if day_first else "."
+        else:
+            usual = "," if continental else ""
+        if self.large:
+            return seen if usual in (seen, "") else ""
+        if not self.small:
+            return usual
+        if seen == ".":
+            return "," if continental or usual != "." else ""
+        if usual == ",":
+            return "," if elsewhere else ""
+        return "."
+
+    def note(self, column: str, mark: str) -> str:
+        """Say how cells were read that could be read in two ways."""
+        if self.clear or not self.unclear:
+            return ""
+        seen, cell = next(iter(self.unclear.items()))
+        value = float(cell.replace(seen, "." if seen == mark else ""))
+        other = "," if mark == "." else "."
+        return (
+            f"Numbers such as '{cell}' in column '{column}' are read as {value:g} (otherwise: "
+            f"--decimal {other})"
+        )
 
 
 def parse_numbers(
@@ -149,7 +217,14 @@ def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
     rbfdiffnet.cli.errors.CommandError: a.csv, row 1, column 'y': '12a' is not a number; ...
     """
     cells = table.frame[column]
-    values, bad = parse_numbers(cells, table.decimal)
+    mark = table.mark(column)
+    if not mark:
+        row = int(np.argmax(table.words(column).str.fullmatch(_EITHER.pattern).fillna(False)))
+        raise CommandError(
+            f"{table.cell(row, column)}: '{table.words(column).iloc[row]}' may have a decimal mark "
+            "or one between thousands; say which with --decimal . or --decimal ,"
+        )
+    values, bad = parse_numbers(cells, mark)
     if len(bad):
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
         raise CommandError(
@@ -176,6 +251,8 @@ def _number(cell: Any, decimal: str) -> float | None:
     text = cell.strip()
     if text.lower() in _MISSING:
         return float("nan")
+    if "_" in text:
+        return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
     thousands = "," if decimal == "." else "."
     if re.fullmatch(rf"[-+]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):

@@ -61,8 +61,9 @@ def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
             raise
         first = str(error).strip().partition("\n")[0]
         raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
-    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name:
-        frame = frame.reset_index()
+    index = frame.index
+    leftover = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
+    frame = frame.reset_index(drop=leftover)  # numbers of rows, as sorting leaves them
     frame.columns = [str(column) for column in frame.columns]
     if not len(frame):
         raise CommandError(f"{name} has columns but no rows; write it again with values")

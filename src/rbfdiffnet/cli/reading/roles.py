@@ -23,10 +23,15 @@ _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "day", "week", "month", "quarter", "year"),
     *("period", "datum", "tag", "woche", "monat", "jahr", "zeit", "t", "step", "d"),
 )
+_TIME_PARTS = (
+    *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
+    *("kw", "quartal", "yr", "mon", "yyyy", "mm", "dd", "hh"),
+)
 _VALUE_NAMES = (
     *("y", "value", "values", "target", "sales", "sold", "demand", "quantity", "qty", "units"),
     *("amount", "volume", "menge", "umsatz", "absatz", "wert"),
 )
+_UNITS = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 _FEWEST_STEPS = 3
 _SAMPLE = 200
 
@@ -40,7 +45,9 @@ class Wanted:
     layout : {"long", "wide", "rows"}, optional
     ids : sequence of str
     time, target : str, optional
-    order : {"dmy", "mdy"}, optional
+    order : {"dmy", "mdy", "ymd"}, optional
+    repeats : {"sum", "mean"}, optional
+        What becomes of rows with the same series and date.
     """
 
     layout: str | None = None
@@ -48,6 +55,7 @@ class Wanted:
     time: str | None = None
     target: str | None = None
     order: str | None = None
+    repeats: str | None = None
 
 
 def find_time(table: Table, wanted: Wanted) -> str | None:
@@ -73,12 +81,11 @@ def find_time(table: Table, wanted: Wanted) -> str | None:
     for column in dict.fromkeys([*dates, *named, *text]):
         if column in taken:
             continue
-        cells = frame[column].dropna().head(_SAMPLE).reset_index(drop=True)
-        if kinds[column].kind == "f" and not (cells == cells.round()).all():
-            continue
+        cells = table.dates(column).dropna().head(_SAMPLE).reset_index(drop=True)
         times = parse_times(cells, wanted.order)
         by_name_only = times.integer and column not in named
-        if len(cells) and len(times.bad) <= len(cells) / 2 and not by_name_only:
+        readable = len(times.bad) <= len(cells) / 2 or times.hint
+        if len(cells) and readable and not by_name_only:
             return str(column)
     return None
 
@@ -122,6 +129,18 @@ def is_value_name(column: str) -> bool:
     return column.lower() in _VALUE_NAMES
 
 
+def is_time_name(column: str) -> bool:
+    """Tell whether a column has one of the usual names of dates, or of parts of them.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.roles import is_time_name
+    >>> is_time_name("Year"), is_time_name("hour"), is_time_name("shop")
+    (True, True, False)
+    """
+    return column.lower() in (*_TIME_NAMES, *_TIME_PARTS)
+
+
 def is_number_column(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers.
 
@@ -134,12 +153,40 @@ def is_number_column(table: Table, column: str) -> bool:
     True
     """
     cells = table.frame[column].dropna().head(_SAMPLE)
-    values, bad = parse_numbers(cells, table.decimal)
+    values, bad = parse_numbers(cells, table.mark(column) or ".")
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
 
-def step_columns(table: Table) -> list[str]:
+def has_units(table: Table, column: str) -> bool:
+    """Tell whether a column is mostly numbers with units, as 12 EUR and 7 %.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.roles import has_units
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> has_units(Table("a.csv", pd.DataFrame({"y": ["12 EUR", "7 EUR"]}), ".", str), "y")
+    True
+    """
+    if not text_cells(table.frame[column]):
+        return False
+    cells = table.words(column).dropna().head(_SAMPLE)
+    return bool(cells.str.fullmatch(_UNITS).mean() > 0.5)
+
+
+def step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
     """Return the columns that are named like dates or counted, as d_1, d_2, ..., and hold numbers.
+
+    Parameters
+    ----------
+    table : Table
+    dates_only : bool, default=False
+        Leave out those that are counted.
+
+    Returns
+    -------
+    list of str
+        Nothing where fewer columns are such ones than are not.
 
     Examples
     --------
@@ -154,7 +201,8 @@ def step_columns(table: Table) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name in names:
         if match := re.fullmatch(r"([A-Za-z _-]*)\d+", name):
-            groups.setdefault(match[1], []).append(name)
+            if not dates_only:
+                groups.setdefault(match[1], []).append(name)
         elif re.search(r"\d{4}|\d[./-]\d", name):
             groups.setdefault("date", []).append(name)
     largest = max(groups.values(), key=len, default=[])

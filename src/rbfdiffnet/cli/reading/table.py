@@ -6,8 +6,8 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "read_table"]
 
+_TOLD = 3  # columns whose decimal marks are told one by one
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -37,6 +38,11 @@ class Table:
         Says where a row is: ``"line 9"``.
     notes : tuple of str
         What was assumed about the file.
+    marks : mapping
+        For columns with another decimal mark, or where it takes a guess: the mark, empty where
+        nothing tells it, and what was assumed.
+    written : callable, optional
+        Gives a column as it was written, where the frame has numbers.
 
     Examples
     --------
@@ -52,6 +58,9 @@ class Table:
     decimal: str
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
+    marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    written: Callable[[str], pd.Series[Any]] | None = None
+    _words: dict[str, pd.Series[Any]] = field(default_factory=dict, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -62,6 +71,42 @@ class Table:
         """Return the names of the columns, quoted; the first ones of many."""
         names = [f"'{column}'" for column in self.columns[:20]]
         return ", ".join([*names, "..."] if len(self.columns) > 20 else names)
+
+    def mark(self, column: str) -> str:
+        """Return the decimal mark of a column, empty where nothing tells it."""
+        return self.marks.get(column, (self.decimal, ""))[0]
+
+    def assumed(self, columns: Iterable[str]) -> list[str]:
+        """Say what was assumed about the numbers of columns."""
+        notes = [self.marks[column][1] for column in columns if column in self.marks]
+        notes = [note for note in notes if note]
+        more = len(notes) - _TOLD
+        return [*notes[:_TOLD], *([f"... and in {more:,} more columns"] if more > 0 else [])]
+
+    def words(self, column: str) -> pd.Series[Any]:
+        """Return a column as text as it was written, without spaces around it."""
+        if column not in self._words:
+            self._words[column] = self._as_text(column)
+        return self._words[column]
+
+    def dates(self, column: str) -> pd.Series[Any]:
+        """Return a column as it is read for dates: as written where it is no whole numbers."""
+        cells = self.frame[column]
+        broken = cells.dtype.kind == "f" and not (cells.dropna() % 1 == 0).all()
+        return self.words(column) if broken else cells
+
+    def _as_text(self, column: str) -> pd.Series[Any]:
+        import pandas as pd
+
+        cells = self.frame[column]
+        if self.written is not None and not text_cells(cells):
+            cells = self.written(column)
+        codes, distinct = pd.factorize(cells)
+        texts = [str(cell).strip() or None for cell in distinct]
+        if cells.dtype.kind == "f":
+            texts = [text.removesuffix(".0") if text else None for text in texts]
+        lookup = pd.Series([*texts, None], dtype=object)
+        return lookup.take(codes).set_axis(self.frame.index)
 
     def cell(self, row: int, column: str) -> str:
         """Say where a cell is."""
@@ -132,8 +177,12 @@ def read_table(path: str, decimal: str | None = None) -> Table:
     if Path(path).suffix.lower() in (".parquet", ".pq"):
         raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
     text, notes = _decoded(data, name)
-    frame, mark, place, more = parse_csv(text, name, decimal)
-    return Table(name, frame, mark, place, (*notes, *more))
+    parsed = parse_csv(text, name, decimal)
+    return Table(
+        *(name, parsed.frame, decimal or ".", parsed.place, tuple(notes)),
+        marks=parsed.marks,
+        written=parsed.written,
+    )
 
 
 def _open(path: str) -> IO[bytes]:
