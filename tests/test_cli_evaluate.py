@@ -1,16 +1,11 @@
 import json
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
-from utilsforecast.losses import mase
 
-from cli_files import days, fails, panel, run
-from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.cli.rivals import add_naive, rivals
-from rbfdiffnet.cli.scoring import Score, score, verdict
-from rbfdiffnet.metrics import rmsse
+from cli_files import fails, panel, run
+from rbfdiffnet.cli.rivals import rivals
 from rbfdiffnet.panel import Panel
 
 LOCAL = ("--scope", "local", "--rival-seconds", 0)
@@ -22,40 +17,6 @@ def file(tmp_path):
     return tmp_path / "long.csv"
 
 
-def test_scores_are_those_of_the_libraries():
-    frame = panel()
-    folds = RBFDiffNet(freq="D", scope="local").cross_validation(frame, 5, n_windows=2, level=[80])
-    found = score(Panel.from_frame(frame, freq="D"), folds, "RBFDiffNet", 7, levels=[80.0])
-    assert found.rmsse == pytest.approx(rmsse(folds, ["RBFDiffNet"], frame)["RBFDiffNet"].mean())
-    scaled = []
-    for cutoff, window in folds.groupby("cutoff"):
-        past = frame[frame["ds"] <= cutoff]
-        scaled.append(mase(window.drop(columns="cutoff"), ["RBFDiffNet"], 7, past))
-    assert found.mase == pytest.approx(pd.concat(scaled)["RBFDiffNet"].mean())
-    error = folds["RBFDiffNet"] - folds["y"]
-    assert found.mae == pytest.approx(error.abs().mean())
-    assert found.bias == pytest.approx(error.mean())
-    inside = folds["y"].between(folds["RBFDiffNet-lo-80"], folds["RBFDiffNet-hi-80"])
-    assert found.coverage["80"] == pytest.approx(100 * inside.mean())
-
-
-def test_errors_without_a_scale_are_left_out():
-    frame = pd.DataFrame({"unique_id": "a", "ds": range(12), "y": 3.0})
-    folds = frame[10:].assign(cutoff=9, exact=3.0, wrong=4.0)
-    whole = Panel.from_frame(frame, freq=1)
-    assert score(whole, folds, "exact", 1).mase == 0.0
-    assert np.isnan(score(whole, folds, "wrong", 1).mase)
-    assert score(whole, folds, "wrong", 1).mae == 1.0
-
-
-def test_naive_repeats_the_season_before_each_window():
-    frame = days(40).assign(unique_id="a")
-    folds = frame[30:].assign(cutoff=[frame["ds"][29]] * 5 + [frame["ds"][34]] * 5)
-    found = add_naive(Panel.from_frame(frame, freq="D"), folds, 5, 7)["SeasonalNaive"]
-    expected = [frame["y"][t - 7] for t in range(30, 40)]
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_table_and_sentences(capsys, file, tmp_path):
     out = tmp_path / "folds.csv"
     arguments = ("evaluate", file, "--horizon", 4, "--windows", 2, "--level", 80, "--out", out)
@@ -65,14 +26,6 @@ def test_table_and_sentences(capsys, file, tmp_path):
     assert "in 80 %" in said
     assert "RBFDiffNet won against SeasonalNaive: its MASE" in said
     assert pd.read_csv(out).groupby(["unique_id", "cutoff"]).size().tolist() == [4] * 6
-
-
-def test_losing_is_said_plainly():
-    ours, other = Score("ours", 3, 1.1, 1, 1, 0), Score("naive", 3, 1.0, 1, 1, 0)
-    assert verdict(ours, other) == "ours lost to naive: its MASE, 1.100, is 10 % above 1.000."
-    assert verdict(ours, ours).startswith("A tie")
-    nothing = Score("none", 0, np.nan, np.nan, np.nan, np.nan)
-    assert "cannot be compared" in verdict(ours, nothing)
 
 
 def test_json(capsys, file):

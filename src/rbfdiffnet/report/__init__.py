@@ -21,6 +21,7 @@ def write_report(
     notes: Any = None,
     title: str | None = None,
     season_length: int | None = None,
+    freq: Any = None,
     id_col: str = "unique_id",
     time_col: str = "ds",
     target_col: str = "y",
@@ -50,7 +51,9 @@ def write_report(
         ``RBFDiffNet.report_``: ``unique_id, problem, action``.
     title : str, optional
     season_length : int, optional
-        Steps in a season, for MASE and seasonal naive; by default what the dates suggest.
+        Steps in a season, for MASE and seasonal naive; by default the usual one of ``freq``.
+    freq : str, int or pandas offset, optional
+        Step of time, as `RBFDiffNet` takes it; by default what the dates suggest.
     id_col, time_col, target_col : str
         Names of the columns.
 
@@ -91,6 +94,7 @@ def write_report(
         explanations=explanations,
         notes=notes,
         season_length=season_length,
+        freq=freq,
     )
     text = page("Forecasts" if title is None else str(title), facts, numbers)
     with replacing(path) as temporary:
@@ -159,6 +163,7 @@ def report_of(
         notes=notes,
         title=title,
         season_length=model.season_length,
+        freq=model.freq,
         id_col=model.id_col,
         time_col=model.time_col,
         target_col=model.target_col,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,10 +13,11 @@ from rbfdiffnet.columns import Columns
 from rbfdiffnet.frames import read_frame
 from rbfdiffnet.grid import to_wall
 from rbfdiffnet.report.explanations import add_explanations
+from rbfdiffnet.report.grids import frequency_of, scored
 from rbfdiffnet.report.packing import Packer
-from rbfdiffnet.report.scores import BASELINE, Scores, score, season_of, with_baseline
-from rbfdiffnet.report.tables import Model, Table, read_models, read_table
+from rbfdiffnet.report.tables import Table, read_table
 from rbfdiffnet.report.verdict import verdict
+from rbfdiffnet.scoring import BASELINE, Model, Scores, read_models
 
 __all__ = ["payload"]
 
@@ -38,12 +39,13 @@ def payload(
     explanations: Mapping[str, Any] | None = None,
     notes: Any = None,
     season_length: int | None = None,
+    freq: Any = None,
 ) -> tuple[dict[str, Any], str]:
     """Return what the page shows.
 
     Parameters
     ----------
-    history, forecasts, backtest, explanations, notes, season_length
+    history, forecasts, backtest, explanations, notes, season_length, freq
         As in `rbfdiffnet.report.write_report`.
     columns : Columns
 
@@ -59,19 +61,19 @@ def payload(
     ahead = _without(read_table(forecasts, "forecasts", columns, ids), columns.target)
     _check_times(past, ahead, "forecasts")
     models = read_models(ahead.columns, "forecasts")
-    season = season_of(past) if season_length is None else season_length
     scores, tested = None, None
     if backtest is not None and len(backtest):
         tested = read_table(backtest, "backtest", columns, ids)
         _check_times(past, tested, "backtest")
         _check_backtest(tested, columns)
-        tested = with_baseline(tested, past, columns.target, season)
-        rivals = read_models(_without(tested, columns.target).columns, "backtest")
-        scores = score(tested, past, columns.target, rivals, season, len(ids))
+    frequency = frequency_of([past, ahead, *([] if tested is None else [tested])], freq)
+    season = season_length or (1 if frequency is None else frequency.season_length)
+    if tested is not None:
+        tested, scores = scored(tested, past, columns.target, frequency, season)
         tested = _without(tested, columns.target)
-        models = _together(models, rivals)
-    scored = [model.name for model in scores.models] if scores else []
-    main = next((m.name for m in models if m.name in scored), models[0].name)
+        models = _together(models, scores.models)
+    known = [model.name for model in scores.models] if scores else []
+    main = next((m.name for m in models if m.name in known), models[0].name)
 
     recent = _latest(past, _MOST_VALUES)
     axis = np.unique(np.concatenate([recent.times, ahead.times]))
@@ -124,7 +126,7 @@ def _without(table: Table, name: str) -> Table:
     return Table(table.series, table.times, columns, table.dates, table.zone, table.cutoffs)
 
 
-def _together(models: list[Model], others: list[Model]) -> list[Model]:
+def _together(models: Sequence[Model], others: Sequence[Model]) -> list[Model]:
     """Models of both lists, with the levels of both."""
     levels: dict[str, set[str]] = {}
     for model in (*models, *others):
@@ -195,16 +197,18 @@ def _pack_table(packer: Packer, name: str, table: Table, axis: Ints, base: Array
 
 
 def _accuracy(scores: Scores) -> dict[str, Any]:
+    total = scores.total()
     return {
         "windows": scores.windows,
         "steps": scores.steps,
-        "rows": scores.rows,
+        "rows": int(scores.rows.sum()),
+        "series": scores.n_scored,
         "models": [
             {
                 "name": model.name,
-                **{key: _number(values[j]) for key, values in scores.total.items()},
+                **{key: _number(values[j]) for key, values in total.items()},
                 "coverage": {
-                    level: _number(scores.coverage[model.name, level]) for level in model.levels
+                    level: _number(scores.coverage(model.name, level)) for level in model.levels
                 },
             }
             for j, model in enumerate(scores.models)
