@@ -7,6 +7,7 @@ import pytest
 from cli_files import fails, panel, run
 from rbfdiffnet.cli.rivals import rivals
 from rbfdiffnet.panel import Panel
+from report_files import Report
 
 LOCAL = ("--scope", "local", "--rival-seconds", 0)
 
@@ -78,3 +79,86 @@ def test_rivals_are_scored_on_the_same_series(capsys, file):
     ours = document["pairs"][2][0]
     assert (ours["model"], ours["n_series"]) == ("RBFDiffNet on those of AutoARIMA", few)
     assert sys.modules["statsforecast"]
+
+
+def report_of(path):
+    return Report(path).facts
+
+
+def test_the_report_has_the_numbers_of_the_terminal(capsys, tmp_path):
+    """Shops without Sundays, of which one has 15 % of its other days missing, too."""
+    frame = panel(3, 120)
+    frame = frame[frame["ds"].dt.dayofweek != 6]
+    lost = frame[frame["unique_id"] == "s1"].sample(frac=0.15, random_state=0).index
+    frame.drop(lost).to_csv(tmp_path / "shops.csv", index=False)
+    path = tmp_path / "r.html"
+    code, out, err = run(
+        capsys, "evaluate", tmp_path / "shops.csv", "--horizon", 9, *LOCAL, "--level", 80,
+        "--report", path, "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert "no value on Sundays, ever" in err
+    facts = report_of(path)
+    assert "3 of 3 series never have a value on Sundays" in " ".join(facts["verdict"]["more"])
+    for said, written in zip(json.loads(out)["scores"], facts["scores"]["models"], strict=True):
+        assert said["model"] == written["name"]
+        for mine, theirs in (("mase", "MASE"), ("rmsse", "RMSSE"), ("mae", "MAE")):
+            assert said[mine] == pytest.approx(written[theirs], rel=1e-5)
+    inside = json.loads(out)["scores"][0]["coverage"]["80"] / 100
+    assert inside == pytest.approx(facts["scores"]["models"][0]["coverage"]["80"], rel=1e-5)
+    assert len(facts["explained"]["series"]) == 3
+
+
+def test_the_report_of_a_panel_is_backtested_and_explained_also_quietly(capsys, file, tmp_path):
+    path = tmp_path / "r.html"
+    arguments = ("forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    assert run(capsys, *arguments)[0] == 0
+    loud = path.read_text(encoding="utf-8")
+    assert run(capsys, *arguments, "--quiet")[0] == 0
+    assert path.read_text(encoding="utf-8") == loud
+    facts = report_of(path)
+    assert facts["scores"]["windows"] == 3
+    assert facts["explained"]["series"] == [0, 1, 2]
+
+
+def test_a_large_panel_is_sampled_and_the_report_says_so(capsys, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._BACKTESTED", 2)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXPLAINED", 1)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXTREMES", 1)
+    path = tmp_path / "r.html"
+    code, *_ = run(capsys, "forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    facts = report_of(path)
+    assert code == 0
+    assert facts["scores"]["series"] == 2
+    assert "The backtest is of 2 of 3 series, evenly spread." in facts["verdict"]["more"]
+    assert facts["explained"]["series"] == [0, 2]
+
+
+def test_the_report_lists_what_happened_to_its_forecasts(capsys, tmp_path):
+    """A series with room for its forecast, but not for windows before it."""
+    frame = panel(2, 60)
+    frame = frame[
+        (frame["unique_id"] == "s0") | (frame["ds"] >= frame["ds"].max() - pd.Timedelta(days=14))
+    ]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    path = tmp_path / "r.html"
+    run(capsys, "evaluate", tmp_path / "a.csv", "--horizon", 5, *LOCAL, "--report", path)
+    run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 5, *LOCAL[:2], "--report",
+        tmp_path / "f.html")  # fmt: skip
+    assert report_of(path)["notes"] == report_of(tmp_path / "f.html")["notes"]
+
+
+def test_inputs_that_are_not_known_ahead_are_found_before_the_work(capsys, tmp_path):
+    panel().assign(promo=1).to_csv(tmp_path / "a.csv", index=False)
+    arguments = ("evaluate", tmp_path / "a.csv", "--horizon", 4, *LOCAL, "--exog", "promo")
+    error = fails(capsys, *arguments, "--report", tmp_path / "r.html")
+    assert "promo) must be known 4 steps ahead" in error
+    assert run(capsys, *arguments)[0] == 0
+
+
+def test_ids_with_line_ends_stay_on_their_lines(capsys, tmp_path):
+    frame = panel(2, 30).replace({"unique_id": {"s0": "a\nb"}})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, *LOCAL[:2])
+    assert code == 0
+    assert "\na b " in out

@@ -12,7 +12,7 @@ import pytest
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.columns import Columns
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.report import data, explanations, report_of, write_report
+from rbfdiffnet.report import choice, data, explanations, report_of, write_report
 from rbfdiffnet.report.grids import frequency_of, scored
 from rbfdiffnet.report.tables import read_table
 from rbfdiffnet.report.verdict import verdict
@@ -175,6 +175,52 @@ def test_rows_that_are_not_known_do_not_count():
     _, more, _ = answer(shift=0.5, Other=[np.nan, *range(34)])
     assert "1 rows without a value or a forecast of every model do not count" in more
     assert "no known values" in answer(shift=np.nan)[0]
+
+
+def test_few_series_of_a_panel_make_no_verdict(tmp_path):
+    history, forecasts, backtest = frames(n_series=12)
+    few = backtest[backtest["unique_id"].isin([f"item {i}" for i in range(9)])]
+    found = written(tmp_path, history, forecasts, backtest=few).facts["verdict"]
+    assert found["lead"].startswith("Only 9 of 12 series could be backtested: too few to say")
+    found = written(tmp_path, history, forecasts, backtest=backtest).facts["verdict"]
+    assert found["lead"].startswith("In backtests over 2 windows of 7 steps")
+
+
+def test_of_too_many_series_some_are_shown_and_all_are_scored(tmp_path, monkeypatch):
+    history, forecasts, backtest = frames(n_series=60)
+    backtest.loc[backtest["unique_id"] == "item 41", "RBFDiffNet"] += 100.0
+    terms = forecasts[forecasts["unique_id"] == "item 33"][["unique_id", "ds"]].assign(
+        **{"part": "level", "term": "a", "nearest": "", "value": 1.0, "weight": 1.0},
+        **{"activation": 1.0, "contribution": 1.0},
+    )
+    whole = data.payload(history, forecasts, columns=Columns(), backtest=backtest)[0]
+    monkeypatch.setattr(choice, "MOST_SERIES", 40)
+    monkeypatch.setattr(data, "MOST_SERIES", 40)
+    report = written(tmp_path, history, forecasts, backtest=backtest, explanations={"terms": terms})
+    facts = report.facts
+    assert (len(facts["ids"]), facts["n_series"]) == (40, 60)
+    assert facts["scores"] == whole["scores"]
+    assert facts["scores"]["series"] == 60
+    shown = facts["ids"]
+    assert {"item 33", "item 41"} <= set(shown)
+    assert [shown[i] for i in facts["explained"]["series"]] == ["item 33"]
+    for name, frame, column in (("history", history, "y"), ("backtest", backtest, "RBFDiffNet")):
+        keys = ["unique_id", "ds"]
+        both = report.table(name).merge(frame, on=keys, suffixes=("", "_given"))
+        assert len(both) == 40 * len(frame) / 60
+        np.testing.assert_allclose(both[column], both[f"{column}_given"], rtol=2.0**-16)
+    assert shown[np.argmax(report.numbers("mase/RBFDiffNet"))] == "item 41"
+
+
+def test_series_are_chosen_by_their_errors(monkeypatch):
+    monkeypatch.setattr(choice, "MOST_SERIES", 100)
+    errors = np.random.default_rng(0).permutation(500).astype(float)
+    errors[::7] = np.nan
+    chosen = choice.choose_series(500, errors, wanted=[123])
+    assert len(chosen) == len(set(chosen)) == 100
+    order = np.argsort(errors)[: np.isfinite(errors).sum()]
+    assert {123, *order[:10], *order[-10:]} <= set(chosen)
+    np.testing.assert_array_equal(chosen, choice.choose_series(500, errors, wanted=[123]))
 
 
 class Tags(HTMLParser):

@@ -104,14 +104,12 @@ class Evaluation:
 
     def complete_folds(self) -> pd.DataFrame:
         """Return the forecasts of the methods that forecast all that ours did."""
-        few = {
-            other.model
-            for ours, other in self.pairs
-            if other.model != BASELINE and ours.model != _OURS
-        }
-        ends = tuple(f"{name}-" for name in few)
-        columns = [c for c in self.folds if c not in few and not str(c).startswith(ends or "\0")]
-        return self.folds[columns]
+        few = {other.model for ours, other in self.pairs if ours.model != _OURS}
+        return self.folds[[c for c in self.folds if str(c).split("-")[0] not in few]]
+
+    def rivals(self) -> set[str]:
+        """Return the names of the methods other than ours and seasonal naive."""
+        return {line.model for line in self.lines[2:]}
 
     def verdicts(self) -> list[str]:
         """Say who won."""

@@ -28,8 +28,9 @@ def write_report(
 ) -> None:
     """Write a report: an interactive chart of every series, accuracy, explanations, what happened.
 
-    The file is self-contained, is complete or not there, and stays below 15 MB for 5,000 series:
-    of long histories the latest values are kept, and the report says so.
+    The file is self-contained, is complete or not there, and stays below about 15 MB: of more than
+    5,000 series those explained, the best, the worst and an even spread of the others are shown, of
+    long histories the latest values, and the report says so. Accuracy is that of all series.
 
     Parameters
     ----------
@@ -82,11 +83,11 @@ def write_report(
     True
     """
     from rbfdiffnet.columns import Columns
-    from rbfdiffnet.files import replacing
-    from rbfdiffnet.report.data import payload
-    from rbfdiffnet.report.page import page
+    from rbfdiffnet.report.page import write_page
 
-    facts, numbers = payload(
+    write_page(
+        path,
+        title,
         history,
         forecasts,
         columns=Columns(id_col, time_col, target_col),
@@ -96,9 +97,6 @@ def write_report(
         season_length=season_length,
         freq=freq,
     )
-    text = page("Forecasts" if title is None else str(title), facts, numbers)
-    with replacing(path) as temporary:
-        temporary.write_bytes(text.encode("utf-8"))
 
 
 def report_of(
