@@ -43,8 +43,8 @@ function linkButton(text, action) {
 /** An id as it is shown: blank ones in words, long ones cut. */
 function shortName(id, most = 60) {
   if (!id.trim()) return "(blank)";
-  const signs = [...id.replace(/\s+/g, " ")];
-  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : signs.join("");
+  const signs = [...id];
+  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : id;
 }
 
 function nameButton(id, action) {
