@@ -190,4 +190,6 @@ def with_closed_days(data: Data, report: pd.DataFrame) -> pd.DataFrame:
             "action": "these days are treated as missing; drop their forecasts if they are closed",
         }
     )
+    if not len(report):
+        return closed
     return pd.concat([report.astype({"unique_id": object}), closed], ignore_index=True)
