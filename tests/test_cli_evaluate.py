@@ -162,3 +162,25 @@ def test_ids_with_line_ends_stay_on_their_lines(capsys, tmp_path):
     code, out, _ = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, *LOCAL[:2])
     assert code == 0
     assert "\na b " in out
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monkeypatch, layout):
+    pytest.importorskip("statsforecast")
+    frame = panel(5, 60)
+    if layout == "wide":
+        frame = frame.pivot(index="ds", columns="unique_id", values="y").reset_index()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    command = ("evaluate", tmp_path / "a.csv", "--horizon", 4, "--windows", 1, "--scope", "local")
+    documents = []
+    for part, seconds in ((2000, 0), (3, 0), (3, 1)):
+        monkeypatch.setattr("rbfdiffnet.cli.evaluation._PART", part)
+        code, out, _ = run(capsys, *command, "--rival-seconds", seconds, "--json")
+        assert code == 0
+        documents.append(json.loads(out))
+    for document in documents[1:]:
+        for one, other in zip(documents[0]["scores"], document["scores"], strict=False):
+            for key in ("n_series", "mase", "rmsse", "mae", "bias"):
+                assert one[key] == pytest.approx(other[key])
+    assert [s["model"] for s in documents[2]["scores"][2:]] == ["AutoETS", "AutoARIMA"]
+    assert all(s["n_series"] <= 3 for s in documents[2]["scores"][2:])

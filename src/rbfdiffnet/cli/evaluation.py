@@ -199,7 +199,8 @@ def evaluate(
     comparisons = [compare(scores, _OURS, BASELINE, n)]
 
     spread = evenly(n, _PART)
-    panel = panel if n <= _PART else Panel.from_frame(of_series(data, spread).frame(), data.freq)
+    if n > _PART and rival_seconds > 0.0:
+        panel = Panel.from_frame(of_series(data, spread).frame(), freq=data.freq)
     for rival in rivals.rivals(panel, h, n_windows, season, rival_seconds):
         progress.update(f"Backtesting {rival.name}")
         if len(rival.series) < n:
