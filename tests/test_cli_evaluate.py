@@ -1,17 +1,13 @@
 import json
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
-from utilsforecast.losses import mase
 
-from cli_files import days, fails, panel, run
-from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.cli.rivals import add_naive, rivals
-from rbfdiffnet.cli.scoring import Score, score, verdict
-from rbfdiffnet.metrics import rmsse
+from cli_files import fails, panel, run
+from rbfdiffnet.cli.rivals import rivals
 from rbfdiffnet.panel import Panel
+from report_files import Report
 
 LOCAL = ("--scope", "local", "--rival-seconds", 0)
 
@@ -20,40 +16,6 @@ LOCAL = ("--scope", "local", "--rival-seconds", 0)
 def file(tmp_path):
     panel().to_csv(tmp_path / "long.csv", index=False)
     return tmp_path / "long.csv"
-
-
-def test_scores_are_those_of_the_libraries():
-    frame = panel()
-    folds = RBFDiffNet(freq="D", scope="local").cross_validation(frame, 5, n_windows=2, level=[80])
-    found = score(Panel.from_frame(frame, freq="D"), folds, "RBFDiffNet", 7, levels=[80.0])
-    assert found.rmsse == pytest.approx(rmsse(folds, ["RBFDiffNet"], frame)["RBFDiffNet"].mean())
-    scaled = []
-    for cutoff, window in folds.groupby("cutoff"):
-        past = frame[frame["ds"] <= cutoff]
-        scaled.append(mase(window.drop(columns="cutoff"), ["RBFDiffNet"], 7, past))
-    assert found.mase == pytest.approx(pd.concat(scaled)["RBFDiffNet"].mean())
-    error = folds["RBFDiffNet"] - folds["y"]
-    assert found.mae == pytest.approx(error.abs().mean())
-    assert found.bias == pytest.approx(error.mean())
-    inside = folds["y"].between(folds["RBFDiffNet-lo-80"], folds["RBFDiffNet-hi-80"])
-    assert found.coverage["80"] == pytest.approx(100 * inside.mean())
-
-
-def test_errors_without_a_scale_are_left_out():
-    frame = pd.DataFrame({"unique_id": "a", "ds": range(12), "y": 3.0})
-    folds = frame[10:].assign(cutoff=9, exact=3.0, wrong=4.0)
-    whole = Panel.from_frame(frame, freq=1)
-    assert score(whole, folds, "exact", 1).mase == 0.0
-    assert np.isnan(score(whole, folds, "wrong", 1).mase)
-    assert score(whole, folds, "wrong", 1).mae == 1.0
-
-
-def test_naive_repeats_the_season_before_each_window():
-    frame = days(40).assign(unique_id="a")
-    folds = frame[30:].assign(cutoff=[frame["ds"][29]] * 5 + [frame["ds"][34]] * 5)
-    found = add_naive(Panel.from_frame(frame, freq="D"), folds, 5, 7)["SeasonalNaive"]
-    expected = [frame["y"][t - 7] for t in range(30, 40)]
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_table_and_sentences(capsys, file, tmp_path):
@@ -65,14 +27,6 @@ def test_table_and_sentences(capsys, file, tmp_path):
     assert "in 80 %" in said
     assert "RBFDiffNet won against SeasonalNaive: its MASE" in said
     assert pd.read_csv(out).groupby(["unique_id", "cutoff"]).size().tolist() == [4] * 6
-
-
-def test_losing_is_said_plainly():
-    ours, other = Score("ours", 3, 1.1, 1, 1, 0), Score("naive", 3, 1.0, 1, 1, 0)
-    assert verdict(ours, other) == "ours lost to naive: its MASE, 1.100, is 10 % above 1.000."
-    assert verdict(ours, ours).startswith("A tie")
-    nothing = Score("none", 0, np.nan, np.nan, np.nan, np.nan)
-    assert "cannot be compared" in verdict(ours, nothing)
 
 
 def test_json(capsys, file):
@@ -125,3 +79,108 @@ def test_rivals_are_scored_on_the_same_series(capsys, file):
     ours = document["pairs"][2][0]
     assert (ours["model"], ours["n_series"]) == ("RBFDiffNet on those of AutoARIMA", few)
     assert sys.modules["statsforecast"]
+
+
+def report_of(path):
+    return Report(path).facts
+
+
+def test_the_report_has_the_numbers_of_the_terminal(capsys, tmp_path):
+    """Shops without Sundays, of which one has 15 % of its other days missing, too."""
+    frame = panel(3, 120)
+    frame = frame[frame["ds"].dt.dayofweek != 6]
+    lost = frame[frame["unique_id"] == "s1"].sample(frac=0.15, random_state=0).index
+    frame.drop(lost).to_csv(tmp_path / "shops.csv", index=False)
+    path = tmp_path / "r.html"
+    code, out, err = run(
+        capsys, "evaluate", tmp_path / "shops.csv", "--horizon", 9, *LOCAL, "--level", 80,
+        "--report", path, "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert "no value on Sundays, ever" in err
+    facts = report_of(path)
+    assert "3 of 3 series never have a value on Sundays" in " ".join(facts["verdict"]["more"])
+    for said, written in zip(json.loads(out)["scores"], facts["scores"]["models"], strict=True):
+        assert said["model"] == written["name"]
+        for mine, theirs in (("mase", "MASE"), ("rmsse", "RMSSE"), ("mae", "MAE")):
+            assert said[mine] == pytest.approx(written[theirs], rel=1e-5)
+    inside = json.loads(out)["scores"][0]["coverage"]["80"] / 100
+    assert inside == pytest.approx(facts["scores"]["models"][0]["coverage"]["80"], rel=1e-5)
+    assert len(facts["explained"]["series"]) == 3
+
+
+def test_the_report_of_a_panel_is_backtested_and_explained_also_quietly(capsys, file, tmp_path):
+    path = tmp_path / "r.html"
+    arguments = ("forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    assert run(capsys, *arguments)[0] == 0
+    loud = path.read_text(encoding="utf-8")
+    assert run(capsys, *arguments, "--quiet")[0] == 0
+    assert path.read_text(encoding="utf-8") == loud
+    facts = report_of(path)
+    assert facts["scores"]["windows"] == 3
+    assert facts["explained"]["series"] == [0, 1, 2]
+
+
+def test_a_large_panel_is_sampled_and_the_report_says_so(capsys, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._BACKTESTED", 2)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXPLAINED", 1)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXTREMES", 1)
+    path = tmp_path / "r.html"
+    code, *_ = run(capsys, "forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    facts = report_of(path)
+    assert code == 0
+    assert facts["scores"]["series"] == 2
+    assert "The backtest is of 2 of 3 series, evenly spread." in facts["verdict"]["more"]
+    assert facts["explained"]["series"] == [0, 2]
+
+
+def test_the_report_lists_what_happened_to_its_forecasts(capsys, tmp_path):
+    """A series with room for its forecast, but not for windows before it."""
+    frame = panel(2, 60)
+    frame = frame[
+        (frame["unique_id"] == "s0") | (frame["ds"] >= frame["ds"].max() - pd.Timedelta(days=14))
+    ]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    path = tmp_path / "r.html"
+    run(capsys, "evaluate", tmp_path / "a.csv", "--horizon", 5, *LOCAL, "--report", path)
+    run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 5, *LOCAL[:2], "--report",
+        tmp_path / "f.html")  # fmt: skip
+    assert report_of(path)["notes"] == report_of(tmp_path / "f.html")["notes"]
+
+
+def test_inputs_that_are_not_known_ahead_are_found_before_the_work(capsys, tmp_path):
+    panel().assign(promo=1).to_csv(tmp_path / "a.csv", index=False)
+    arguments = ("evaluate", tmp_path / "a.csv", "--horizon", 4, *LOCAL, "--exog", "promo")
+    error = fails(capsys, *arguments, "--report", tmp_path / "r.html")
+    assert "promo) must be known 4 steps ahead" in error
+    assert run(capsys, *arguments)[0] == 0
+
+
+def test_ids_with_line_ends_stay_on_their_lines(capsys, tmp_path):
+    frame = panel(2, 30).replace({"unique_id": {"s0": "a\nb"}})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, *LOCAL[:2])
+    assert code == 0
+    assert "\na b " in out
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monkeypatch, layout):
+    pytest.importorskip("statsforecast")
+    frame = panel(5, 60)
+    if layout == "wide":
+        frame = frame.pivot(index="ds", columns="unique_id", values="y").reset_index()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    command = ("evaluate", tmp_path / "a.csv", "--horizon", 4, "--windows", 1, "--scope", "local")
+    documents = []
+    for part, seconds in ((2000, 0), (3, 0), (3, 1)):
+        monkeypatch.setattr("rbfdiffnet.cli.evaluation._PART", part)
+        code, out, _ = run(capsys, *command, "--rival-seconds", seconds, "--json")
+        assert code == 0
+        documents.append(json.loads(out))
+    for document in documents[1:]:
+        for one, other in zip(documents[0]["scores"], document["scores"], strict=False):
+            for key in ("n_series", "mase", "rmsse", "mae", "bias"):
+                assert one[key] == pytest.approx(other[key])
+    assert [s["model"] for s in documents[2]["scores"][2:]] == ["AutoETS", "AutoARIMA"]
+    assert all(s["n_series"] <= 3 for s in documents[2]["scores"][2:])

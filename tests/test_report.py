@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from utilsforecast.losses import bias, coverage, mae, mase
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.columns import Columns
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.metrics import rmsse
-from rbfdiffnet.report import data, explanations, report_of, write_report
-from rbfdiffnet.report.scores import BASELINE, score, season_of, with_baseline
-from rbfdiffnet.report.tables import read_models, read_table
+from rbfdiffnet.report import choice, data, explanations, report_of, write_report
+from rbfdiffnet.report.grids import frequency_of, scored
+from rbfdiffnet.report.tables import read_table
 from rbfdiffnet.report.verdict import verdict
+from rbfdiffnet.scoring import BASELINE
 from report_files import Report, frames
 
 GUIDE = Path(__file__).parent.parent / "docs" / "report.md"
@@ -103,61 +101,39 @@ def test_times_are_those_of_the_clock_on_the_wall(tmp_path):
     assert written(tmp_path, hourly, forecasts).facts["dates"] == "times"
 
 
-def test_scores_are_those_of_utilsforecast():
-    history, _, backtest = frames(n_series=4, level=(50, 90), seed=3)
-    history.loc[[2, 70], "y"] = np.nan
-    backtest["Other"] = backtest["y"] + np.random.default_rng(1).normal(size=len(backtest))
+def test_the_step_of_time_is_told_from_all_tables():
+    history, forecasts, _ = frames(n_series=1)
+    history = history[history["ds"].dt.dayofweek < 5]
     ids = {}
     past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    tested = read_table(backtest, "backtest", Columns(), ids)
-    models = read_models([c for c in tested.columns if c != "y"], "backtest")
-    scores = score(tested, past, "y", models, 7, 4)
-
-    names = ["RBFDiffNet", "Other"]
-    rows = backtest.drop(columns="cutoff")
-    train = history[history["ds"] <= backtest["cutoff"].max()]
-    for mine, theirs in (
-        (scores.mae, mae(rows, names)),
-        (scores.mase, mase(rows, names, 7, train)),
-        (scores.bias, bias(rows, names)),
-        (scores.rmsse, rmsse(rows, names, train)),
-    ):
-        np.testing.assert_allclose(mine, theirs[names].to_numpy(), rtol=1e-12)
-    np.testing.assert_allclose(scores.total["MAE"], mae(rows, names)[names].mean())
-    for level in (50, 90):
-        inside = coverage(rows, ["RBFDiffNet"], level)["RBFDiffNet"].mean()
-        assert scores.coverage["RBFDiffNet", str(level)] == pytest.approx(inside)
-    np.testing.assert_allclose(scores.best.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(scores.best.argmax(axis=1), scores.mae.argmin(axis=1))
+    ahead = read_table(forecasts, "forecasts", Columns(), ids)
+    assert frequency_of([past]).season_length == 5
+    assert frequency_of([past, ahead]).season_length == 7
+    assert frequency_of([past], "B").season_length == 5
 
 
-def test_a_constant_series_has_no_scaled_error_and_ties_are_shared():
-    history, _, backtest = frames(n_series=2)
-    history.loc[history["unique_id"] == "item 0", "y"] = 5.0
-    backtest = backtest.assign(Other=backtest["RBFDiffNet"])
-    ids = {}
-    past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    tested = read_table(backtest, "backtest", Columns(), ids)
-    scores = score(tested, past, "y", read_models(["RBFDiffNet", "Other"], ""), 7, 2)
-    assert np.isnan(scores.mase[0]).all()
-    assert np.isfinite(scores.mase[1]).all()
-    np.testing.assert_array_equal(scores.best, 0.5)
-    assert scores.total["MASE"][0] == scores.mase[1, 0]
+def test_a_given_baseline_is_kept(tmp_path):
+    history, forecasts, backtest = frames(n_series=2)
+    given = backtest.assign(**{BASELINE: backtest["y"] + 1.0})
+    report = written(tmp_path, history, forecasts, backtest=given)
+    assert report.facts["scores"]["models"][1]["MAE"] == pytest.approx(1.0)
 
 
-def test_the_baseline_is_the_last_season():
-    history, _, backtest = frames(n_series=2, h=10, n_windows=2)
-    ids = {}
-    past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    tested = read_table(backtest, "backtest", Columns(), ids)
-    assert season_of(past) == 7
-    found = with_baseline(tested, past, "y", 7).columns[BASELINE].reshape(2, 2, 10)
-    for i, (_, own) in enumerate(history.groupby("unique_id")):
-        expected = naive_forecast(own["y"].to_numpy(), np.array([40, 50]), 10, 7)
-        np.testing.assert_array_equal(found[i], expected)
-    given = backtest.assign(**{BASELINE: 1.0})
-    kept = with_baseline(read_table(given, "backtest", Columns(), ids), past, "y", 7)
-    assert (kept.columns[BASELINE] == 1.0).all()
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_closed_sundays_do_not_shift_the_week(tmp_path, zone):
+    """A week of steps is seven days, also where there are six rows: seasonal naive is exact."""
+    days = pd.date_range("2024-01-01", periods=140, tz=zone)
+    full = pd.DataFrame({"unique_id": "shop", "ds": days, "y": 100.0 * (1 + days.dayofweek)})
+    full["y"] += np.arange(140) // 7 % 2  # every second week 1 higher
+    history = full[full["ds"].dt.dayofweek != 6]
+    backtest = full.tail(14).assign(cutoff=days[125], M=lambda f: f["y"] + 3.0)
+    backtest.loc[backtest["ds"].dt.dayofweek == 6, "y"] = np.nan
+    forecasts = pd.DataFrame({"unique_id": "shop", "ds": days[-1:] + pd.Timedelta("1D"), "M": 1.0})
+    facts = written(tmp_path, history, forecasts, backtest=backtest).facts
+    mine, naive = facts["scores"]["models"]
+    assert (mine["MAE"], mine["MASE"]) == (3.0, 3.0)
+    assert (naive["MAE"], naive["MASE"]) == (0.5, 0.5)
+    assert "500\xa0% higher than seasonal naive" in facts["verdict"]["lead"]
 
 
 def answer(shift, width=2.0, **kwargs):
@@ -172,9 +148,9 @@ def answer(shift, width=2.0, **kwargs):
     )
     ids = {}
     past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    tested = with_baseline(read_table(backtest, "backtest", Columns(), ids), past, "y", 7)
-    models = read_models([c for c in tested.columns if c != "y"], "backtest")
-    found = verdict(score(tested, past, "y", models, 7, 1), "M", 7, 1)
+    tested = read_table(backtest, "backtest", Columns(), ids)
+    _, scores = scored(tested, past, "y", frequency_of([past]), 7)
+    found = verdict(scores, "M", 7, 1)
     return found.lead.replace("\xa0", " "), " ".join(found.more).replace("\xa0", " "), found.figures
 
 
@@ -199,6 +175,52 @@ def test_rows_that_are_not_known_do_not_count():
     _, more, _ = answer(shift=0.5, Other=[np.nan, *range(34)])
     assert "1 rows without a value or a forecast of every model do not count" in more
     assert "no known values" in answer(shift=np.nan)[0]
+
+
+def test_few_series_of_a_panel_make_no_verdict(tmp_path):
+    history, forecasts, backtest = frames(n_series=12)
+    few = backtest[backtest["unique_id"].isin([f"item {i}" for i in range(9)])]
+    found = written(tmp_path, history, forecasts, backtest=few).facts["verdict"]
+    assert found["lead"].startswith("Only 9 of 12 series could be backtested: too few to say")
+    found = written(tmp_path, history, forecasts, backtest=backtest).facts["verdict"]
+    assert found["lead"].startswith("In backtests over 2 windows of 7 steps")
+
+
+def test_of_too_many_series_some_are_shown_and_all_are_scored(tmp_path, monkeypatch):
+    history, forecasts, backtest = frames(n_series=60)
+    backtest.loc[backtest["unique_id"] == "item 41", "RBFDiffNet"] += 100.0
+    terms = forecasts[forecasts["unique_id"] == "item 33"][["unique_id", "ds"]].assign(
+        **{"part": "level", "term": "a", "nearest": "", "value": 1.0, "weight": 1.0},
+        **{"activation": 1.0, "contribution": 1.0},
+    )
+    whole = data.payload(history, forecasts, columns=Columns(), backtest=backtest)[0]
+    monkeypatch.setattr(choice, "MOST_SERIES", 40)
+    monkeypatch.setattr(data, "MOST_SERIES", 40)
+    report = written(tmp_path, history, forecasts, backtest=backtest, explanations={"terms": terms})
+    facts = report.facts
+    assert (len(facts["ids"]), facts["n_series"]) == (40, 60)
+    assert facts["scores"] == whole["scores"]
+    assert facts["scores"]["series"] == 60
+    shown = facts["ids"]
+    assert {"item 33", "item 41"} <= set(shown)
+    assert [shown[i] for i in facts["explained"]["series"]] == ["item 33"]
+    for name, frame, column in (("history", history, "y"), ("backtest", backtest, "RBFDiffNet")):
+        keys = ["unique_id", "ds"]
+        both = report.table(name).merge(frame, on=keys, suffixes=("", "_given"))
+        assert len(both) == 40 * len(frame) / 60
+        np.testing.assert_allclose(both[column], both[f"{column}_given"], rtol=2.0**-16)
+    assert shown[np.argmax(report.numbers("mase/RBFDiffNet"))] == "item 41"
+
+
+def test_series_are_chosen_by_their_errors(monkeypatch):
+    monkeypatch.setattr(choice, "MOST_SERIES", 100)
+    errors = np.random.default_rng(0).permutation(500).astype(float)
+    errors[::7] = np.nan
+    chosen = choice.choose_series(500, errors, wanted=[123])
+    assert len(chosen) == len(set(chosen)) == 100
+    order = np.argsort(errors)[: np.isfinite(errors).sum()]
+    assert {123, *order[:10], *order[-10:]} <= set(chosen)
+    np.testing.assert_array_equal(chosen, choice.choose_series(500, errors, wanted=[123]))
 
 
 class Tags(HTMLParser):
@@ -404,7 +426,7 @@ def test_a_report_of_a_model_has_everything(explained):
     assert order in (0, 1)
     assert name == "" or name.startswith("lag ")
     assert math.isfinite(value)
-    assert "1 of 4 series could not be backtested" in " ".join(facts["verdict"]["more"])
+    assert "1 of 4 series were not backtested" in " ".join(facts["verdict"]["more"])
 
 
 def test_explanations_that_do_not_fit_are_left_out_and_counted(tmp_path, explained, monkeypatch):

@@ -323,6 +323,24 @@ def test_ids_stay_text(visit, tmp_path):
     assert page.locator("script").count() == 2  # facts and the script; the numbers are gone
 
 
+def test_blank_and_long_ids_can_be_read(visit, tmp_path):
+    given = frames(n_series=3)
+    names = {"item 0": "  ", "item 1": "x" * 300, "item 2": "plain"}
+    history, forecasts, backtest = (f.replace({"unique_id": names}) for f in given)
+    path = tmp_path / "ids.html"
+    write_report(path, history, forecasts, backtest=backtest)
+    page = visit(path)
+    for i, shown in enumerate(("(blank)", "x" * 59 + "…", "plain")):
+        page.locator(".option").nth(i).click()
+        assert page.locator("#name").text_content() == shown
+        assert page.locator("#name").get_attribute("title") == list(names.values())[i]
+    assert "(blank)" in page.locator("#extremes").inner_text() + page.locator("#list").inner_text()
+    page.locator("#search").fill("(blank)")
+    assert page.locator(".option").count() == 1
+    assert "Click a forecast" not in page.locator("#invitation").inner_text()
+    assert page.locator("#explain-key").is_hidden()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_it_without_scrolling_sideways(visit, demand, scheme):
     page = visit(demand, 390, 844, color_scheme=scheme, device_scale_factor=2, has_touch=True)

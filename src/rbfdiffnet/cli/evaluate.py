@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli.evaluation import evaluate, windows_for
     from rbfdiffnet.cli.problems import problem_lines
     from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.cli.reporting import with_closed_days, write_report
     from rbfdiffnet.cli.running import forecasts
 
     output.check_outputs(arguments.out, None, arguments.report)
@@ -77,6 +78,12 @@ def run(arguments: argparse.Namespace) -> None:
     with Progress(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_arguments(arguments, console)
+        if arguments.report and data.inputs and data.future is None:
+            raise CommandError(
+                f"--report also shows forecasts, for which the inputs ({', '.join(data.inputs)}) "
+                f"must be known {arguments.horizon} steps ahead: add rows after the last date with "
+                "the target left empty, name a file with them in --exog, or leave --report out"
+            )
         windows = windows_for(data, arguments.horizon, arguments.windows)
         if not windows:
             raise CommandError(
@@ -90,16 +97,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
         if arguments.out:
             output.write_frame(arguments.out, result.folds)
-        if arguments.report:
-            forecast, _ = forecasts(arguments, data, progress)
-            output.write_report(
-                arguments.report,
-                data,
-                forecast,
-                backtest=result.complete_folds(),
-                notes=result.report,
-            )
-    for line in problem_lines(result.report):
+    notes = with_closed_days(data, result.report)
+    for line in problem_lines(notes):
         console.warn(line)
     if arguments.json:
         output.print_json(
@@ -109,10 +108,15 @@ def run(arguments: argparse.Namespace) -> None:
                 "notes": list(data.notes),
                 "horizon": arguments.horizon,
                 **result.as_json(),
-                "report": output.rows_of(result.report),
+                "report": output.rows_of(notes),
             }
         )
     else:
-        print(result.text())
+        print(result.text(), flush=True)
+    if arguments.report:
+        with Progress(quiet=arguments.quiet) as progress:
+            forecast, report = forecasts(arguments, data, progress)
+            report = with_closed_days(data, report)
+            write_report(arguments, data, forecast, report, result, data, progress)
     for path in filter(None, (arguments.out, arguments.report)):
         console.say(f"Wrote {path}")

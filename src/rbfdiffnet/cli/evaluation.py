@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +13,45 @@ import numpy as np
 from rbfdiffnet.cli.console import Console
 from rbfdiffnet.cli.progress import Progress
 from rbfdiffnet.cli.reading import Data
-from rbfdiffnet.cli.scoring import Score, score, verdict
+from rbfdiffnet.scoring import BASELINE, Comparison, Scores, sentence
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate", "windows_for"]
+    from rbfdiffnet.panel import Panel
+
+__all__ = ["Evaluation", "Line", "evaluate", "windows_for"]
 
 _OURS = "RBFDiffNet"
 _FEWEST = 8  # values before the first window
+_PART = 2000  # series that are on their grids at a time
+
+
+@dataclass(frozen=True)
+class Line:
+    """Mean errors of a method, as `rbfdiffnet.scoring` defines them.
+
+    Parameters
+    ----------
+    model : str
+    n_series : int
+        How many series they are from.
+    mase, rmsse, mae, bias : float
+        The bias is positive where forecasts are too high.
+    coverage : dict of str to float
+        Share of values inside the intervals, in percent, by level.
+    seconds : float
+        What the forecasts took; NaN where they were made with others.
+    """
+
+    model: str
+    n_series: int
+    mase: float
+    rmsse: float
+    mae: float
+    bias: float
+    coverage: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +62,24 @@ class Evaluation:
     ----------
     folds : DataFrame
         ``unique_id, ds, cutoff, y`` and the forecasts of every method.
-    scores : tuple of Score
+    scores : Scores
+        Of the forecaster and of seasonal naive, on all series.
+    lines : tuple of Line
         Ours first.
-    pairs : tuple of (Score, Score)
-        Ours and that of another method, on the same series.
+    pairs : tuple of (Line, Line)
+        Ours and that of another method, on the same rows.
+    comparisons : tuple of Comparison
+        Of these pairs.
     report : DataFrame
         What was unusual.
     n_windows : int
     """
 
     folds: pd.DataFrame
-    scores: tuple[Score, ...]
-    pairs: tuple[tuple[Score, Score], ...]
+    scores: Scores
+    lines: tuple[Line, ...]
+    pairs: tuple[tuple[Line, Line], ...]
+    comparisons: tuple[Comparison, ...]
     report: pd.DataFrame
     n_windows: int
 
@@ -51,12 +87,12 @@ class Evaluation:
         """Return a table and a sentence for each method."""
         from rbfdiffnet.cli.text import format_number, format_table
 
-        levels = list(self.scores[0].coverage)
-        timed = any(np.isfinite(s.seconds) for s in self.scores[1:])
+        levels = list(self.lines[0].coverage)
+        timed = any(np.isfinite(s.seconds) for s in self.lines[1:])
         header = ["method", "series", "MASE", "RMSSE", "MAE", "bias"]
         header += [f"in {level} %" for level in levels] + (["seconds"] if timed else [])
         rows = [header]
-        for s in (*self.scores, *(ours for ours, other in self.pairs if ours.model != _OURS)):
+        for s in (*self.lines, *(ours for ours, _ in self.pairs if ours.model != _OURS)):
             numbers = (s.mase, s.rmsse, s.mae, s.bias, *(s.coverage.get(x) for x in levels))
             cells = ["-" if x is None or not np.isfinite(x) else format_number(x) for x in numbers]
             seconds = [f"{s.seconds:.1f}" if np.isfinite(s.seconds) else "-"] if timed else []
@@ -67,19 +103,23 @@ class Evaluation:
         return "\n".join([*lines, format_table(rows), *self.verdicts()])
 
     def complete_folds(self) -> pd.DataFrame:
-        """Return the forecasts of the methods that were given all series."""
-        few = tuple(s.model for s in self.scores if s.n_series < self.scores[0].n_series)
-        return self.folds[[name for name in self.folds if not str(name).startswith(few)]]
+        """Return the forecasts of the methods that forecast all that ours did."""
+        few = {other.model for ours, other in self.pairs if ours.model != _OURS}
+        return self.folds[[c for c in self.folds if str(c).split("-")[0] not in few]]
+
+    def rivals(self) -> set[str]:
+        """Return the names of the methods other than ours and seasonal naive."""
+        return {line.model for line in self.lines[2:]}
 
     def verdicts(self) -> list[str]:
         """Say who won."""
-        return [verdict(ours, other) for ours, other in self.pairs]
+        return [sentence(found) for found in self.comparisons]
 
     def as_json(self) -> dict[str, Any]:
         """Return what a JSON document has of it."""
         return {
             "n_windows": self.n_windows,
-            "scores": [asdict(s) for s in self.scores],
+            "scores": [asdict(line) for line in self.lines],
             "pairs": [[asdict(ours), asdict(other)] for ours, other in self.pairs],
             "verdicts": self.verdicts(),
         }
@@ -128,45 +168,96 @@ def evaluate(
     -------
     Evaluation
     """
+    import pandas as pd
+
     from rbfdiffnet.cli import rivals
     from rbfdiffnet.cli.running import backtests
+    from rbfdiffnet.cli.sampling import evenly, of_series, rows_by_series
     from rbfdiffnet.panel import Panel
+    from rbfdiffnet.scoring import compare
 
-    h, levels = arguments.horizon, tuple(arguments.level or ())
+    h, levels, n = arguments.horizon, tuple(arguments.level or ()), data.series.n_series
     season = data.season_length
     began = time.perf_counter()
     folds, report = backtests(arguments, data, n_windows, progress)
     seconds = time.perf_counter() - began
     progress.update("Scoring")
-    panel = Panel.from_frame(data.frame(), freq=data.freq)
-    folds = rivals.add_naive(panel, folds, h, season)
-    ours = score(panel, folds, _OURS, season, levels, seconds)
-    naive = score(panel, folds, rivals.NAIVE, season)
-    scores, pairs = [ours, naive], [(ours, naive)]
+    owner = rows_by_series(data, folds)
+    folds = folds.iloc[np.argsort(owner, kind="stable")].reset_index(drop=True)
+    owner = np.sort(owner)
+    frames, found = [], []
+    for start in range(0, n, _PART):
+        stop = min(start + _PART, n)
+        panel = Panel.from_frame(data.series.part(start, stop), freq=data.freq)
+        rows = folds.iloc[slice(*np.searchsorted(owner, [start, stop]))]
+        rows = _with_naive(panel, rows, season)
+        frames.append(rows)
+        found.append(_scores(panel, rows, (_OURS, BASELINE), season))
+    folds, scores = pd.concat(frames, ignore_index=True), Scores.joined(found)
+    ours, naive = _line(scores, _OURS, seconds), _line(scores, BASELINE)
+    lines, pairs = [ours, naive], [(ours, naive)]
+    comparisons = [compare(scores, _OURS, BASELINE, n)]
+
+    spread = evenly(n, _PART)
+    if n > _PART and rival_seconds > 0.0:
+        panel = Panel.from_frame(of_series(data, spread).frame(), freq=data.freq)
     for rival in rivals.rivals(panel, h, n_windows, season, rival_seconds):
         progress.update(f"Backtesting {rival.name}")
-        few = len(rival.series) < panel.n_series
-        if few:
+        if len(rival.series) < n:
             console.say(
-                f"{rival.name} gets {len(rival.series):,} of {panel.n_series:,} series, evenly "
+                f"{rival.name} gets {len(rival.series):,} of {n:,} series, evenly "
                 f"spread, to take about {rival_seconds:g} s (more: --rival-seconds)"
             )
-        folds, took = rivals.add_rival(panel, folds, rival, h, season, levels, arguments.jobs)
-        other = score(panel, folds, rival.name, season, levels, took)
-        same = ours if not few else _same(panel, folds, rival.name, season, levels)
-        scores.append(other)
-        pairs.append((same, other))
-    return Evaluation(folds, tuple(scores), tuple(pairs), report, n_windows)
+        mask = np.isin(owner, spread)
+        rows, took = rivals.add_rival(
+            panel, folds[mask].reset_index(drop=True), rival, h, season, levels, arguments.jobs
+        )
+        for column in rows.columns.difference(folds.columns):
+            folds[column] = np.nan
+            folds.loc[mask, column] = rows[column].to_numpy()
+        both = _scores(panel, rows, (_OURS, rival.name), season)
+        mine, other = _line(both, _OURS), _line(both, rival.name, took)
+        if both.rows.sum() == scores.rows.sum():
+            mine = ours
+        else:
+            mine = replace(mine, model=f"{_OURS} on those of {rival.name}")
+        lines.append(other)
+        pairs.append((mine, other))
+        comparisons.append(compare(both, _OURS, rival.name, n))
+    return Evaluation(
+        folds, scores, tuple(lines), tuple(pairs), tuple(comparisons), report, n_windows
+    )
 
 
-def _same(
-    panel: Any, folds: pd.DataFrame, other: str, season: int, levels: Sequence[float]
-) -> Score:
-    """Score ours on the series of another method."""
-    from dataclasses import replace
+def _with_naive(panel: Panel, folds: pd.DataFrame, season: int) -> pd.DataFrame:
+    from rbfdiffnet.scoring import Windows, seasonal_naive
 
-    mine = score(panel, folds[folds[other].notna()], _OURS, season, levels)
-    return replace(mine, model=f"{_OURS} on those of {other}")
+    return folds.assign(**{BASELINE: seasonal_naive(panel, Windows.of(panel, folds), season)})
+
+
+def _scores(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
+    """Score methods on the rows that all of them have."""
+    from rbfdiffnet.scoring import Windows, read_models, score
+
+    kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
+    columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
+    windows = Windows.of(panel, folds)
+    return score(panel, windows, columns, "y", read_models(kept, "folds"), season)
+
+
+def _line(scores: Scores, model: str, seconds: float = float("nan")) -> Line:
+    total = scores.total()
+    j = [found.name for found in scores.models].index(model)
+    return Line(
+        model,
+        scores.n_scored,
+        float(total["MASE"][j]),
+        float(total["RMSSE"][j]),
+        float(total["MAE"][j]),
+        float(total["bias"][j]),
+        {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels},
+        seconds,
+    )
 
 
 def _date(time: Any) -> str:

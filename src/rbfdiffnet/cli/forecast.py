@@ -20,7 +20,6 @@ __all__ = ["add_parser", "run"]
 
 _SHOWN = 60  # rows of a table on the terminal
 _MANY = 1000  # rows from which on a file is the place for them
-_WINDOWS = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -85,6 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.cli.reporting import backtest_for_report, with_closed_days, write_report
     from rbfdiffnet.cli.running import forecasts
 
     output.check_outputs(arguments.out, arguments.plot, arguments.report)
@@ -98,24 +98,23 @@ def run(arguments: argparse.Namespace) -> None:
         began = time.perf_counter()
         forecast, report = forecasts(arguments, data, progress)
         seconds = time.perf_counter() - began
-        evaluation = None
-        if data.series.n_series == 1 and (arguments.json or not arguments.quiet):
-            evaluation = _backtest(arguments, data, progress, console)
+        report = with_closed_days(data, report)
+        evaluation, tested = None, data
+        alone = data.series.n_series == 1 and (arguments.json or not arguments.quiet)
+        if alone or arguments.report:
+            evaluation, tested = backtest_for_report(arguments, data, progress, console)
+        if alone and evaluation is None:
+            count = data.series.n_values
+            console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
         progress.update("Writing")
         if arguments.out:
             output.write_frame(arguments.out, forecast)
         if arguments.plot:
             output.write_plot(arguments.plot, data, forecast)
         if arguments.report:
-            output.write_report(
-                arguments.report,
-                data,
-                forecast,
-                backtest=None if evaluation is None else evaluation.folds,
-                notes=report,
-            )
+            write_report(arguments, data, forecast, report, evaluation, tested, progress)
     _tell(console, data, forecast, report, seconds)
-    if evaluation is not None and not arguments.json:
+    if evaluation is not None and alone and not arguments.json:
         console.say(f"\n{evaluation.text()}")
     if arguments.json:
         output.print_json(
@@ -128,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
                 "season_length": data.season_length,
                 "seconds": round(seconds, 3),
                 "report": output.rows_of(report),
-                "backtest": None if evaluation is None else evaluation.as_json(),
+                "backtest": evaluation.as_json() if alone and evaluation is not None else None,
                 "forecast": output.rows_of(forecast),
             }
         )
@@ -138,17 +137,6 @@ def run(arguments: argparse.Namespace) -> None:
         console.say(f"\n{_chart(data, forecast)}")
     for path in filter(None, (arguments.out, arguments.plot, arguments.report)):
         console.say(f"Wrote {path}")
-
-
-def _backtest(arguments: argparse.Namespace, data: Data, progress: Any, console: Console) -> Any:
-    from rbfdiffnet.cli.evaluation import evaluate, windows_for
-
-    windows = windows_for(data, arguments.horizon, _WINDOWS)
-    if not windows:
-        count = data.series.n_values
-        console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
-        return None
-    return evaluate(arguments, data, windows, progress, console, rival_seconds=0.0)
 
 
 def _tell(

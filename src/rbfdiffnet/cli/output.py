@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rbfdiffnet.cli.reading import Data
 
 __all__ = [
-    *("check_outputs", "print_json", "rows_of", "write_frame", "write_plot", "write_report"),
+    *("check_outputs", "print_json", "rows_of", "write_frame", "write_plot"),
 ]
 
 _TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -50,7 +50,7 @@ def check_outputs(
     if report and not report.lower().endswith((".html", ".htm")):
         raise CommandError(f"--report: cannot write '{report}'; end its name in .html")
     if report:
-        _report_writer()
+        _check_report()
     if plot:
         _check_plot(plot)
 
@@ -148,27 +148,9 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
         figure.savefig(temporary)
 
 
-def write_report(path: str, data: Data, forecast: pd.DataFrame, **more: Any) -> None:
-    """Write an HTML report with `rbfdiffnet.report.write_report`.
-
-    Parameters
-    ----------
-    path : str
-    data : Data
-    forecast : DataFrame
-    **more
-        Further arguments of the report, which is complete or not there.
-    """
-    write = _report_writer()
+def _check_report() -> None:
     try:
-        write(path, data.frame(), forecast, season_length=data.season_length, **more)
-    except OSError as error:
-        raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
-
-
-def _report_writer() -> Any:
-    try:
-        return import_module("rbfdiffnet.report").write_report
+        import_module("rbfdiffnet.report")
     except ImportError as error:
         raise CommandError(f"--report: {error}") from error
 

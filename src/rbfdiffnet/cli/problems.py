@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rbfdiffnet.cli.text import one_line
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -35,5 +37,6 @@ def problem_lines(report: pd.DataFrame) -> list[str]:
     for (_, action), group in report.groupby([kinds, "action"], sort=False):
         first = group.iloc[0]
         more = f" (and {len(group) - 1:,} more series)" if len(group) > 1 else ""
-        lines.append(f"series '{first['unique_id']}': {first['problem']}; {action}{more}")
+        name = one_line(str(first["unique_id"]))
+        lines.append(f"series '{name}': {first['problem']}; {action}{more}")
     return lines

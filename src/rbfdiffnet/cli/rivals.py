@@ -10,21 +10,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-
-from rbfdiffnet.fallback import naive_forecast
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rbfdiffnet.panel import Panel
 
-__all__ = ["NAIVE", "Rival", "add_naive", "add_rival", "rivals"]
+__all__ = ["Rival", "add_rival", "rivals"]
 
-NAIVE = "SeasonalNaive"
 # Seconds a fit takes, for a value of the series and a step of the season; rough.
 _COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,44 +78,6 @@ def rivals(panel: Panel, h: int, n_windows: int, season_length: int, limit: floa
     return chosen
 
 
-def add_naive(panel: Panel, folds: pd.DataFrame, h: int, season_length: int) -> pd.DataFrame:
-    """Add forecasts that repeat the last season before each window.
-
-    Parameters
-    ----------
-    panel : Panel
-    folds : DataFrame
-        As `RBFDiffNet.cross_validation` returns it.
-    h, season_length : int
-
-    Returns
-    -------
-    DataFrame
-        With the column ``SeasonalNaive``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.cli.rivals import add_naive
-    >>> from rbfdiffnet.panel import Panel
-    >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
-    >>> folds = df[4:].assign(cutoff=3)
-    >>> add_naive(Panel.from_frame(df, freq=1), folds, 2, 2)["SeasonalNaive"].tolist()
-    [1.0, 3.0]
-    """
-    series, seen, ahead = _places(panel, folds)
-    values = np.full(len(folds), np.nan)
-    order = np.argsort(series, kind="stable")
-    bounds = np.searchsorted(series[order], np.arange(panel.n_series + 1))
-    for i in range(panel.n_series):
-        rows = order[bounds[i] : bounds[i + 1]]
-        if rows.size:
-            y = panel.y[panel.offsets[i] : panel.offsets[i + 1]]
-            origins, which = np.unique(seen[rows], return_inverse=True)
-            values[rows] = naive_forecast(y, origins, h, season_length)[which, ahead[rows] - 1]
-    return folds.assign(**{NAIVE: values})
-
-
 def add_rival(
     panel: Panel,
     folds: pd.DataFrame,
@@ -153,7 +110,10 @@ def add_rival(
     import pandas as pd
     from statsforecast import StatsForecast, models
 
-    series, seen, ahead = _places(panel, folds)
+    from rbfdiffnet.scoring import Windows
+
+    windows = Windows.of(panel, folds)
+    series, seen = windows.series, windows.seen
     parts = []
     for i in rival.series:
         y = pd.Series(panel.y[panel.offsets[i] : panel.offsets[i + 1]]).ffill().bfill().fillna(0.0)
@@ -177,13 +137,6 @@ def add_rival(
         )
     seconds = time.perf_counter() - began
     columns = [column for column in found.columns if column.startswith(rival.name)]
-    keys = pd.DataFrame({"unique_id": series, "ds": seen + ahead, "cutoff": seen})
+    keys = pd.DataFrame({"unique_id": series, "ds": seen + windows.ahead, "cutoff": seen})
     joined = keys.merge(found.drop(columns="y"), on=["unique_id", "ds", "cutoff"], how="left")
     return folds.assign(**{column: joined[column].to_numpy() for column in columns}), seconds
-
-
-def _places(panel: Panel, folds: pd.DataFrame) -> tuple[Ints, Ints, Ints]:
-    """Series of each row, how many values were seen before its window, and steps ahead of them."""
-    series, steps, _ = panel.rows_of(folds[["unique_id", "ds"]])
-    _, cutoffs, _ = panel.rows_of(folds[["unique_id", "cutoff"]].rename(columns={"cutoff": "ds"}))
-    return series, cutoffs + 1, steps - cutoffs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["format_dates", "format_frame", "format_number", "format_table"]
+__all__ = ["format_dates", "format_frame", "format_number", "format_table", "one_line"]
 
 
 def format_number(number: float, digits: int = 4) -> str:
@@ -85,6 +85,18 @@ def format_frame(frame: pd.DataFrame) -> str:
         elif column.dtype.kind == "f":
             cells = ["-" if math.isnan(x) else format_number(x, digits=5) for x in column]
         else:
-            cells = [str(cell) for cell in column]
+            cells = [one_line(str(cell)) for cell in column]
         columns.append([str(name), *cells])
     return format_table(list(zip(*columns, strict=True)))
+
+
+def one_line(text: str) -> str:
+    r"""Write text so that it stays on its line: line ends and other control characters as spaces.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.text import one_line
+    >>> one_line("shop\n1")
+    'shop 1'
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)

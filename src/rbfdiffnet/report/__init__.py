@@ -21,14 +21,16 @@ def write_report(
     notes: Any = None,
     title: str | None = None,
     season_length: int | None = None,
+    freq: Any = None,
     id_col: str = "unique_id",
     time_col: str = "ds",
     target_col: str = "y",
 ) -> None:
     """Write a report: an interactive chart of every series, accuracy, explanations, what happened.
 
-    The file is self-contained, is complete or not there, and stays below 15 MB for 5,000 series:
-    of long histories the latest values are kept, and the report says so.
+    The file is self-contained, is complete or not there, and stays below about 15 MB: of more than
+    5,000 series those explained, the best, the worst and an even spread of the others are shown, of
+    long histories the latest values, and the report says so. Accuracy is that of all series.
 
     Parameters
     ----------
@@ -50,7 +52,9 @@ def write_report(
         ``RBFDiffNet.report_``: ``unique_id, problem, action``.
     title : str, optional
     season_length : int, optional
-        Steps in a season, for MASE and seasonal naive; by default what the dates suggest.
+        Steps in a season, for MASE and seasonal naive; by default the usual one of ``freq``.
+    freq : str, int or pandas offset, optional
+        Step of time, as `RBFDiffNet` takes it; by default what the dates suggest.
     id_col, time_col, target_col : str
         Names of the columns.
 
@@ -79,11 +83,11 @@ def write_report(
     True
     """
     from rbfdiffnet.columns import Columns
-    from rbfdiffnet.files import replacing
-    from rbfdiffnet.report.data import payload
-    from rbfdiffnet.report.page import page
+    from rbfdiffnet.report.page import write_page
 
-    facts, numbers = payload(
+    write_page(
+        path,
+        title,
         history,
         forecasts,
         columns=Columns(id_col, time_col, target_col),
@@ -91,10 +95,8 @@ def write_report(
         explanations=explanations,
         notes=notes,
         season_length=season_length,
+        freq=freq,
     )
-    text = page("Forecasts" if title is None else str(title), facts, numbers)
-    with replacing(path) as temporary:
-        temporary.write_bytes(text.encode("utf-8"))
 
 
 def report_of(
@@ -159,6 +161,7 @@ def report_of(
         notes=notes,
         title=title,
         season_length=model.season_length,
+        freq=model.freq,
         id_col=model.id_col,
         time_col=model.time_col,
         target_col=model.target_col,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,46 @@ import numpy.typing as npt
 from rbfdiffnet.columns import Columns
 from rbfdiffnet.frames import read_frame
 from rbfdiffnet.grid import to_wall
+from rbfdiffnet.report.choice import MOST_SERIES, choose_series
 from rbfdiffnet.report.explanations import add_explanations
+from rbfdiffnet.report.grids import frequency_of, scored
 from rbfdiffnet.report.packing import Packer
-from rbfdiffnet.report.scores import BASELINE, Scores, score, season_of, with_baseline
-from rbfdiffnet.report.tables import Model, Table, read_models, read_table
+from rbfdiffnet.report.tables import Table, read_table
 from rbfdiffnet.report.verdict import verdict
+from rbfdiffnet.scoring import BASELINE, Model, Scores, read_models
+from rbfdiffnet.weekdays import closed_weekdays, is_daily
 
-__all__ = ["payload"]
+__all__ = ["Whole", "payload"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Compressed bytes that make a file of 14 MB; the most and the fewest values of a history.
 _MOST_BYTES, _MOST_VALUES, _LEAST_VALUES = 10_000_000, 20_000, 60
+_MOST_NOTES = 5000
 _DAY = 86_400_000  # milliseconds
 _FALLBACK = "forecast "  # how the actions of series without a model begin
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The panel that the series of a report were chosen from, and its backtest.
+
+    Attributes
+    ----------
+    n_series : int
+    scores : Scores or None
+        Of some or all of them, whether the report shows them or not.
+    ids : sequence of str
+        Which series the scores are of.
+    remark : str
+        What to add to the verdict.
+    """
+
+    n_series: int
+    scores: Scores | None = None
+    ids: Sequence[str] = ()
+    remark: str = ""
 
 
 def payload(
@@ -38,14 +64,18 @@ def payload(
     explanations: Mapping[str, Any] | None = None,
     notes: Any = None,
     season_length: int | None = None,
+    freq: Any = None,
+    whole: Whole | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Return what the page shows.
 
     Parameters
     ----------
-    history, forecasts, backtest, explanations, notes, season_length
+    history, forecasts, backtest, explanations, notes, season_length, freq
         As in `rbfdiffnet.report.write_report`.
     columns : Columns
+    whole : Whole, optional
+        Where the frames are of some series of a larger panel only.
 
     Returns
     -------
@@ -58,20 +88,41 @@ def payload(
     past = read_table(history, "history", columns, ids, [columns.target], grow=True)
     ahead = _without(read_table(forecasts, "forecasts", columns, ids), columns.target)
     _check_times(past, ahead, "forecasts")
-    models = read_models(ahead.columns, "forecasts")
-    season = season_of(past) if season_length is None else season_length
-    scores, tested = None, None
+    models: Sequence[Model] = read_models(ahead.columns, "forecasts")
+    tested = None
     if backtest is not None and len(backtest):
         tested = read_table(backtest, "backtest", columns, ids)
         _check_times(past, tested, "backtest")
         _check_backtest(tested, columns)
-        tested = with_baseline(tested, past, columns.target, season)
-        rivals = read_models(_without(tested, columns.target).columns, "backtest")
-        scores = score(tested, past, columns.target, rivals, season, len(ids))
+    frequency = frequency_of([past, ahead, *([] if tested is None else [tested])], freq)
+    season = season_length or (1 if frequency is None else frequency.season_length)
+    whole = whole or Whole(len(ids))
+    if tested is not None and whole.scores is None:
+        tested, found = scored(tested, past, columns.target, frequency, season)
+        whole = replace(whole, scores=found, ids=list(ids))
+    scores = whole.scores
+    if tested is not None and scores is not None:
         tested = _without(tested, columns.target)
-        models = _together(models, rivals)
-    scored = [model.name for model in scores.models] if scores else []
-    main = next((m.name for m in models if m.name in scored), models[0].name)
+        models = _together(models, scores.models)
+    known = [model.name for model in scores.models] if scores else []
+    main = next((m.name for m in models if m.name in known), models[0].name)
+    opinion = verdict(scores, main, season, whole.n_series)
+    remarks = [whole.remark] if whole.remark else []
+    if past.dates and is_daily(frequency):
+        remarks += _closed(past, columns.target, len(ids))
+
+    errors = _by_id(whole, ids)
+    if len(ids) > MOST_SERIES:
+        wanted = _explained_ids(explanations, columns, ids)
+        main_errors = errors[f"mase/{main}"] if scores and main in known else None
+        chosen = choose_series(len(ids), main_errors, wanted)
+        new = np.full(len(ids), -1)
+        new[chosen] = np.arange(len(chosen))
+        names = list(ids)
+        ids = {names[i]: k for k, i in enumerate(chosen)}
+        past, ahead = _renumbered(past, new), _renumbered(ahead, new)
+        tested = None if tested is None else _renumbered(tested, new)
+        errors = {key: values[chosen] for key, values in errors.items()}
 
     recent = _latest(past, _MOST_VALUES)
     axis = np.unique(np.concatenate([recent.times, ahead.times]))
@@ -85,16 +136,16 @@ def payload(
     _pack_table(packer, "forecasts", ahead, axis, base)
     if tested is not None:
         _pack_table(packer, "backtest", tested, axis, base)
-    if scores is not None:
-        for j, model in enumerate(scores.models):
-            packer.floats(f"mase/{model.name}", scores.mase[:, j])
-            packer.floats(f"mae/{model.name}", scores.mae[:, j])
+    for key, values in errors.items():
+        packer.floats(key, values)
     explained = add_explanations(packer, explanations, columns, ids, axis)
     most = _room(recent, columns.target, packer.size(), len(ids))
     kept = _latest(recent, most)
     _pack_table(packer, "history", kept, axis, base)
+    remembered = _notes(notes, columns, ids)
     facts = {
         "ids": list(ids),
+        "n_series": whole.n_series,
         "dates": ("times" if np.any(shown % _DAY) else "days") if past.dates else None,
         "target": columns.target,
         "models": [
@@ -111,20 +162,66 @@ def payload(
         "steps": int(np.bincount(ahead.series).max()),
         "cut": most if len(kept.series) < len(past.series) else None,
         "scores": None if scores is None else _accuracy(scores),
-        "verdict": asdict(verdict(scores, main, season, len(ids))),
-        "notes": _notes(notes, columns, ids),
+        "verdict": asdict(replace(opinion, more=[*opinion.more, *remarks])),
+        "notes": remembered[:_MOST_NOTES],
+        "n_notes": len(remembered),
+        "n_fallbacks": sum(note["fallback"] for note in remembered),
         "explained": explained,
         "sections": packer.sections,
     }
     return facts, packer.text()
 
 
+def _closed(past: Table, target: str, n: int) -> list[str]:
+    """Say which weekdays never have a value."""
+    known = np.isfinite(past.columns[target])
+    dates = to_wall(past.times[known], past.zone).view("M8[ns]")
+    closed = Counter(filter(None, closed_weekdays(past.series[known], dates, n)))
+    return [
+        f"{'The series' if n == 1 else f'{count:,} of {n:,} series'} never "
+        f"{'has' if 1 in (n, count) else 'have'} a value on {days}: forecasts of these days could "
+        "not be checked."
+        for days, count in closed.most_common(3)
+    ]
+
+
+def _by_id(whole: Whole, ids: Mapping[str, int]) -> dict[str, Array]:
+    """Return the errors of the series in the report, by measure and model."""
+    if whole.scores is None:
+        return {}
+    rows = np.full(len(ids), -1)
+    for row, name in enumerate(whole.ids):
+        if name in ids:
+            rows[ids[name]] = row
+    return {
+        f"{measure}/{model.name}": np.where(rows >= 0, values[rows, j], np.nan)
+        for j, model in enumerate(whole.scores.models)
+        for measure, values in (("mase", whole.scores.mase), ("mae", whole.scores.mae))
+    }
+
+
+def _explained_ids(
+    explanations: Mapping[str, Any] | None, columns: Columns, ids: Mapping[str, int]
+) -> set[int]:
+    terms = (explanations or {}).get("terms")
+    if terms is None:
+        return set()
+    names = {str(name) for name in read_frame(terms, [columns.id])[columns.id].unique().to_list()}
+    return {ids[name] for name in names if name in ids}
+
+
+def _renumbered(table: Table, new: Ints) -> Table:
+    """Keep the series that have a new number."""
+    kept = table.taken(new[table.series] >= 0)
+    return replace(kept, series=new[kept.series])
+
+
 def _without(table: Table, name: str) -> Table:
     columns = {key: values for key, values in table.columns.items() if key != name}
-    return Table(table.series, table.times, columns, table.dates, table.zone, table.cutoffs)
+    return replace(table, columns=columns)
 
 
-def _together(models: list[Model], others: list[Model]) -> list[Model]:
+def _together(models: Sequence[Model], others: Sequence[Model]) -> list[Model]:
     """Models of both lists, with the levels of both."""
     levels: dict[str, set[str]] = {}
     for model in (*models, *others):
@@ -195,16 +292,18 @@ def _pack_table(packer: Packer, name: str, table: Table, axis: Ints, base: Array
 
 
 def _accuracy(scores: Scores) -> dict[str, Any]:
+    total = scores.total()
     return {
         "windows": scores.windows,
         "steps": scores.steps,
-        "rows": scores.rows,
+        "rows": int(scores.rows.sum()),
+        "series": scores.n_scored,
         "models": [
             {
                 "name": model.name,
-                **{key: _number(values[j]) for key, values in scores.total.items()},
+                **{key: _number(values[j]) for key, values in total.items()},
                 "coverage": {
-                    level: _number(scores.coverage[model.name, level]) for level in model.levels
+                    level: _number(scores.coverage(model.name, level)) for level in model.levels
                 },
             }
             for j, model in enumerate(scores.models)

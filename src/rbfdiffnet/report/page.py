@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["page"]
+from rbfdiffnet.files import replacing
+from rbfdiffnet.report.data import payload
+
+__all__ = ["page", "write_page"]
 
 _SCRIPTS = (
     *("numbers", "formats", "elements", "chart", "gestures", "list"),
@@ -62,6 +65,23 @@ def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
     }
     # In one pass, so that nothing in the data is taken for a place to fill.
     return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], _static("template.html"))
+
+
+def write_page(path: Any, title: str | None, history: Any, forecasts: Any, **more: Any) -> None:
+    """Write a report, which is complete or not there.
+
+    Parameters
+    ----------
+    path : path-like
+    title : str or None
+    history, forecasts : DataFrame
+    **more
+        Further arguments of `rbfdiffnet.report.data.payload`.
+    """
+    facts, numbers = payload(history, forecasts, **more)
+    text = page("Forecasts" if title is None else str(title), facts, numbers)
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode("utf-8"))
 
 
 def _static(name: str) -> str:

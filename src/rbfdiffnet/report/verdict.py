@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from rbfdiffnet.report.scores import BASELINE, Scores
+from rbfdiffnet.scoring import BASELINE, Comparison, Scores, compare, percent
 
 __all__ = ["Figure", "Verdict", "verdict"]
 
-# Smaller differences of errors, and of shares inside intervals, are not called differences.
-_EQUAL, _CLOSE = 0.01, 0.05
+_CLOSE = 0.05  # smaller differences of shares inside intervals are not called differences
 _LITTLE = 30  # values that say little
 _PERCENT = "\N{NO-BREAK SPACE}%"
 
@@ -58,28 +55,28 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     >>> verdict(None, "RBFDiffNet", 7, 10).lead
     'No backtest was made, so nothing is known about how good these forecasts are.'
     """
-    if scores is None or scores.rows == 0:
+    if scores is None or scores.n_scored == 0:
         made = "No backtest was made" if scores is None else "The backtest has no known values"
         return Verdict(
             f"{made}, so nothing is known about how good these forecasts are.",
             ["Forecast values that are known already, and compare, before relying on them."],
             [],
         )
-    names = [model.name for model in scores.models]
-    lead, figures = _comparison(scores, names, main, season)
+    mine = [model.name for model in scores.models].index(main)
+    rows = int(scores.rows.sum())
+    lead, figures = _comparison(scores, compare(scores, main, BASELINE, n_series), season)
     more: list[str] = []
-    _intervals(scores, names.index(main), more, figures)
-    share = float(scores.total["relative bias"][names.index(main)])
+    _intervals(scores, mine, more, figures)
+    share = float(scores.total()["relative bias"][mine])
     if abs(share) >= _CLOSE:
         word = "high" if share > 0 else "low"
         more.append(f"The forecasts were too {word} on average, by {_percent(abs(share))}.")
-    if scores.rows < _LITTLE:
-        more.append(f"All this rests on {scores.rows} values only, which is little evidence.")
+    if rows < _LITTLE:
+        more.append(f"All this rests on {rows} values only, which is little evidence.")
     elif scores.windows == 1:
         more.append("All this rests on one window a series; more windows would say more.")
-    scored = int(np.isfinite(scores.mae[:, 0]).sum())
-    if scored < n_series:
-        more.append(f"{n_series - scored:,} of {n_series:,} series could not be backtested.")
+    if scores.n_scored < n_series:
+        more.append(f"{n_series - scores.n_scored:,} of {n_series:,} series were not backtested.")
     if scores.left_out:
         more.append(
             f"{scores.left_out:,} rows without a value or a forecast of every model do not count."
@@ -87,46 +84,41 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     return Verdict(lead, more, figures)
 
 
-def _comparison(
-    scores: Scores, names: list[str], main: str, season: int
-) -> tuple[str, list[Figure]]:
+def _comparison(scores: Scores, found: Comparison, season: int) -> tuple[str, list[Figure]]:
     windows = f"{scores.windows} window{'s' if scores.windows > 1 else ''}"
     steps = f"{scores.steps} step{'s' if scores.steps > 1 else ''}"
     where = f"In backtests over {windows} of {steps},"
-    mine, other = names.index(main), names.index(BASELINE)
-    measure = "MASE" if np.isfinite(scores.total["MASE"]).all() else "MAE"
-    error, naive = (float(scores.total[measure][i]) for i in (mine, other))
-    if mine == other:
-        return f"{where} the mean error (MASE) of {main} was {error:.2f}.", []
+    if found.model == BASELINE:
+        return f"{where} the mean error ({found.measure}) of {BASELINE} was {found.mine:.2f}.", []
     rival = "seasonal naive" if season > 1 else "the naive forecast (the last value)"
-    better = float(np.nansum(scores.mae[:, mine] < scores.mae[:, other]))
-    count = int(np.isfinite(scores.mae[:, mine]).sum())
-    closer = f"They were closer on {better:,.0f} of {count:,} series."
-    share = error / naive - 1 if naive > 0 else (0.0 if error == naive else math.inf)
-    if abs(share) < _EQUAL:
+    closer = f"They were closer on {found.closer:,} of {found.n_scored:,} series."
+    if found.outcome == "unknown":
+        few = f"Only {found.n_scored:,} of {found.n_series:,} series could be backtested"
+        return f"{few}: too few to say how good these forecasts are. {closer}", []
+    share = found.share
+    label = f"mean error against {rival}"
+    if found.outcome == "equal":
         lead = f"{where} the forecasts were about as far off as {rival}: no better, no worse."
-        figure = Figure(f"± 0{_PERCENT}", f"mean error against {rival}")
-    elif share < 0:
+        figure = Figure(f"± 0{_PERCENT}", label)
+    elif found.outcome == "won":
         lead = f"{where} the forecasts' mean error was {_percent(-share)} lower than {rival}'s."
-        figure = Figure(
-            f"\N{MINUS SIGN}\N{NO-BREAK SPACE}{_percent(-share)}",
-            f"mean error against {rival}",
-            "good",
-        )
+        figure = Figure(f"\N{MINUS SIGN}\N{NO-BREAK SPACE}{_percent(-share)}", label, "good")
     else:
         much = _percent(share) if math.isfinite(share) else "infinitely"
         lead = (
             f"{where} the forecasts' mean error was {much} higher than {rival}'s: the simple rule "
             "was the better forecast."
         )
-        figure = Figure(f"+ {much}", f"mean error against {rival}", "bad")
-    wins = Figure(f"{better:,.0f}", f"of {count:,} series closer than {rival}")
-    return f"{lead} {closer}" if count > 1 else lead, [figure, *([wins] if count > 1 else [])]
+        figure = Figure(f"+ {much}", label, "bad")
+    if found.n_scored == 1:
+        return lead, [figure]
+    wins = Figure(f"{found.closer:,}", f"of {found.n_scored:,} series closer than {rival}")
+    return f"{lead} {closer}", [figure, wins]
 
 
 def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]) -> None:
     model = scores.models[mine]
-    shares = {level: scores.coverage[model.name, level] for level in model.levels}
+    shares = {level: scores.coverage(model.name, level) for level in model.levels}
     shares = {level: share for level, share in shares.items() if math.isfinite(share)}
     if not shares:
         return
@@ -151,6 +143,4 @@ def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]
 
 
 def _percent(share: float) -> str:
-    value = 100 * share
-    digits = 1 if value < 10 or 99 <= value < 100 else 0
-    return f"{value:,.{digits}f}{_PERCENT}"
+    return percent(share, "\N{NO-BREAK SPACE}")

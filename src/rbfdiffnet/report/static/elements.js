@@ -39,3 +39,16 @@ function linkButton(text, action) {
   button.addEventListener("click", action);
   return button;
 }
+
+/** An id as it is shown: blank ones in words, long ones cut. */
+function shortName(id, most = 60) {
+  if (!id.trim()) return "(blank)";
+  const signs = [...id];
+  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : id;
+}
+
+function nameButton(id, action) {
+  const button = linkButton(shortName(id), action);
+  button.title = id;
+  return button;
+}

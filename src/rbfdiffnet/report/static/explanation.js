@@ -94,7 +94,7 @@ function showExplanation(panel, { moment, value, text, main, terms, equation, ex
 
 function unexplained(others) {
   if (!others.length) return [quiet("No explanations were put into this report.")];
-  const links = others.slice(0, 5).map(({ name, select }) => linkButton(name, select));
+  const links = others.slice(0, 5).map(({ name, select }) => nameButton(name, select));
   const number = others.length.toLocaleString("en-US");
   return [
     quiet(`This series has no explanation in the report; ${number} others have.`),

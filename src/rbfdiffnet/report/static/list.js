@@ -3,7 +3,7 @@
 const ROW = 34;
 
 class SeriesList {
-  /** describe(i) gives the text and a remark of series i; onSelect(i) is told of every choice. */
+  /** describe(i) gives the text, a title and a remark of series i; onSelect(i) is told of every choice. */
   constructor(root, search, count, describe, onSelect) {
     Object.assign(this, { root, search, count, describe, onSelect, items: [], selected: null });
     this.spacer = element("div", { className: "spacer", role: "presentation" });
@@ -78,11 +78,11 @@ class SeriesList {
   }
 
   row(series, at) {
-    const { text, remark } = this.describe(series);
+    const { text, title, remark } = this.describe(series);
     const row = element(
       "div",
       {
-        id: `series-${series}`, className: "option", role: "option", title: text,
+        id: `series-${series}`, className: "option", role: "option", title,
         "aria-selected": series === this.selected, "aria-posinset": at + 1, "aria-setsize": this.items.length,
       },
       element("span", {}, text),

@@ -49,10 +49,11 @@ function showSeries(series) {
   const known = [...current.y, ...points].filter(Number.isFinite).sort((a, b) => a - b);
   const [low, high] = [known[0] ?? 0, known.at(-1) ?? 0];
   current.format = numberFormat(high - low, Math.max(Math.abs(low), Math.abs(high)));
-  byId("name").textContent = facts.ids[series];
+  byId("name").textContent = shortName(facts.ids[series]);
+  byId("name").title = facts.ids[series];
   const canvas = byId("chart");
   const lengths = `${count(current.times.length, "value")}, ${count(current.ahead.times.length, "step")} ahead`;
-  canvas.setAttribute("aria-label", `Chart of ${facts.ids[series]}: ${lengths}`);
+  canvas.setAttribute("aria-label", `Chart of ${shortName(facts.ids[series])}: ${lengths}`);
   canvas.dataset.series = facts.ids[series];
   const note = fallbacks.get(series);
   byId("badge").hidden = !note;
@@ -222,7 +223,7 @@ function writeOrders(mase) {
       "fallbacks first": () => names.toSorted((a, b) => fallbacks.has(b) - fallbacks.has(a)),
     }),
   };
-  const texts = facts.ids.map((id) => id.toLowerCase());
+  const texts = facts.ids.map((id) => (id.trim() ? id : "(blank)").toLowerCase());
   byId("order").append(...Object.keys(orders).map((name) => element("option", { value: name }, name)));
   byId("order").addEventListener("change", () => list.setOrder(orders[byId("order").value](), texts));
   list.setOrder(names, texts);
@@ -255,7 +256,7 @@ async function start() {
   });
   const describe = (i) => {
     const score = mase && Number.isFinite(mase[i]) ? mase[i].toFixed(2) : "";
-    return { text: facts.ids[i], remark: fallbacks.has(i) ? "fallback" : score };
+    return { text: shortName(facts.ids[i]), title: facts.ids[i], remark: fallbacks.has(i) ? "fallback" : score };
   };
   list = new SeriesList(byId("list"), byId("search"), byId("count"), describe, showSeries);
   byId("search").addEventListener("input", () => list.filter());
@@ -266,6 +267,10 @@ async function start() {
   byId("show-latest").addEventListener("click", () => chart.latest());
   byId("show-all").addEventListener("click", () => chart.all());
   if (mase) writeExtremes(mase);
+  if (!facts.explained.series.length) {
+    byId("invitation").textContent = "How to move in the chart";
+    byId("explain-key").hidden = true;
+  }
   list.select(facts.explained.series[0] ?? 0);
   document.body.dataset.ready = "";
 }

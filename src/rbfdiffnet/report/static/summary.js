@@ -14,7 +14,7 @@ function writeVerdict() {
 function writeExtent() {
   const [first, last] = facts.span.map((time) => formatTime(time, facts.dates));
   const texts = [
-    `${count(facts.ids.length, "series")} ·`, `history from ${first}`, `to ${last} ·`,
+    `${count(facts.n_series, "series")} ·`, `history from ${first}`, `to ${last} ·`,
     `${count(facts.steps, "step")} ahead`,
   ];
   const parts = texts.flatMap((text) => [element("span", { className: "nowrap" }, text), " "]);
@@ -23,6 +23,10 @@ function writeExtent() {
   const about = ["Numbers are kept with four to five digits."];
   const most = facts.cut?.toLocaleString("en-US");
   if (most) about.unshift(`Of long histories the latest ${most} values are shown.`);
+  if (facts.ids.length < facts.n_series) {
+    about.unshift(`Of ${count(facts.n_series, "series")} ${facts.ids.length.toLocaleString("en-US")} are `
+      + "shown: the best, the worst and an even spread.");
+  }
   const { series, left_out: left } = facts.explained;
   const others = left ? `; those of ${count(left, "other")} did not fit` : "";
   if (series.length) about.push(`Forecasts of ${count(series.length, "series")} are explained${others}.`);
@@ -36,7 +40,7 @@ function writeAccuracy() {
   byId("accuracy").hidden = false;
   byId("accuracy-text").textContent = `${count(scores.rows, "value")} in up to `
     + `${count(scores.windows, "window")} of up to ${count(scores.steps, "step")} at the ends of the `
-    + "series, each forecast from what came before. The best is bold.";
+    + `${scores.series.toLocaleString("en-US")} series, each forecast from what came before. The best is bold.`;
   const held = new Set(scores.models.flatMap((model) => Object.keys(model.coverage)));
   const levels = [...held].sort((a, b) => a - b);
   const inside = (level) => `In ${level}\u00a0%`;
@@ -67,8 +71,8 @@ function writeAccuracy() {
   const season = `the value one season (${facts.season} steps) before`;
   const naive = facts.season > 1 ? season : "the value before";
   byId("legend").replaceChildren(...definitions([
-    ["MASE", `mean absolute error, over that of ${naive} in the training values; mean over series`],
-    ["RMSSE", "root mean squared error, over that of the value before; mean over series"],
+    ["MASE", `mean absolute error, over that of ${naive} in the values before the window; mean over windows, then series`],
+    ["RMSSE", "root mean squared error, over that of the value before; mean over windows, then series"],
     ["MAE", "mean absolute error in units of the series; series with large values decide it"],
     ["Bias", "how much too high (+) or too low (−) on average, of the mean size of the values"],
     ...levels.slice(0, 1).map((level) => [
@@ -92,7 +96,7 @@ function writeExtremes(mase) {
     bar.style.width = `${(100 * mase[i]) / scale}%`;
     return element(
       "li", {},
-      linkButton(facts.ids[i], () => goToSeries(i)),
+      nameButton(facts.ids[i], () => goToSeries(i)),
       element("span", { className: "bar", "aria-hidden": "true" }, bar),
       element("span", {}, mase[i].toFixed(2)),
     );
@@ -104,9 +108,11 @@ function writeExtremes(mase) {
 function writeNotes() {
   const own = facts.notes.filter((note) => note.fallback);
   const other = facts.notes.filter((note) => !note.fallback);
-  byId("notes-text").textContent = own.length
-    ? `${count(own.length, "series")} could not be modeled and got a simple forecast instead.`
+  byId("notes-text").textContent = facts.n_fallbacks
+    ? `${count(facts.n_fallbacks, "series")} could not be modeled and got a simple forecast instead.`
     : "Every series was modeled; none got a fallback.";
+  const left = facts.n_notes - facts.notes.length;
+  if (left) byId("notes-text").textContent += ` ${count(left, "remark")} did not fit here.`;
   if (own.length) writeRows(byId("fallbacks"), own);
   const remarks = byId("remarks");
   remarks.hidden = !other.length;
@@ -117,7 +123,7 @@ function writeNotes() {
 
 function writeRows(root, notes, most = 100) {
   const rows = notes.slice(0, most).map(({ id, series, problem, action }) => {
-    const name = series === null ? id : linkButton(id, () => goToSeries(series));
+    const name = series === null ? shortName(id) : nameButton(id, () => goToSeries(series));
     return row(...[name, problem, action].map((text) => element("td", { className: "text" }, text)));
   });
   const head = ["Series", "What was found", "What was done"];

@@ -1,0 +1,195 @@
+"""The HTML report of a command: forecasts, a backtest, explanations, remarks; of bounded size."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cli.console import Console
+from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.cli.evaluation import Evaluation, evaluate, windows_for
+from rbfdiffnet.cli.progress import Progress
+from rbfdiffnet.cli.reading import Data
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["backtest_for_report", "with_closed_days", "write_report"]
+
+_BACKTESTED = 1000  # series of a backtest that is made for a report only
+_WINDOWS, _FEW = 3, 100  # windows of so many series; one of more
+_EXPLAINED, _EXTREMES = 20, 3  # the first series, and so many of the best and of the worst
+_STACKED = 1000  # series that are fitted once more to explain the forecasts of a stack
+_PART = 2000
+
+
+def backtest_for_report(
+    arguments: argparse.Namespace, data: Data, progress: Progress, console: Console
+) -> tuple[Evaluation | None, Data]:
+    """Backtest all series, or an even spread of many.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    data : Data
+    progress : Progress
+    console : Console
+
+    Returns
+    -------
+    evaluation : Evaluation or None
+        None where all series are too short.
+    tested : Data
+        The series that were backtested.
+    """
+    from rbfdiffnet.cli.sampling import evenly, of_series
+
+    tested = of_series(data, evenly(data.series.n_series, _BACKTESTED))
+    most = _WINDOWS if tested.series.n_series <= _FEW else 1
+    windows = windows_for(tested, arguments.horizon, most)
+    if not windows:
+        return None, tested
+    return evaluate(arguments, tested, windows, progress, console, rival_seconds=0.0), tested
+
+
+def write_report(
+    arguments: argparse.Namespace,
+    data: Data,
+    forecast: pd.DataFrame,
+    notes: pd.DataFrame,
+    evaluation: Evaluation | None,
+    tested: Data,
+    progress: Progress,
+) -> None:
+    """Explain some series and write the report.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    data : Data
+    forecast : DataFrame
+        Of all series.
+    notes : DataFrame
+        What was unusual about these forecasts.
+    evaluation : Evaluation or None
+    tested : Data
+        The series of the evaluation.
+    progress : Progress
+    """
+    from rbfdiffnet.cli.sampling import of_series, rows_by_series
+    from rbfdiffnet.columns import Columns
+    from rbfdiffnet.report.choice import choose_series
+    from rbfdiffnet.report.data import Whole
+    from rbfdiffnet.report.page import write_page
+
+    n = data.series.n_series
+    errors = np.full(n, np.nan)
+    if evaluation is not None:
+        place = {name: i for i, name in enumerate(data.ids)}
+        errors[[place[name] for name in tested.ids]] = evaluation.scores.mase[:, 0]
+    chosen = choose_series(n, errors)
+    explanations = _explanations(arguments, data, _explained(errors, n), progress)
+    progress.update("Writing")
+    whole, folds = Whole(n), None
+    if tested.series.n_series < n:
+        count = f"{tested.series.n_series:,} of {n:,}"
+        whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
+    if evaluation is not None:
+        folds = evaluation.complete_folds()
+    if evaluation is not None and folds is not None and len(chosen) < n:
+        ours = [name for name in folds if str(name).split("-")[0] not in evaluation.rivals()]
+        folds = folds.loc[np.isin(rows_by_series(data, folds), chosen), ours]
+        whole = replace(whole, scores=evaluation.scores, ids=tested.ids)
+    try:
+        write_page(
+            arguments.report,
+            None,
+            of_series(data, chosen).frame(),
+            forecast[np.isin(rows_by_series(data, forecast), chosen)],
+            columns=Columns(),
+            backtest=folds,
+            explanations=explanations,
+            notes=notes,
+            season_length=data.season_length,
+            freq=data.freq,
+            whole=whole,
+        )
+    except OSError as error:
+        raise CommandError(
+            f"cannot write '{arguments.report}': {error.strerror or error}"
+        ) from error
+
+
+def _explained(errors: npt.NDArray[np.float64], n: int) -> list[int]:
+    """The first series, the best and the worst."""
+    ranking = np.argsort(errors, kind="stable")[: np.isfinite(errors).sum()]
+    extremes = [*ranking[:_EXTREMES].tolist(), *ranking[::-1][:_EXTREMES].tolist()]
+    return sorted({*range(min(n, _EXPLAINED)), *extremes})
+
+
+def _explanations(
+    arguments: argparse.Namespace, data: Data, positions: Sequence[int], progress: Progress
+) -> dict[str, Any] | None:
+    """Fit what the forecasts of some series depend on once more; None where that is too much."""
+    from rbfdiffnet.cli.running import ahead, in_words, make_model
+    from rbfdiffnet.cli.sampling import of_series
+
+    model = make_model(arguments, data)
+    fitted = data
+    if model._scope == "local" and not data.inputs:
+        fitted = of_series(data, positions)
+    elif data.series.n_series > _STACKED:
+        return None
+    progress.update("Explaining")
+    h, ids = arguments.horizon, [data.ids[i] for i in positions]
+    with in_words():
+        model.fit(fitted.frame())
+        terms = model.explain(h, X_df=ahead(model, fitted, h), ids=ids)
+        return {"terms": terms, "equation": model.equation(ids)}
+
+
+def with_closed_days(data: Data, report: pd.DataFrame) -> pd.DataFrame:
+    """Add to what was unusual on which weekdays daily series never have a value.
+
+    Parameters
+    ----------
+    data : Data
+    report : DataFrame
+        As ``RBFDiffNet.report_`` is.
+
+    Returns
+    -------
+    DataFrame
+    """
+    import pandas as pd
+
+    from rbfdiffnet.weekdays import closed_weekdays, is_daily
+
+    if not is_daily(data.frequency):
+        return report
+    found = []
+    for start in range(0, data.series.n_series, _PART):
+        stop = min(start + _PART, data.series.n_series)
+        part = data.series.part(start, stop)
+        part = part[np.isfinite(part["y"].to_numpy(dtype=np.float64))]
+        dates = part["ds"].dt.tz_localize(None).to_numpy()
+        codes = part["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
+        found += closed_weekdays(codes, dates, stop - start)
+    names = [name for name, days in zip(data.ids, found, strict=True) if days]
+    if not names:
+        return report
+    closed = pd.DataFrame(
+        {
+            "unique_id": names,
+            "problem": [f"no value on {days}, ever" for days in found if days],
+            "action": "these days are treated as missing; drop their forecasts if they are closed",
+        }
+    )
+    if not len(report):
+        return closed
+    return pd.concat([report.astype({"unique_id": object}), closed], ignore_index=True)
