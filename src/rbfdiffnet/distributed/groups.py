@@ -22,7 +22,7 @@ Digests = npt.NDArray[np.uint64]
 
 
 def digests(ids: Iterable[Any]) -> Digests:
-    """Hash ids: the same on every machine and in every session.
+    """Hash ids: the same on every machine and in every run.
 
     Examples
     --------
