@@ -50,6 +50,18 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(scaled, ours * units[:, None, None], rtol=1e-9)
 
 
+def test_the_order_of_series_does_not_matter():
+    rng = np.random.default_rng(0)
+    errors, changes = drawn(60, 3, 5, rng.uniform(0.1, 9.0, 60)), rng.uniform(0.1, 9.0, 60)
+    errors[5, 1] = errors[7] = np.nan
+    widths, enough = half_widths(errors, changes, LEVELS)
+    for _ in range(5):
+        order = rng.permutation(60)
+        found = half_widths(errors[order], changes[order], LEVELS)
+        np.testing.assert_array_equal(found[0], widths[order])
+        np.testing.assert_array_equal(found[1], enough[order])
+
+
 def test_a_lone_series_borrows_from_steps_nearby():
     coverage = []
     for seed in range(40):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 import numpy as np
 import numpy.typing as npt
@@ -239,9 +240,10 @@ def _growth(usable: Sequence[Array], then: Ints, least: int) -> Array:
     precision = 1.0 / noise
     if not precision.any():
         return np.ones(len(usable))
-    common = precision @ logs / precision.sum()
-    drawn = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / precision.sum())
-    drawn = drawn + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
+    total = fsum(precision)  # exact, so whatever the order of the panel
+    common = fsum(precision * logs) / total
+    panel = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / total)
+    drawn = panel + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
     most = np.log(_MOST_GROWTH)
     return np.asarray(np.exp(np.clip(drawn, -most, most)))
 

@@ -63,6 +63,9 @@ def half_widths(
     [1.3, 1.9]
     """
     n, _, h = errors.shape
+    # In an order of their own: sums must not depend on that of the panel.
+    order = np.lexsort(np.column_stack([changes, errors.reshape(n, -1)]).T)
+    errors, changes = errors[order], changes[order]
     counts = changes > 0.0
     unit = np.where(counts, changes, np.nan)
     relative = errors / unit[:, None, None]
@@ -72,7 +75,8 @@ def half_widths(
     scores = relative / (rise * spread_then[:, :, None])
     quantiles, enough = _quantiles(scores, levels)
     widths = (unit * spread)[:, None, None] * (rise[:, None] * quantiles)
-    return np.nan_to_num(widths, nan=0.0), ~counts | np.full(n, enough)
+    back = np.argsort(order)
+    return np.nan_to_num(widths, nan=0.0)[back], (~counts | enough)[back]
 
 
 def _rise(relative: Array) -> float:
