@@ -88,7 +88,7 @@ def report_of(path):
 def test_the_report_has_the_numbers_of_the_terminal(capsys, tmp_path):
     """Shops without Sundays, of which one has 15 % of its other days missing, too."""
     frame = panel(3, 120)
-    frame = frame[frame["ds"].dt.dayofweek != 6]
+    frame = frame[frame["ds"].dt.day_of_week != 6]
     lost = frame[frame["unique_id"] == "s1"].sample(frac=0.15, random_state=0).index
     frame.drop(lost).to_csv(tmp_path / "shops.csv", index=False)
     path = tmp_path / "r.html"

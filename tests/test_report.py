@@ -103,7 +103,7 @@ def test_times_are_those_of_the_clock_on_the_wall(tmp_path):
 
 def test_the_step_of_time_is_told_from_all_tables():
     history, forecasts, _ = frames(n_series=1)
-    history = history[history["ds"].dt.dayofweek < 5]
+    history = history[history["ds"].dt.day_of_week < 5]
     ids = {}
     past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
     ahead = read_table(forecasts, "forecasts", Columns(), ids)
@@ -123,11 +123,11 @@ def test_a_given_baseline_is_kept(tmp_path):
 def test_closed_sundays_do_not_shift_the_week(tmp_path, zone):
     """A week of steps is seven days, also where there are six rows: seasonal naive is exact."""
     days = pd.date_range("2024-01-01", periods=140, tz=zone)
-    full = pd.DataFrame({"unique_id": "shop", "ds": days, "y": 100.0 * (1 + days.dayofweek)})
+    full = pd.DataFrame({"unique_id": "shop", "ds": days, "y": 100.0 * (1 + days.day_of_week)})
     full["y"] += np.arange(140) // 7 % 2  # every second week 1 higher
-    history = full[full["ds"].dt.dayofweek != 6]
+    history = full[full["ds"].dt.day_of_week != 6]
     backtest = full.tail(14).assign(cutoff=days[125], M=lambda f: f["y"] + 3.0)
-    backtest.loc[backtest["ds"].dt.dayofweek == 6, "y"] = np.nan
+    backtest.loc[backtest["ds"].dt.day_of_week == 6, "y"] = np.nan
     forecasts = pd.DataFrame({"unique_id": "shop", "ds": days[-1:] + pd.Timedelta("1D"), "M": 1.0})
     facts = written(tmp_path, history, forecasts, backtest=backtest).facts
     mine, naive = facts["scores"]["models"]
@@ -238,13 +238,15 @@ def test_nothing_in_the_data_becomes_markup(tmp_path):
     plain = written(tmp_path, history, forecasts, backtest=backtest)
     names = {f"item {i}": text for i, text in enumerate(NASTY)}
     frames_ = [
-        f.assign(unique_id=f["unique_id"].map(names)) for f in (history, forecasts, backtest)
-    ]
+        f.assign(unique_id=pd.Series([names[i] for i in f["unique_id"]], f.index, dtype=object))
+        for f in (history, forecasts, backtest)
+    ]  # text of pandas cannot hold lone surrogates, objects can
     model = {"RBFDiffNet": NASTY[0]}
     frames_[1:] = [
         f.rename(columns=lambda c: c.replace("RBFDiffNet", NASTY[0])) for f in frames_[1:]
     ]
-    notes = pd.DataFrame({"unique_id": NASTY, "problem": NASTY, "action": NASTY[::-1]})
+    columns = {"unique_id": NASTY, "problem": NASTY, "action": NASTY[::-1]}
+    notes = pd.DataFrame(columns, dtype=object)
     report = written(
         tmp_path, *frames_[:2], backtest=frames_[2], notes=notes, title=NASTY[1], season_length=7
     )

@@ -34,7 +34,7 @@ def gaps(kind, n_series=3, n_days=120, seed=0):
     ]
     full = pd.concat(parts, ignore_index=True)
     if kind == "sundays":
-        return full[full["ds"].dt.dayofweek != 6]
+        return full[full["ds"].dt.day_of_week != 6]
     return full.sample(frac=5 / 6, random_state=seed)
 
 

@@ -8,7 +8,7 @@ from rbfdiffnet.weekdays import closed_weekdays, is_daily
 
 def test_weekdays_without_values_are_named():
     days = pd.date_range("2024-01-01", periods=60)
-    kept = [days[days.dayofweek != 6], days, days[days.dayofweek == 2], days[:20:7]]
+    kept = [days[days.day_of_week != 6], days, days[days.day_of_week == 2], days[:20:7]]
     series = np.repeat(np.arange(4), [len(part) for part in kept])
     found = closed_weekdays(series, np.concatenate([part.to_numpy() for part in kept]), 5)
     assert found[:2] == ["Sundays", ""]
@@ -23,7 +23,7 @@ def test_days_are_daily_and_business_days_are_not():
 
 def test_closed_days_that_have_rows_are_named(capsys, tmp_path):
     frame = panel(2, 60)
-    frame.loc[frame["ds"].dt.dayofweek == 0, "y"] = np.nan
+    frame.loc[frame["ds"].dt.day_of_week == 0, "y"] = np.nan
     frame.to_csv(tmp_path / "a.csv", index=False)
     code, _, err = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, "--scope", "local")
     assert code == 0
