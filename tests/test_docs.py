@@ -29,6 +29,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"README.md", "docs/accuracy.md", "docs/choosing.md", "docs/forecaster.md"}
 SLOW |= {"docs/getting_started.md", "docs/inputs.md", "docs/intervals.md", "docs/noise.md"}
 
+# Other libraries that the code of a page uses.
+NEEDED = {"docs/ecosystem.md": ("darts", "mlforecast", "skforecast", "sktime", "statsforecast")}
 here = pytest.mark.skipif(not PAGES[0].exists(), reason="the tests run without the repository")
 
 FENCE = re.compile(
@@ -143,6 +145,8 @@ def name_of(page):
     ],
 )
 def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+    for library in NEEDED.get(name_of(page), ()):
+        pytest.importorskip(library)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     np.random.seed(0)  # noqa: NPY002 - for pages that draw without a seed
     names = {"__name__": "__main__"}
