@@ -12,8 +12,12 @@ from rbfdiffnet.watching import tell, watched, within
 
 
 def test_nobody_needs_to_watch():
+    heard = []
     with within(0.0, 0.5):
         tell(1.0)
+        with watched(heard.append):
+            tell(1.0)  # of the whole, since nobody watched the part
+    assert heard == [1.0]
 
 
 def test_shares_of_shares():
