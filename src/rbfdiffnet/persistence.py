@@ -1,34 +1,33 @@
-"""Save a fitted forecaster: arrays and JSON in one zip file, nothing that is executed on loading.
+"""Save a fitted forecaster: arrays, and its settings as JSON text, in a file of `archive`.
 
-The file is a NumPy ``.npz``: every array a ``.npy`` member, compressed, with its checksum, and the
-settings as JSON text. It is written beside the old one and then moved into its place, so an
-interrupted save leaves the old file whole.
+Nothing in it is executed on loading. It is written beside the old one and then moved into its
+place, so an interrupted save leaves the old file whole.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.archive import Damaged, read_arrays, write_arrays
 from rbfdiffnet.cleaning import OutlierRule
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
-from rbfdiffnet.files import replacing
+from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.learning import Learning
 from rbfdiffnet.models import Plan, SeriesModel
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.stability import LARGEST
 from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.transforms import Compose, Difference, Log, Log1p, Rescale, Transform
 from rbfdiffnet.window_model import WindowModel
@@ -41,9 +40,11 @@ __all__ = ["FORMAT_VERSION", "load", "save"]
 Forecaster = TypeVar("Forecaster", bound="RBFDiffNet")
 Arrays = dict[str, npt.NDArray[Any]]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+_SEALED = 3  # the version from which on files have a digest
 _FORMAT = "rbfdiffnet-forecaster"
 _TRACKER = ("noise", "process", "slack", "low", "high")
+_ALWAYS, _TIMES = 2**24, 100  # bytes of settings, and times the size of a file, that are read
 _KEEP = 1000  # latest steps of a series, if no more are needed
 _STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
 _NETWORK_ARRAYS = tuple(
@@ -72,7 +73,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     }
     text = json.dumps(words, separators=(",", ":")).encode()
     arrays["json"] = np.frombuffer(text, dtype=np.uint8)
-    _write(Path(path), {name: _narrowed(values) for name, values in arrays.items()})
+    write_arrays(path, arrays)
 
 
 def _networks(model: PanelModel, cut: npt.NDArray[np.int64]) -> tuple[Arrays, dict[str, Any]]:
@@ -102,13 +103,20 @@ def _networks(model: PanelModel, cut: npt.NDArray[np.int64]) -> tuple[Arrays, di
 
 def load(cls: type[Forecaster], path: Any) -> Forecaster:
     """Load a forecaster; see `RBFDiffNet.load`."""
-    arrays = _read(Path(path))
     try:
+        arrays, sealed = read_arrays(path)
+    except Damaged as error:
+        raise ValueError(
+            f"{path} is damaged or not a model saved by rbfdiffnet: {error}."
+        ) from error
+    try:
+        if arrays["json"].nbytes > max(_ALWAYS, _TIMES * os.path.getsize(path)):
+            raise ValueError("its settings are too long")
         words = json.loads(arrays["json"].tobytes())
         if words["format"] != _FORMAT:
             raise ValueError("another format")
         version = int(words["version"])
-    except (KeyError, ValueError, TypeError, UnicodeDecodeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a model saved by rbfdiffnet.") from error
     if version > FORMAT_VERSION:
         raise ValueError(
@@ -116,8 +124,12 @@ def load(cls: type[Forecaster], path: Any) -> Forecaster:
             f"{FORMAT_VERSION}); install a newer version."
         )
     try:
+        if version >= _SEALED and not sealed:
+            raise ValueError("its digest is missing")
         return _restored(cls, words, arrays)
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+    except (ImportError, MemoryError):  # an optional package, which the message names
+        raise
+    except Exception as error:  # there is no end to what odd words may lead to
         raise ValueError(f"{path} is damaged: {error}. Save the model again.") from error
 
 
@@ -126,7 +138,10 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
 
     forecaster = cls(**_restored_parameters(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
+    _check_panel(inside)
     panel = Panel.from_state(inside, words["panel"])
+    if Frequency.parse(forecaster.freq) != panel.frequency:
+        raise ValueError("steps of time differ")
     exogenous = Exogenous.from_json(words["exogenous"])
     series = exogenous.series(panel)
     block = int(words["block"])
@@ -140,6 +155,18 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     notes = tuple(Problem(**note) for note in words["notes"])
     forecaster._state = State(panel, exogenous, model, series, notes)
     return forecaster
+
+
+def _check_panel(arrays: Arrays) -> None:
+    """Check that sizes agree, before anything is made of these sizes."""
+    offsets, sizes = arrays["offsets"], {arrays[name].size for name in ("ids", "origin", "day")}
+    inputs = {values.size for name, values in arrays.items() if name.startswith("input")}
+    if offsets[0] != 0 or (np.diff(offsets) < 0).any() or sizes != {offsets.size - 1}:
+        raise ValueError("numbers of series differ")
+    if {arrays["y"].size, *inputs} != {int(offsets[-1])}:
+        raise ValueError("numbers of steps differ")
+    if arrays["y"].dtype != np.float64 or (np.abs(arrays["y"]) > LARGEST).any():
+        raise ValueError("the target has other values than a panel")
 
 
 def _restored_networks(plan: Plan, words: Mapping[str, Any], arrays: Arrays) -> PanelModel:
@@ -364,44 +391,3 @@ def _restored_windows(
         words["largest"],
         None if tracker is None else StateFilter(network, *(float(value) for value in tracker)),
     )
-
-
-# Files --------------------------------------------------------------------------------------------
-
-
-def _narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the same numbers in a smaller type, where that loses nothing."""
-    if values.dtype == np.float64:
-        with np.errstate(over="ignore", invalid="ignore"):
-            for narrow in (np.float16, np.float32):
-                if np.array_equal(values.astype(narrow).astype(np.float64), values, equal_nan=True):
-                    return values.astype(narrow)
-    return values
-
-
-def _write(path: Path, arrays: Arrays) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-
-
-def _read(path: Path) -> Arrays:
-    data = path.read_bytes()
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            if (wrong := file.testzip()) is not None:
-                raise ValueError(f"the checksum of {wrong} is wrong")
-            arrays = {name: _read_member(file, name) for name in file.namelist()}
-    except Exception as error:  # there is no end to what damaged bytes may lead to
-        raise ValueError(
-            f"{path} is damaged or not a model saved by rbfdiffnet: {error}."
-        ) from error
-    return {
-        name.removesuffix(".npy"): values.astype(np.float64) if values.dtype.kind == "f" else values
-        for name, values in arrays.items()
-    }
-
-
-def _read_member(file: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    with file.open(name) as member:
-        values: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        return values

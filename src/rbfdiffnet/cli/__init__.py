@@ -9,18 +9,19 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
+from rbfdiffnet.cli.ending import Ending, Stopped
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.files import check_apart
+from rbfdiffnet.cli.text import one_line
+from rbfdiffnet.files import remove_unfinished
 
 __all__ = ["main"]
 
@@ -31,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,24 +65,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(commands)
+    ending = Ending()
     try:
-        with _ending_cleanly():
+        with ending.heeding():
             _write_anything()
             arguments = parser.parse_args(argv)
+            ending.watch(arguments)
             _check_files(arguments)
             arguments.run(arguments)
             sys.stdout.flush()
     except SystemExit as stop:  # argparse: --help, --version, wrong arguments
         return stop.code if isinstance(stop.code, int) else 0
     except CommandError as error:
-        print(f"rbfdiffnet: error: {error}", file=sys.stderr)
+        print(f"rbfdiffnet: error: {one_line(str(error))}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("rbfdiffnet: stopped", file=sys.stderr)
-        return 130
-    except _Ended:
-        print("rbfdiffnet: stopped", file=sys.stderr)
-        return 143
+    except (KeyboardInterrupt, Stopped) as stop:
+        remove_unfinished()
+        print(f"rbfdiffnet: {ending.line()}", file=sys.stderr)
+        _silence()
+        return stop.code if isinstance(stop, Stopped) else 130
     except MemoryError:
         print("rbfdiffnet: error: out of memory; forecast fewer series at a time", file=sys.stderr)
         return 1
@@ -92,9 +94,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RBFDIFFNET_TRACEBACK"):
             raise
         where = f" ('{error.filename}')" if error.filename else ""
+        reason = one_line(f"{where}: {error.strerror or error}")
         print(
-            f"rbfdiffnet: error: cannot read or write{where}: {error.strerror or error}; make room "
-            "or allow it, and run again",
+            f"rbfdiffnet: error: cannot read or write{reason}; make room or allow it, and run "
+            "again",
             file=sys.stderr,
         )
         _silence()
@@ -102,9 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("RBFDIFFNET_TRACEBACK"):
             raise
+        reason = one_line(f"{type(error).__name__}: {error}")
         print(
-            f"rbfdiffnet: internal error: {type(error).__name__}: {error} (please report it; with "
-            "RBFDIFFNET_TRACEBACK=1 in the environment it says where)",
+            f"rbfdiffnet: internal error: {reason} (please report it; with RBFDIFFNET_TRACEBACK=1 "
+            "in the environment it says where)",
             file=sys.stderr,
         )
         return 1
@@ -133,24 +137,3 @@ def _check_files(arguments: argparse.Namespace) -> None:
     inputs |= {f"--exog {path}": path for path in given.get("exog") or [] if Path(path).is_file()}
     outputs = {f"--{name}": given[name] for name in ("out", "plot", "report") if given.get(name)}
     check_apart(inputs, outputs)
-
-
-class _Ended(BaseException):
-    """The process was asked to end."""
-
-
-@contextmanager
-def _ending_cleanly() -> Iterator[None]:
-    """Unwind on SIGTERM as on Ctrl-C, so that nothing half-written is left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: object) -> NoReturn:
-        raise _Ended
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from rbfdiffnet.cli.text import one_line, printable
+
 __all__ = ["Console"]
 
 
@@ -33,10 +35,10 @@ class Console:
     def say(self, text: str = "") -> None:
         """Say something to a person."""
         if not self.quiet:
-            print(text, file=sys.stderr if self.json else sys.stdout, flush=True)
+            print(printable(text), file=sys.stderr if self.json else sys.stdout, flush=True)
 
     def warn(self, text: str) -> None:
         """Say something a person should not miss, on standard error."""
         if not self.quiet:
             sys.stdout.flush()
-            print(f"rbfdiffnet: note: {text}", file=sys.stderr, flush=True)
+            print(f"rbfdiffnet: note: {one_line(text)}", file=sys.stderr, flush=True)

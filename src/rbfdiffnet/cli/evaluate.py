@@ -95,8 +95,9 @@ def run(arguments: argparse.Namespace) -> None:
         result = evaluate(
             arguments, data, windows, progress, console, rival_seconds=arguments.rival_seconds
         )
+        problems = []
         if arguments.out:
-            output.write_frame(arguments.out, result.folds)
+            problems = output.attempt(lambda: output.write_frame(arguments.out, result.folds))
     notes = with_closed_days(data, result.report)
     for line in problem_lines(notes):
         console.warn(line)
@@ -117,6 +118,10 @@ def run(arguments: argparse.Namespace) -> None:
         with Progress(quiet=arguments.quiet) as progress:
             forecast, report = forecasts(arguments, data, progress)
             report = with_closed_days(data, report)
-            write_report(arguments, data, forecast, report, result, data, progress)
+            problems += output.attempt(
+                lambda: write_report(arguments, data, forecast, report, result, data, progress)
+            )
+    if problems:
+        raise CommandError("; ".join(problems))
     for path in filter(None, (arguments.out, arguments.report)):
         console.say(f"Wrote {path}")

@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.cli.text import one_line
 
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
@@ -100,6 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
             }
         )
         return
+    name = one_line(name)
     if "members" in parts:
         print(f"\nThe stack's forecast of '{name}'")
         print(_table(parts["members"], ["term", "value", "weight", "contribution"]))
@@ -107,7 +109,8 @@ def run(arguments: argparse.Namespace) -> None:
     if _is_linear(parts["network"]):
         print("There was nothing nonlinear to learn: it is linear, its exemplars add nothing.")
     elif len(parts["equation"]):
-        print(f"Learned operator on the basis functions: {_equation(parts['equation'])}")
+        equation = one_line(_equation(parts["equation"]))
+        print(f"Learned operator on the basis functions: {equation}")
     print(_table(parts["network"], ["part", "term", "value", "weight", "contribution", "nearest"]))
 
 

@@ -24,6 +24,12 @@ def check_writable(path: str) -> None:
         ...
     rbfdiffnet.cli.errors.CommandError: cannot write 'no-such-folder/forecast.csv': ...
     """
+    _check_place(path)
+    with _in_words(path):
+        files.probe(path)
+
+
+def _check_place(path: str) -> None:
     target = Path(os.path.realpath(path))
     folder = target.parent if Path(path).is_symlink() else Path(path).parent
     if not folder.is_dir():
@@ -32,8 +38,6 @@ def check_writable(path: str) -> None:
         raise CommandError(f"cannot write '{path}': it is a folder; give a file name")
     if target.exists() and not target.is_file():
         raise CommandError(f"cannot write '{path}': it is no regular file; give another name")
-    if not os.access(folder, os.W_OK):
-        raise CommandError(f"cannot write '{path}': folder '{folder}' is not writable")
 
 
 def check_apart(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
@@ -84,9 +88,14 @@ def replacing(path: str) -> Iterator[str]:
     ...     [file.name for file in pathlib.Path(folder).iterdir()]
     ['a.txt']
     """
-    check_writable(path)
+    _check_place(path)
+    with _in_words(path), files.replacing(path) as temporary:
+        yield str(temporary)
+
+
+@contextmanager
+def _in_words(path: str) -> Iterator[None]:
     try:
-        with files.replacing(path) as temporary:
-            yield str(temporary)
+        yield
     except OSError as error:
         raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error

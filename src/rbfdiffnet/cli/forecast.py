@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rbfdiffnet.cli.arguments import add_data, add_model, read_arguments
+from rbfdiffnet.cli.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli.progress import Progress
     from rbfdiffnet.cli.reporting import backtest_for_report, with_closed_days, write_report
     from rbfdiffnet.cli.running import forecasts
+    from rbfdiffnet.cli.text import printable
 
     output.check_outputs(arguments.out, arguments.plot, arguments.report)
     console = Console(arguments.quiet, arguments.json)
@@ -107,12 +109,14 @@ def run(arguments: argparse.Namespace) -> None:
             count = data.series.n_values
             console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
         progress.update("Writing")
-        if arguments.out:
-            output.write_frame(arguments.out, forecast)
-        if arguments.plot:
-            output.write_plot(arguments.plot, data, forecast)
-        if arguments.report:
-            write_report(arguments, data, forecast, report, evaluation, tested, progress)
+        work = {
+            arguments.out: lambda: output.write_frame(arguments.out, forecast),
+            arguments.plot: lambda: output.write_plot(arguments.plot, data, forecast),
+            arguments.report: lambda: write_report(
+                arguments, data, forecast, report, evaluation, tested, progress
+            ),
+        }
+        problems = output.attempt(*(write for path, write in work.items() if path))
     _tell(console, data, forecast, report, seconds)
     if evaluation is not None and alone and not arguments.json:
         console.say(f"\n{evaluation.text()}")
@@ -132,9 +136,12 @@ def run(arguments: argparse.Namespace) -> None:
             }
         )
     elif arguments.quiet and not arguments.out:
-        forecast.to_csv(sys.stdout, index=False, lineterminator="\n")
+        text = forecast.to_csv(index=False, lineterminator="\n")
+        print(printable(text) if sys.stdout.isatty() else text, end="")
     elif data.series.n_series == 1:
         console.say(f"\n{_chart(data, forecast)}")
+    if problems:
+        raise CommandError("; ".join(problems))
     for path in filter(None, (arguments.out, arguments.plot, arguments.report)):
         console.say(f"Wrote {path}")
 
@@ -143,6 +150,7 @@ def _tell(
     console: Console, data: Data, forecast: pd.DataFrame, report: pd.DataFrame, seconds: float
 ) -> None:
     """Say what came out, and what was unusual on the way."""
+    from rbfdiffnet.cli.output import formulas
     from rbfdiffnet.cli.problems import problem_lines
     from rbfdiffnet.cli.text import format_frame
 
@@ -151,6 +159,8 @@ def _tell(
     console.say(f"Forecast {n:,} series in {seconds:.1f} s{rate}")
     for line in problem_lines(report):
         console.warn(line)
+    if (warning := formulas(forecast)) is not None:
+        console.warn(warning)
     if console.json or console.quiet:
         return
     shown = forecast.head(_SHOWN if len(forecast) <= _SHOWN else 12)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +23,15 @@ if TYPE_CHECKING:
     from rbfdiffnet.cli.reading import Data
 
 __all__ = [
-    *("check_outputs", "print_json", "rows_of", "write_frame", "write_plot"),
+    *("attempt", "check_outputs", "formulas", "print_json", "rows_of", "write_frame"),
+    "write_plot",
 ]
 
 _TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 _DRAWN = 4  # series in a plot
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]+$)")
+_STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def check_outputs(
@@ -68,13 +78,80 @@ def write_frame(path: str, frame: pd.DataFrame) -> None:
     ...     pathlib.Path(folder, "a.csv").read_text()
     'ds,y\n1,2.5\n'
     """
+    try:
+        _write_table(path, frame)
+    except CommandError as error:
+        raise CommandError(f"{error}; {_rescued(path, frame)}") from error
+
+
+def attempt(*writers: Callable[[], None]) -> list[str]:
+    """Write several files, so that none is lost because another cannot be written.
+
+    Returns
+    -------
+    list of str
+        What went wrong.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.output import attempt
+    >>> attempt(lambda: None)
+    []
+    """
+    problems = []
+    for write in writers:
+        try:
+            write()
+        except CommandError as error:
+            problems.append(str(error))
+    return problems
+
+
+def formulas(frame: pd.DataFrame) -> str | None:
+    """Warn of ids that a spreadsheet would take for formulas.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.output import formulas
+    >>> formulas(pd.DataFrame({"unique_id": ["a", "=1+1"]}))
+    "ids such as '=1+1' look like formulas: in a spreadsheet, import their column as text"
+    >>> formulas(pd.DataFrame({"unique_id": ["a", "-1"]}))
+    """
+    for name in map(str, frame["unique_id"].unique()):
+        if _FORMULA.match(name):
+            return f"ids such as '{name}' look like formulas: in a spreadsheet, import their " + (
+                "column as text"
+            )
+    return None
+
+
+def _rescued(path: str, frame: pd.DataFrame) -> str:
+    """Write a table elsewhere, since it may have taken a night, and say where it is."""
+    folder = tempfile.mkdtemp(prefix="rbfdiffnet-")
+    place = os.path.join(folder, os.path.basename(path))
+    try:
+        _write_table(place, frame)
+    except CommandError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return "nor is there room elsewhere: make room and run the command again"
+    return f"the results are in '{place}' instead"
+
+
+def _write_table(path: str, frame: pd.DataFrame) -> None:
     with replacing(path) as temporary:
         if path.lower().endswith((".parquet", ".pq")):
             from rbfdiffnet.cli.reading.parquet import write_parquet
 
             write_parquet(frame, temporary)
+        elif path.lower().endswith(".gz"):  # without name and time: the same bytes every time
+            with (
+                open(temporary, "wb") as file,
+                gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+            ):
+                frame.to_csv(packed, index=False, lineterminator="\n", mode="wb")
         else:
-            frame.to_csv(temporary, index=False, lineterminator="\n")  # packed by its suffix, too
+            frame.to_csv(temporary, index=False, lineterminator="\n")
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -110,7 +187,9 @@ def print_json(document: dict[str, Any]) -> None:
     >>> print_json({"horizon": 2, "mase": float("nan")})
     {"horizon": 2, "mase": null}
     """
-    print(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
+    # JSON escapes some of the signs that steer terminals, but not these.
+    print(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def _plain(value: Any) -> Any:
@@ -133,6 +212,8 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
     forecast : DataFrame
         As `RBFDiffNet.forecast` returns it; the widest interval is drawn.
     """
+    from matplotlib import rc_context
+
     from rbfdiffnet.panel import Panel
     from rbfdiffnet.plots import plot_panel
 
@@ -144,8 +225,9 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
     h = len(rows) // n
     columns = {name: rows[name].to_numpy().reshape(n, h) for name in forecast.columns[2:]}
     figure = plot_panel(panel, columns, h, history=max(3 * h, 120))
-    with replacing(path) as temporary:
-        figure.savefig(temporary)
+    undated = _UNDATED.get(Path(path).suffix.lower())
+    with replacing(path) as temporary, rc_context({"svg.hashsalt": "rbfdiffnet"}):
+        figure.savefig(temporary, metadata=undated)
 
 
 def _check_report() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ahead", "backtests", "forecasts", "in_words", "make_model"]
 
-# Series at a time: many where they are quick, or where short ones borrow errors for intervals.
+# Series at a time: many where they are quick.
 _PART, _SMALL_PART = 1000, 100
 
 
@@ -137,7 +137,10 @@ def _in_parts(
     progress: Progress,
     stage: str,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Work on parts of the series where each has a network of its own, and on all otherwise."""
+    """Work on parts of the series where each has a network of its own, and on all otherwise.
+
+    Short ones borrow errors of others for their intervals, so these need all series.
+    """
     import pandas as pd
 
     from rbfdiffnet.watching import watched
@@ -145,8 +148,8 @@ def _in_parts(
     total = data.series.n_series
     size = total
     model = make_model(arguments, data)
-    if model._scope == "local" and not data.inputs:
-        size = min(total, _PART if arguments.level or arguments.preset == "fast" else _SMALL_PART)
+    if model._scope == "local" and not (data.inputs or arguments.level):
+        size = min(total, _PART if arguments.preset == "fast" else _SMALL_PART)
     frames, reports = [], []
     progress.update(stage, 0, total if size < total else 0)
     for start in range(0, total, size):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["format_dates", "format_frame", "format_number", "format_table", "one_line"]
+__all__ += ["printable"]
 
 
 def format_number(number: float, digits: int = 4) -> str:
@@ -86,7 +87,7 @@ def format_frame(frame: pd.DataFrame) -> str:
             cells = ["-" if math.isnan(x) else format_number(x, digits=5) for x in column]
         else:
             cells = [one_line(str(cell)) for cell in column]
-        columns.append([str(name), *cells])
+        columns.append([one_line(str(name)), *cells])
     return format_table(list(zip(*columns, strict=True)))
 
 
@@ -100,3 +101,15 @@ def one_line(text: str) -> str:
     'shop 1'
     """
     return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def printable(text: str) -> str:
+    r"""Write text so that it cannot steer a terminal: control characters but line ends as spaces.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.text import printable
+    >>> printable("shop\x1b[2J\n1")
+    'shop [2J\n1'
+    """
+    return "\n".join(map(one_line, text.split("\n")))

@@ -6,6 +6,7 @@ from https://www.kaggle.com/competitions/m5-forecasting-accuracy/data and name t
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
+
+from rbfdiffnet.packed import Bounded, most_unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,12 +124,14 @@ def _open(file: Path, stack: ExitStack) -> IO[bytes]:
         members = [name for name in archive.namelist() if name.rpartition("/")[2] == _SALES]
         if not members:
             raise ValueError(f"there is no {_SALES} in it")
-        return stack.enter_context(archive.open(members[0]))
-    if file.suffix == ".gz":
+        stream = stack.enter_context(archive.open(members[0]))
+    elif file.suffix == ".gz":
         import gzip
 
-        return cast("IO[bytes]", stack.enter_context(gzip.open(file)))
-    return stack.enter_context(file.open("rb"))
+        stream = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(file)))
+    else:
+        return stack.enter_context(file.open("rb"))
+    return io.BufferedReader(Bounded(stream, most_unpacked(file.stat().st_size)))
 
 
 def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame:

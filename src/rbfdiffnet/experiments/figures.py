@@ -133,9 +133,10 @@ def _plain(axes: Axes) -> None:
 
 def _image(axes: Axes) -> str:
     from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    stream, figure = io.BytesIO(), axes.get_figure(root=True)
-    assert figure is not None  # the axes were made with one
+    stream, figure = io.BytesIO(), axes.figure
+    assert isinstance(figure, Figure)  # the axes were made with one
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "rbfdiffnet"}):
         figure.savefig(stream, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

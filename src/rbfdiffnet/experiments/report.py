@@ -19,6 +19,7 @@ from rbfdiffnet.experiments.paper_tables import (
     PAPER_FIT_SECONDS,
     paper_mae,
 )
+from rbfdiffnet.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,7 @@ __all__ = ["logistic_section", "m5_section", "write_page"]
 
 Record = dict[str, Any]
 
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no script, no network
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
   color: #111827; }
@@ -63,6 +65,7 @@ def write_page(path: Path, sections: Iterable[str]) -> None:
     """
     page = (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        f"<meta http-equiv='Content-Security-Policy' content=\"{_POLICY}\">"
         "<meta name='viewport' content='width=device-width'>"
         f"<title>RBF-DiffNet: the paper's experiments</title><style>{_STYLE}</style></head><body>"
         "<h1>RBF-DiffNet: the paper's experiments</h1>"
@@ -72,9 +75,8 @@ def write_page(path: Path, sections: Iterable[str]) -> None:
         + "\n".join(sections)
         + "</body></html>\n"
     )
-    temporary = path.with_suffix(".html.new")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
 
 
 def logistic_section(

@@ -7,16 +7,21 @@ result. A task whose key is in the file is not run again.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, TextIO
+
+from rbfdiffnet.files import replacing
 
 __all__ = ["Task", "read_results", "run_tasks"]
 
@@ -140,8 +145,12 @@ def read_results(path: Path, **belongs_to: Any) -> list[Record]:
 
 def _read(path: Path) -> tuple[list[str], list[Record]]:
     """Read the lines of the file, and those of them that are whole as records."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return lines, [record for record in map(_parse, lines) if record is not None]
+    # Bytes that were never written become escapes that JSON does not know.
+    text = path.read_text(encoding="ascii", errors="backslashreplace") if path.exists() else ""
+    lines = text.split("\n")
+    lines = lines if lines[-1] else lines[:-1]
+    whole = lines if text.endswith("\n") else lines[:-1]
+    return lines, [record for record in map(_parse, whole) if record is not None]
 
 
 def _known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> dict[str, Record]:
@@ -185,9 +194,8 @@ def _parse(line: str) -> Record | None:
 
 def _begin(path: Path, records: list[Record]) -> None:
     text = "".join(json.dumps(record) + "\n" for record in records)
-    temporary = path.with_suffix(".new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _call(task: Task) -> tuple[Record, float]:
@@ -205,12 +213,30 @@ def _calls(tasks: list[Task], n_jobs: int) -> Iterator[Iterator[tuple[Record, fl
     if n_jobs == 1:
         yield map(_call, tasks)
         return
-    pool = ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"))
+    before = set(active_children())
+    pool = ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_begin_worker)
     try:
         futures = [pool.submit(_call, task) for task in tasks]
         yield (future.result() for future in as_completed(futures))
+    except BaseException:  # none of the results that are still to come is wanted
+        for worker in set(active_children()) - before:
+            worker.kill()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the process that waits for the results, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from rbfdiffnet.experiments.paper_tables import (
     paper_mae,
     paper_rmsse,
 )
+from rbfdiffnet.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,7 +178,8 @@ def signed_rank(
     from scipy.stats import wilcoxon
 
     difference = np.round(np.asarray(x, dtype=np.float64) - np.asarray(y, dtype=np.float64), 9)
-    if np.count_nonzero(difference) < 2:
+    difference = difference[difference != 0.0]  # with zeros older SciPy falls back to a normal one
+    if difference.size < 2:
         return np.nan
     return float(wilcoxon(difference, alternative=alternative, method="exact").pvalue)
 
@@ -208,6 +210,5 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     ...     path.read_text().splitlines()
     ['mae', '0.25']
     """
-    temporary = path.with_suffix(".csv.new")
-    frame.to_csv(temporary, index=False)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index=False)

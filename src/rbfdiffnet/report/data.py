@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.checks import check_count
 from rbfdiffnet.columns import Columns
 from rbfdiffnet.frames import read_frame
 from rbfdiffnet.grid import to_wall
@@ -90,12 +91,14 @@ def payload(
     _check_times(past, ahead, "forecasts")
     models: Sequence[Model] = read_models(ahead.columns, "forecasts")
     tested = None
-    if backtest is not None and len(backtest):
+    if backtest is not None and len(read_frame(backtest, [columns.id])):
         tested = read_table(backtest, "backtest", columns, ids)
         _check_times(past, tested, "backtest")
         _check_backtest(tested, columns)
     frequency = frequency_of([past, ahead, *([] if tested is None else [tested])], freq)
-    season = season_length or (1 if frequency is None else frequency.season_length)
+    season = 1 if frequency is None else frequency.season_length
+    if season_length is not None:
+        season = check_count("season_length", season_length)
     whole = whole or Whole(len(ids))
     if tested is not None and whole.scores is None:
         tested, found = scored(tested, past, columns.target, frequency, season)

@@ -93,8 +93,9 @@ def parse_csv(text: str, name: str, decimal: str | None = None) -> Parsed:
     read, frame = _reader(text, name, delimiter, decimal or ".", header)
 
     def place(row: int) -> str:
-        found, _ = next(islice(_rows(text, delimiter, name), row + 1, None))
-        return f"line {found}"
+        # Control characters may end lines for one reader and not for another.
+        found = next(islice(_rows(text, delimiter, name), row + 1, None), None)
+        return f"row {row + 1}" if found is None else f"line {found[0]}"
 
     def written(column: str) -> pd.Series[Any]:
         return read([column], dtype=object)[column]

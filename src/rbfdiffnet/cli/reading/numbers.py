@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.stability import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,6 @@ _COMMA, _POINT = (
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
 _WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
-_LARGEST = 1e150  # squares of larger values overflow
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
             f" correct it, leave the cell empty, or {remedy}"
         )
     if values.dtype.kind == "f":
-        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > _LARGEST))
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
         if large.size:
             row = int(large[0])
             raise CommandError(

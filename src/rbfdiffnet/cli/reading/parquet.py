@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.packed import most_unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +51,7 @@ def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
 
     check_parquet()
     frame: Any
+    _check_size(stream, name)
     try:
         try:
             frame = pd.read_parquet(stream)
@@ -108,6 +111,25 @@ def check_parquet() -> None:
             continue
         return
     raise CommandError(_INSTALL)
+
+
+def _check_size(stream: IO[bytes], name: str) -> None:
+    """Refuse a small file with so many cells that they would fill the memory."""
+    try:
+        from pyarrow.parquet import ParquetFile
+
+        found = ParquetFile(stream).metadata
+    except Exception:  # whoever reads it says what is wrong
+        return
+    finally:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+    unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+    if max(8 * found.num_rows * found.num_columns, unpacked) > most_unpacked(size):
+        raise CommandError(
+            f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
+            f"{most_unpacked(size):,} bytes; if you trust it, give it as a CSV file"
+        )
 
 
 def _from_polars(frame: Any) -> Any:

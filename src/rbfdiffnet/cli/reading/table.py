@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.packed import Bounded, most_unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +196,10 @@ def _open(path: str) -> IO[bytes]:
 
 def _unpacked(data: bytes, name: str) -> bytes:
     try:
-        return gzip.decompress(data)
+        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
+        return Bounded(stream, most_unpacked(len(data))).read()
+    except ValueError as error:
+        raise CommandError(f"{name} cannot be read: {error}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise CommandError(f"{name} is a broken gzip file ({error}); pack it again") from None
 
