@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.backend import NUMPY, Backend, standardize
 from rbfdiffnet.network import Network
+from rbfdiffnet.stability import LEAP
 
 __all__ = ["BatchNetworks", "fit_batch", "forecast_batch", "train"]
 
@@ -47,7 +48,6 @@ _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
 _ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
 _MOST_DAMPING = 1e5
 _FIRST_DAMPING = 5.0  # of the mean curvature: far from a minimum the Hessian is indefinite
-_LEAP = 2.0  # as in `rbfdiffnet.window_model`
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -
     lam, constant = networks.linear[:, :d, None], networks.linear[:, d:, None]
     x_shift, x_scale = networks.x_shift[:, None], networks.x_scale[:, None]
     y_shift, y_scale = networks.y_shift[:, None], networks.y_scale[:, None]
-    limit = (_LEAP * networks.largest)[:, None]
+    limit = (LEAP * networks.largest)[:, None]
     steps = []
     for _ in range(h):
         z = (window - x_shift) / x_scale

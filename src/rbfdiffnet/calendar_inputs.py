@@ -8,16 +8,20 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CalendarInputs", "Event", "calendar_names"]
+from rbfdiffnet.checks import is_number
+
+__all__ = ["CalendarInputs", "Event", "calendar_names", "check_days"]
 
 Array = npt.NDArray[np.float64]
 Dates = npt.NDArray[np.datetime64]
 
+_MOST_DAYS = 366  # before and after an event
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
 
@@ -112,11 +116,14 @@ class Event:
 
     def __post_init__(self) -> None:
         """Check the settings and bring the dates to days."""
+        if not isinstance(self.name, str):
+            raise ValueError(f"The name of an event must be a text; got {self.name!r}.")
         single = isinstance(self.dates, str) or not isinstance(self.dates, Iterable)
         days = {self._day(value) for value in ([self.dates] if single else self.dates)}
         if not days:
             raise ValueError(f"Event {self.name!r} has no dates; give at least one.")
-        _check_days_around(f"Event {self.name!r}: ", self.lead, self.lag)
+        check_days(f"Event {self.name!r}: lead", self.lead)
+        check_days(f"Event {self.name!r}: lag", self.lag)
         object.__setattr__(self, "dates", tuple(sorted(days)))
 
     @property
@@ -129,7 +136,10 @@ class Event:
 
         # Pandas would take a number for nanoseconds since 1970.
         number = isinstance(value, int | float | np.number)
-        read = pd.NaT if number else pd.to_datetime(value, errors="coerce")
+        try:
+            read = pd.NaT if number else pd.to_datetime(value, errors="coerce")
+        except (TypeError, ValueError, OverflowError):
+            read = pd.NaT
         if isinstance(read, pd.Timestamp):
             return read.date()
         raise ValueError(
@@ -181,11 +191,12 @@ class CalendarInputs:
     def __post_init__(self) -> None:
         """Check the settings."""
         for part in self.parts:
-            if part not in _PARTS:
+            if not isinstance(part, str) or part not in _PARTS:
                 raise ValueError(
                     f"Unknown calendar part {part!r}; choose from {', '.join(_PARTS)}."
                 )
-        _check_days_around("Holidays: ", self.holiday_lead, self.holiday_lag)
+        check_days("holiday_lead", self.holiday_lead)
+        check_days("holiday_lag", self.holiday_lag)
         names = self.names
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -296,10 +307,20 @@ def _names_around(name: str, lead: int, lag: int) -> tuple[str, ...]:
     return tuple(f"{name}{shift:+d}" if shift else name for shift in range(-lead, lag + 1))
 
 
-def _check_days_around(where: str, lead: int, lag: int) -> None:
-    if lead < 0 or lag < 0:
+def check_days(name: str, value: Any) -> None:
+    """Raise an error that names the parameter unless it is a number of days, at most a year.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.calendar_inputs import check_days
+    >>> check_days("lead", -1)
+    Traceback (most recent call last):
+        ...
+    ValueError: lead counts days, a whole number from 0 to 366; got -1.
+    """
+    if not (is_number(value, Integral) and 0 <= value <= _MOST_DAYS):
         raise ValueError(
-            f"{where}lead and lag count days and must not be negative, got {lead} and {lag}."
+            f"{name} counts days, a whole number from 0 to {_MOST_DAYS}; got {value!r}."
         )
 
 

@@ -10,8 +10,9 @@ tensors; `OutlierRule` and `fill_missing` are for one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,23 +22,28 @@ from rbfdiffnet.backend import NUMPY, Backend
 __all__ = [
     "NO_OUTLIERS",
     "OutlierRule",
+    "alike",
     "apply_rules",
+    "doubtful_values",
     "fill_many",
     "fill_missing",
     "find_outliers",
+    "fitted_rules",
 ]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Key = TypeVar("Key", bound=Hashable)
 
 _NEIGHBORS = 3  # seasons compared with on either side
 _FAR = 8.0  # robust standard deviations that make an outlier
 _CLOSED = 0.2  # of the neighbors' median
 _COMMON = 0.05  # share of values beyond which they are no outliers but the rule
-_ROUNDING = 1e-9  # of the median size: what is less is no spread
+_ROUNDING = 1e-12  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
 _LONGEST_SHIFT = 7  # a week of days; of longer seasons the shortest will do
 _SHIFT_AT_END = 3
+_VALUES_AT_ONCE = 32_768
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,7 @@ class OutlierRule:
     @classmethod
     def fitted(cls, series: Array, season_length: int) -> OutlierRule:
         """Fix the rule for a series (NaN where missing)."""
-        if not series.size:
-            return cls(season_length, np.inf, closures=False)
-        _, spread, closures = find_outliers(series[None], season_length)
-        return cls(season_length, float(spread[0]), closures=bool(closures[0]))
+        return fitted_rules([series], season_length)[0]
 
     def find(self, series: Array) -> Mask:
         """Tell which values of the series are outliers."""
@@ -93,16 +96,70 @@ class OutlierRule:
 
     def doubtful(self, series: Array) -> Mask:
         """Tell which values may look different to those who know later values than to others."""
-        spread, closures = np.array([self.spread]), np.array([self.closures])
-        odd = np.zeros((1, series.size), dtype=bool)
-        for later in range(_NEIGHBORS + 1):
-            around = _neighbors(series[None], self.season_length, later, NUMPY)
-            odd |= np.logical_or(*_conditions(series[None], around, spread, closures, np))
-        return np.asarray(odd[0])
+        return doubtful_values([self], [series])[0]
 
 
 #: The rule by which nothing is an outlier.
 NO_OUTLIERS = OutlierRule(1, np.inf, closures=False)
+
+
+def alike(keys: Sequence[Key], length: Callable[[Key], int]) -> Iterator[tuple[Key, list[int]]]:
+    """Positions of items with the same key, so many at a time as are best handled together.
+
+    Parameters
+    ----------
+    keys : sequence
+        Of the items, in their order.
+    length : callable
+        Number of values of an item, by its key.
+
+    Yields
+    ------
+    key, positions
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cleaning import alike
+    >>> list(alike([7, 9, 7], lambda key: key))
+    [(7, [0, 2]), (9, [1])]
+    """
+    groups: dict[Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(key, []).append(i)
+    for key, everyone in groups.items():
+        size = max(1, _VALUES_AT_ONCE // max(length(key), 1))
+        for first in range(0, len(everyone), size):
+            yield key, everyone[first : first + size]
+
+
+def fitted_rules(series: Sequence[Array], season_length: int) -> list[OutlierRule]:
+    """Fix the rule for each of many series of any length; see `OutlierRule.fitted`."""
+    rules = [OutlierRule(season_length, np.inf, closures=False)] * len(series)
+    for length, members in alike([y.size for y in series], int):
+        if length:
+            _, spread, closures = find_outliers(
+                np.stack([series[i] for i in members]), season_length
+            )
+            for i, s, c in zip(members, spread.tolist(), closures.tolist(), strict=True):
+                rules[i] = OutlierRule(season_length, s, closures=c)
+    return rules
+
+
+def doubtful_values(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list[Mask]:
+    """Tell for many series which values are doubtful; see `OutlierRule.doubtful`."""
+    results = [np.zeros(0, dtype=bool)] * len(series)
+    keys = [(y.size, rule.season_length) for rule, y in zip(rules, series, strict=True)]
+    for (_, season), members in alike(keys, lambda key: key[0]):
+        values = np.stack([series[i] for i in members])
+        spread = np.array([rules[i].spread for i in members])
+        closures = np.array([rules[i].closures for i in members])
+        odd = np.zeros(values.shape, dtype=bool)
+        for later in range(_NEIGHBORS + 1):
+            around = _neighbors(values, season, later, NUMPY)
+            odd |= np.logical_or(*_conditions(values, around, spread, closures, np))
+        for k, i in enumerate(members):
+            results[i] = odd[k]
+    return results
 
 
 def fill_missing(series: Array, season_length: int = 1) -> Array:

@@ -14,7 +14,7 @@ from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import Grid, to_wall
 from rbfdiffnet.regularize import labels
 
-__all__ = ["Columns", "check_fit", "check_frequency", "read_keys", "read_target"]
+__all__ = ["Columns", "check_frequency", "misfit", "read_keys", "read_target"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -121,7 +121,7 @@ def _infer(times: Ints, codes: Ints, zone: str | None, *, integer: bool) -> Freq
 
 
 def read_target(column: Column) -> npt.NDArray[np.float64]:
-    """Return the target as floats, NaN where it is missing.
+    """Return the target as floats: NaN where it is missing.
 
     Raises
     ------
@@ -147,30 +147,29 @@ def read_target(column: Column) -> npt.NDArray[np.float64]:
     return values
 
 
-def check_fit(grid: Grid, times: Ints, codes: Ints, ids: Column) -> None:
-    """Raise ValueError if most times are off the grids of their series.
+def misfit(grid: Grid, times: Ints, codes: Ints, ids: Column) -> ValueError:
+    """Return the error that most times are off the grids of their series.
 
     Examples
     --------
     >>> import narwhals as nw
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from rbfdiffnet.columns import check_fit
+    >>> from rbfdiffnet.columns import misfit
     >>> from rbfdiffnet.frequency import Frequency
     >>> from rbfdiffnet.grid import Grid
     >>> ids = nw.from_native(pd.Series(["a"]), series_only=True)
     >>> times, codes = np.arange(4), np.zeros(4, dtype=np.int64)
-    >>> check_fit(Grid.from_times(Frequency.parse(2), times, codes, 1), times, codes, ids)
+    >>> misfit(Grid.from_times(Frequency.parse(3), times, codes, 1), times, codes, ids)
+    ValueError("freq='3' does not fit: 2 of 4 dates are not a whole number of steps before ...
     """
     _, on_grid = grid.locate(times, codes)
     off = np.flatnonzero(~on_grid)
-    if 2 * len(off) <= len(times):
-        return
     row = off[np.lexsort((times[off], codes[off]))[0]]
     frequency = grid.frequency
     likely = _infer(times, codes, grid.zone, integer=frequency.kind == "integer")
     remedy = "" if likely is None else f"; the dates look like freq={likely.alias!r}"
-    raise ValueError(
+    return ValueError(
         f"freq={frequency.alias!r} does not fit: {len(off)} of {len(times)} dates are not a whole "
         f"number of steps before the last one of their series, such as "
         f"{labels(times[[row]], grid)[0]} of series {str(ids[int(codes[row])])!r}{remedy}."

@@ -12,13 +12,14 @@ is a centered moving average, so slow changes of the series are not mistaken for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.parts import ALONE, Parts, chained
 
 __all__ = ["RIDGE", "Effects", "fit_effects", "is_binary", "never_negative", "swings"]
 
@@ -29,6 +30,7 @@ RIDGE = 0.3  # in rows with the input switched on
 _SHORTEST_WINDOW = 57  # steps: longer than a month of days
 _SMALLEST_LEVEL = 0.1  # of the mean
 _CLOSED = 0.2  # share of the level below which an effect leaves nothing to learn from
+_WILD = 9.0  # times the usual variance of swings, beyond which a series counts less
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def fit_effects(
 ) -> Effects:
     """Estimate effects from one series, or together from several on comparable scales.
 
+    Of relative effects, series that swing more than three times as much as usual say less.
+
     Parameters
     ----------
     series : list of ndarray of shape (T,)
@@ -122,14 +126,21 @@ def fit_effects(
     center, unit, positive = parts.agree(lambda: _summary(series, inputs), _units)
     relative = relative and positive
 
+    def rows() -> Iterator[tuple[Array, Array]]:
+        for s, X, mask in zip(series, inputs, known, strict=True):
+            if mask.any():
+                Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
+                yield Z[mask], swing[mask]
+
+    usual = parts.agree(lambda: [float(np.mean(swing**2)) for _, swing in rows()], _usual)
+
     def products() -> tuple[Array, Array]:
         gram, moment = np.zeros((center.size, center.size)), np.zeros(center.size)
-        for s, X, mask in zip(series, inputs, known, strict=True):
-            if not mask.any():
-                continue
-            Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
-            gram += Z[mask].T @ Z[mask]
-            moment += Z[mask].T @ swing[mask]
+        for Z, swing in rows():
+            size = float(np.mean(swing**2))
+            weight = _WILD * usual / size if relative and size > _WILD * usual else 1.0
+            gram += weight * (Z.T @ Z)
+            moment += weight * (Z.T @ swing)
         return gram, moment
 
     gamma = parts.agree(products, partial(_solved, unit=unit))
@@ -166,6 +177,12 @@ def _units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
     binary = np.all([part.binary for part in some], axis=0)
     unit = np.where(binary | ~(spread > 0.0), 1.0, spread)
     return center, unit, all(part.positive for part in some)
+
+
+def _usual(parts: list[list[float]]) -> float:
+    """Usual variance of swings."""
+    sizes = [size for size in chained(parts) if size > 0.0]
+    return float(np.median(sizes)) if sizes else 0.0
 
 
 def _solved(parts: list[tuple[Array, Array]], unit: Array) -> Array:

@@ -6,7 +6,7 @@ Works on arrays: frames stay outside, in `rbfdiffnet.forecaster`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.intervals import Pool, calibration_length, half_widths, pooled, thin
+from rbfdiffnet.intervals import (
+    MOST_POOLED,
+    Pool,
+    calibration_length,
+    half_widths,
+    pooled,
+    thin,
+)
 from rbfdiffnet.learning import Learning, learn
 from rbfdiffnet.models import (
     NUMERICAL,
@@ -23,17 +30,19 @@ from rbfdiffnet.models import (
     Series,
     SeriesModel,
     UnfitError,
+    base_windows,
     fit_local,
     forecast_many,
 )
 from rbfdiffnet.parts import chained
 from rbfdiffnet.preparation import clean_many
 from rbfdiffnet.quick import even_parts
-from rbfdiffnet.quick_models import fit_models, forecast_models, is_quick
+from rbfdiffnet.quick_models import SlidingWindows, fit_models, forecast_models, is_quick
 from rbfdiffnet.shared import adopt, fit_shared
+from rbfdiffnet.stability import runaway
 from rbfdiffnet.threads import one_blas_thread, parallel_map, workers
 
-__all__ = ["Forecasts", "PanelModel", "fit_panel"]
+__all__ = ["Forecasts", "PanelModel", "fit_panel", "lenders"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -56,12 +65,15 @@ class Forecasts:
         For each series the inputs of its network, block by block; empty for fallbacks.
     diverged : list of int
         Series whose network gave no finite forecast; they got the fallback.
+    runaway : dict of str
+        What is said of forecasts held back by the rule of `rbfdiffnet.stability`, by series.
     """
 
     values: Array
     base: Array
     rows: list[Sequence[Array]]
     diverged: list[int]
+    runaway: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,16 +174,18 @@ class PanelModel:
             h,
             n_jobs,
         )
-        diverged = []
+        diverged, far = [], {}
         for i, (u, y, inputs) in zip(fitted, paths, strict=True):
             if np.all(np.isfinite(y)):
                 values[i], base[i], rows[i] = y[0], u[0], inputs
+                if said := _runaway(self.models[i], u[0], inputs):  # type: ignore[arg-type]
+                    far[i] = said
             else:
                 diverged.append(i)
         for i in sorted({*range(n)} - {*fitted} | {*diverged}):
             season = self.plan.season_length
             values[i] = naive_forecast(panel[i].y, origins[i : i + 1], h, season)[0]
-        return Forecasts(values, base, rows, diverged)
+        return Forecasts(values, base, rows, diverged, far)
 
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
@@ -206,6 +220,7 @@ class PanelModel:
         ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
+        pool: Pool | None = None,
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.intervals`.
 
@@ -217,6 +232,8 @@ class PanelModel:
             As for `forecast`.
         levels : sequence of float
             Between 0 and 1, ascending.
+        pool : Pool, optional
+            What series with few errors borrow; by default what this panel has to lend.
 
         Returns
         -------
@@ -225,24 +242,41 @@ class PanelModel:
         """
         parts = self.plan.parts
         errors, scales, centers = parts.keep(lambda: self._errors(panel, origins, h, ahead, n_jobs))
-        pool = parts.agree(
-            lambda: ([thin(own) for own in errors], scales), partial(_pooled, levels=levels)
-        )
+
+        def lent() -> list[Share]:
+            seen = (series.until(int(o)) for series, o in zip(panel, origins, strict=True))
+            prints = [series.fingerprint for series in seen]
+            return [(prints[i], thin(errors[i]), float(scales[i])) for i in lenders(prints)]
+
+        pool = pool or parts.agree(lent, partial(_pooled, levels=levels))
         widths, guaranteed = half_widths(errors, scales, levels, pool)
         return centers - widths, centers + widths, guaranteed
+
+    def lent(
+        self,
+        panel: Sequence[Series],
+        origins: Ints,
+        h: int,
+        ahead: Sequence[Array],
+        n_jobs: int = 1,
+    ) -> tuple[list[Array], Array]:
+        """What series have to lend to those with few errors: some errors, and their step sizes."""
+        errors, scales, _ = self._errors(panel, origins, h, ahead, n_jobs)
+        return [thin(own).copy() for own in errors], scales
 
     def _errors(
         self, panel: Sequence[Series], origins: Ints, h: int, ahead: Sequence[Array], n_jobs: int
     ) -> tuple[list[Array], Array, Array]:
         """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
-        # From every origin of the last part, and from the present one.
-        at = [
-            np.arange(max(int(s), int(o) - _MOST_ORIGINS, 1), int(o) + 1, dtype=np.int64)
-            for s, o in zip(self.starts, origins, strict=True)
-        ]
-        at = [a if a.size else np.array([o]) for a, o in zip(at, origins, strict=True)]
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
         models = dict(enumerate(self.calibrated))
+        at = []
+        for i, series in enumerate(seen):
+            # From every origin of the last part with values, and from the present one; the
+            # fallback has learned nothing, so from all that are known.
+            end, first = _n_seen(series), self.starts[i] if self.models[i] is not None else 1
+            known = np.arange(max(int(first), end - _MOST_ORIGINS, 1), end, dtype=np.int64)
+            at.append(np.append(known, origins[i]))
         noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
         fitted = [i for i, m in models.items() if m is not None and i not in noisy]
         paths = _paths(
@@ -276,9 +310,19 @@ class PanelModel:
         return errors, scales, centers
 
 
-def _pooled(parts: Sequence[tuple[list[Array], Array]], levels: Sequence[float]) -> Pool:
-    scales = np.concatenate([scales for _, scales in parts])
-    return pooled(chained(errors for errors, _ in parts), scales, levels)
+Share = tuple[bytes, Array, float]  # fingerprint, errors and step size of a series
+
+
+def lenders(fingerprints: Sequence[bytes]) -> list[int]:
+    """Positions of the series from which others borrow errors: whatever their order, the same."""
+    return sorted(range(len(fingerprints)), key=fingerprints.__getitem__)[:MOST_POOLED]
+
+
+def _pooled(parts: Sequence[list[Share]], levels: Sequence[float]) -> Pool:
+    shares = sorted(chained(parts), key=lambda share: share[0])[:MOST_POOLED]
+    return pooled(
+        [errors for _, errors, _ in shares], np.array([scale for _, _, scale in shares]), levels
+    )
 
 
 def fit_panel(
@@ -303,7 +347,7 @@ def fit_panel(
     """
     fit = _fit_shared if scope == "global" else _fit_each
     models, reasons, effects, learning = fit(panel, [plan] * max(len(panel), 1), n_jobs)
-    lengths = [series.y.size for series in panel]
+    lengths = [_n_seen(series) for series in panel]
     starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
     calibrated: list[SeriesModel | None] = [None] * len(panel)
     fitted = [i for i, model in enumerate(models) if model is not None]
@@ -374,7 +418,7 @@ def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
     calibrated: list[SeriesModel | None] = []
     reasons: dict[int, str] = {}
     other = next((c for c in model.calibrated if c is not None), None)
-    starts = [series.y.size - calibration_length(series.y.size) for series in panel]
+    starts = [n - calibration_length(n) for n in map(_n_seen, panel)]
     for i, series in enumerate(panel):
         try:
             if shared is None:
@@ -394,6 +438,12 @@ def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
         model.effects,
         reasons,
     )
+
+
+def _n_seen(series: Series) -> int:
+    """Number of steps up to the last known value."""
+    known = np.flatnonzero(np.isfinite(series.y))
+    return int(known[-1]) + 1 if known.size else 0
 
 
 def _ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
@@ -431,22 +481,18 @@ def _bases(
     models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
 ) -> list[Array]:
     """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
-    at_end, unseen = {}, {}
+    found: dict[int, Array] = {}
     for k, (model, series) in enumerate(zip(models, panel, strict=True)):
-        if np.all(origins[k] == series.y.size) and model.windows.tracker is None:
-            if model.seen and model.seen.length == series.y.size:
-                latest = model.seen.latest[-model.history :]
-                at_end[k] = np.repeat(latest[None], origins[k].size, axis=0)
-            else:
-                unseen[k] = model.preparation
-    bare = [p.bare(panel[k].y, panel[k].known_ahead) for k, p in unseen.items()]
-    for k, (u, _) in zip(unseen, clean_many(list(unseen.values()), bare), strict=True):
-        at = np.maximum(origins[k][:, None] - np.arange(models[k].history, 0, -1), 0)
-        at_end[k] = u[at]
-    return [
-        at_end[k] if k in at_end else model.base_windows(panel[k], origins[k])
-        for k, model in enumerate(models)
-    ]
+        known = model.seen and model.seen.length == series.y.size and model.windows.tracker is None
+        if known and np.all(origins[k] == series.y.size):
+            latest = model.seen.latest[-model.history :]  # type: ignore[union-attr]
+            found[k] = np.repeat(latest[None], origins[k].size, axis=0)
+    others = [k for k in range(len(models)) if k not in found]
+    rest = base_windows(
+        [models[k] for k in others], [panel[k] for k in others], [origins[k] for k in others]
+    )
+    found |= dict(zip(others, rest, strict=True))
+    return [found[k] for k in range(len(models))]
 
 
 def _paths(
@@ -477,6 +523,19 @@ def _paths(
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]
+
+
+def _runaway(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
+    """What is said of a forecast that is held back; see `rbfdiffnet.stability`."""
+    preparation, windows = model.preparation, model.windows
+    held = None
+    if isinstance(rows, SlidingWindows):
+        held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
+    elif windows.tracker is None:
+        with np.errstate(all="ignore"):
+            steps = windows.network.predict(np.concatenate(rows))
+        held = np.abs(steps).ravel()[: u.size] > windows.limit
+    return runaway(u, preparation.low, preparation.high, held)
 
 
 def _tracked_paths(

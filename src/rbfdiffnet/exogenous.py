@@ -65,8 +65,11 @@ class Exogenous:
     @staticmethod
     def columns_of(df: Any, columns: Columns) -> tuple[str, ...]:
         """Return the columns of a frame that are not id, date or target."""
+        if df is None:
+            return ()
+        read_frame(df, ())
         keys = (columns.id, columns.time, columns.target)
-        return tuple(str(name) for name in getattr(df, "columns", ()) if name not in keys)
+        return tuple(str(name) for name in df.columns if name not in keys)
 
     @classmethod
     def fitted(

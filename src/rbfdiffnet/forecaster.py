@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.calendar_inputs import Event
-from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel
+from rbfdiffnet.calendar_inputs import Event, check_days
+from rbfdiffnet.checks import as_list, check_choice, check_count, check_number, is_number
+from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel, lenders
 from rbfdiffnet.exogenous import Exogenous
-from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.intervals import Pool, pooled
+from rbfdiffnet.memory import bytes_of, pieces
+from rbfdiffnet.models import Plan, Series, default_lags
 from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.parts import ALONE, Parts
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.training import Settings
-from rbfdiffnet.transforms import TRANSFORMS, Transform
+from rbfdiffnet.transforms import Transform, check_transform
 from rbfdiffnet.watching import within
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NAME = "RBFDiffNet"
+_MOST_STEPS = 1_000_000  # of lags and seasons
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,23 @@ class State:
     model: PanelModel
     series: list[Series] = field(repr=False)
     notes: tuple[Problem, ...] = ()
+
+    def select(self, chosen: Ints) -> State:
+        """Return the state of some series."""
+        notes: dict[int, list[Problem]] = {}
+        for note in self.notes:
+            notes.setdefault(note.series, []).append(note)
+        return State(
+            self.panel.select(chosen),
+            self.exogenous,
+            self.model.select(chosen.tolist()),
+            [self.series[i] for i in chosen.tolist()],
+            tuple(
+                replace(n, series=k)
+                for k, i in enumerate(chosen.tolist())
+                for n in notes.get(i, ())
+            ),
+        )
 
 
 class RBFDiffNet:
@@ -116,6 +137,11 @@ class RBFDiffNet:
         the extra ``[gpu]``. Series with inputs are not trained there.
     n_jobs : int, default=1
         Threads; results do not depend on it.
+    memory_limit : int or str, default="2GB"
+        Bytes, or text, that `forecast` may take for its work beside the frames where series have
+        networks of their own: it goes through a large panel piece by piece. At least 1 GB; results
+        do not depend on it. The default scope goes in parts of four million values whatever the
+        limit. See docs/reliability.md for what was measured.
     random_state : int, default=0
     errors : {"fallback", "raise"}, default="fallback"
         What to do with series that are too short, constant, empty, irregular.
@@ -173,6 +199,7 @@ class RBFDiffNet:
         noise: Noise = None,
         device: str = "cpu",
         n_jobs: int = 1,
+        memory_limit: int | str = "2GB",
         random_state: int = 0,
         errors: str = "fallback",
         id_col: str = "unique_id",
@@ -188,17 +215,18 @@ class RBFDiffNet:
         self.transforms = transforms
         self.regressor = regressor
         self.calendar = calendar
-        self.events = tuple(events)
+        self.events = tuple(as_list("events", events, "a list of rbfdiffnet.Event(name, dates)"))
         self.holidays = holidays
         self.holiday_lead = holiday_lead
         self.holiday_lag = holiday_lag
-        self.past_exog = _names(past_exog)
-        self.static_exog = _names(static_exog)
+        self.past_exog = _names("past_exog", past_exog)
+        self.static_exog = _names("static_exog", static_exog)
         self.lower = lower
         self.outliers = outliers
         self.noise = noise
         self.device = device
         self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.errors = errors
         self.id_col = id_col
@@ -224,7 +252,11 @@ class RBFDiffNet:
         -------
         RBFDiffNet
         """
-        self._state = self._fitted(df, h, calibrate=True)
+        h = None if h is None else check_count("h", h)
+        panel = self._panel(df)
+        exogenous = self._exogenous(panel)
+        self._state = self._fitted(panel, exogenous, self._plan(panel, h), calibrate=True)
+        self._last_report = None
         return self
 
     def forecast(
@@ -250,10 +282,17 @@ class RBFDiffNet:
         frame
             As by `predict`.
         """
-        state = self._fitted(df, h, calibrate=level is not None)
-        frame, notes = self._predicted(state, h, X_df, level)
-        self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
-        return frame
+        h = check_count("h", h)
+        levels = _check_levels(level)
+        panel = self._panel(df)
+        panel.check_ahead(h)
+        exogenous = self._exogenous(panel)
+        plan = self._plan(panel, h)
+        ahead = exogenous.ahead(panel, h, X_df)
+        columns, notes = self._forecast_in_pieces(panel, exogenous, plan, h, ahead, levels)
+        self._last_report = self._report_of(panel, (*panel.problems, *notes))
+        flat = {name: values.ravel() for name, values in columns.items()}
+        return panel.frame(panel.lengths, np.full(panel.n_series, h), flat)
 
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
@@ -369,9 +408,8 @@ class RBFDiffNet:
             ``unique_id, ds, cutoff, y, RBFDiffNet`` and intervals. A window before whose start a
             series has no value is left out for that series.
         """
-        step = h if step_size is None else step_size
-        for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step)):
-            _check_count(name, value)
+        h, n_windows = check_count("h", h), check_count("n_windows", n_windows)
+        step = h if step_size is None else check_count("step_size", step_size)
         _check_refit(refit, self._scope, or_count=True)
         levels = _check_levels(level)
         panel = self._panel(df)
@@ -419,8 +457,9 @@ class RBFDiffNet:
         frame
         """
         state = self._fitted_state()
-        _check_count("h", h)
+        h = check_count("h", h)
         panel = state.panel if new_df is None else self._adopted(state, new_df).panel
+        panel.check_ahead(h)
         return panel.frame(panel.lengths, np.full(panel.n_series, h), {})
 
     def fitted_values(self) -> Any:
@@ -484,7 +523,8 @@ class RBFDiffNet:
         if self._scope == "auto":
             return self._explained_stack(h, X_df, ids)
         state = self._selected(ids)
-        _check_count("h", h)
+        h = check_count("h", h)
+        state.panel.check_ahead(h)
         ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
         origins = state.panel.lengths
         forecasts = state.model.forecast(state.series, origins, h, ahead, self.n_jobs)
@@ -495,7 +535,8 @@ class RBFDiffNet:
 
         state = self._fitted_state()
         stack: Any = state.model
-        _check_count("h", h)
+        h = check_count("h", h)
+        state.panel.check_ahead(h)
         chosen = self._chosen(ids)
         ahead = state.exogenous.ahead(state.panel, h, X_df)
         mixture = stack.mixture(state.series, state.panel.lengths, h, ahead, self.n_jobs)
@@ -574,7 +615,9 @@ class RBFDiffNet:
         whole = self._fitted_state()
         together = self._scope == "auto"  # a stack forecasts all series or none
         state = whole if together else self._selected(ids, most=4)
-        _check_count("h", h)
+        h = check_count("h", h)
+        history = check_count("history", history)
+        state.panel.check_ahead(h)
         levels = _check_levels(level)
         ahead = state.exogenous.ahead(state.panel, h, X_df, whole.panel)
         origins = state.panel.lengths
@@ -587,7 +630,12 @@ class RBFDiffNet:
 
     @property
     def report_(self) -> Any:
-        """Everything unusual: a frame of series, problem, what was done."""
+        """Everything unusual: a frame of series, problem, what was done.
+
+        After `predict` and `forecast` also forecasts that the rule of `rbfdiffnet.stability` held
+        back: no step of a network leaves its window by more than twice what was seen, and no
+        forecast the range of its series by more than three times its span.
+        """
         if self._last_report is not None:
             return self._last_report
         return self._report(self._fitted_state())
@@ -714,76 +762,89 @@ class RBFDiffNet:
         return Columns(self.id_col, self.time_col, self.target_col)
 
     def _check(self) -> None:
-        if len({self.id_col, self.time_col, self.target_col, NAME, "cutoff"}) < 5:
+        names = {name: getattr(self, name) for name in ("id_col", "time_col", "target_col")}
+        for name, value in names.items():
+            if not isinstance(value, str):
+                raise ValueError(f"{name} must be the name of a column, a text; got {value!r}.")
+        if len({*names.values(), NAME, "cutoff"}) < 5:
             raise ValueError(
                 f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
             )
-        choices = {
-            "preset": (self.preset, tuple(PRESETS)),
-            "scope": (self._scope, ("auto", "local", "global")),
-            "strategy": (self.strategy, ("recursive", "direct")),
-            "errors": (self.errors, ("fallback", "raise")),
-        }
-        for name, (value, allowed) in choices.items():
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
-        if not re.fullmatch(r"cpu|cuda(:\d+)?", str(self.device)):
+        check_choice("preset", self.preset, PRESETS)
+        check_choice("strategy", self.strategy, ("recursive", "direct"))
+        check_choice("errors", self.errors, ("fallback", "raise"))
+        if not (isinstance(self.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", self.device)):
             raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
+        check_noise(self.noise)
+        check_choice("scope", self._scope, ("auto", "local", "global"))
         if self.device != "cpu" and not (self._quick and self._scope == "local"):
             raise ValueError(
                 f"device={self.device!r} is for preset='fast' with scope='local' and its own "
                 "regressor; use these, or device='cpu'."
             )
-        check_noise(self.noise)
         if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")
         if self.noise and (self._scope, self.strategy) != ("local", "recursive"):
             raise ValueError("noise needs scope='local' and strategy='recursive'.")
         if self.season_length is not None:
-            _check_count("season_length", self.season_length)
-        if self.lower is not None and not (
-            isinstance(self.lower, Real) and np.isfinite(float(self.lower))
-        ):
+            _checked_steps("season_length", self.season_length)
+        if self.lower is not None and not is_number(self.lower):
             raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
-        if not (isinstance(self.n_jobs, int) and (self.n_jobs >= 1 or self.n_jobs == -1)):
+        if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
             raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
+        bytes_of(self.memory_limit)
+        check_number("random_state", self.random_state, at_least=0, integer=True)
+        if not isinstance(self.outliers, bool | np.bool_ | None):
+            raise ValueError(f"outliers must be True, False or None; got {self.outliers!r}.")
         self._lags()
-        if self.regressor is not None and not hasattr(self.regressor, "_settings"):
+        self._check_inputs()
+        if self.regressor is not None and not (
+            hasattr(self.regressor, "_settings") and not isinstance(self.regressor, type)
+        ):
             raise ValueError(
                 "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
                 f"{self.regressor!r}."
             )
-        for step in () if isinstance(self.transforms, str | None) else self.transforms:
-            if isinstance(step, str) and step not in TRANSFORMS:
-                raise ValueError(f"Unknown transform {step!r}; known are {', '.join(TRANSFORMS)}.")
+        if isinstance(self.transforms, str | None):
+            if self.transforms not in ("auto", None):
+                raise ValueError(
+                    f"transforms must be 'auto', None or a list; got {self.transforms!r}."
+                )
+            return
+        for place, step in enumerate(
+            as_list("transforms", self.transforms, "'auto', None or a list")
+        ):
+            check_transform(step)
+            if place and isinstance(step, str) and step == "log1p":
+                raise ValueError("The transform 'log1p' comes first, before any other.")
+
+    def _check_inputs(self) -> None:
         if not all(isinstance(event, Event) for event in self.events):
             raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
-        if not isinstance(self.transforms, str | None) and "log1p" in self.transforms[1:]:
-            raise ValueError("The transform 'log1p' comes first, before any other.")
-        if isinstance(self.transforms, str) and self.transforms != "auto":
-            raise ValueError(f"transforms must be 'auto', None or a list; got {self.transforms!r}.")
+        if not isinstance(self.calendar, str | None):
+            as_list("calendar", self.calendar, "None, 'auto' or a list of parts")
+        if not isinstance(self.holidays, str | None):
+            raise ValueError(f"holidays must be a country such as 'US'; got {self.holidays!r}.")
+        for name in ("holiday_lead", "holiday_lag"):
+            check_days(name, getattr(self, name))
 
     def _lags(self) -> tuple[int, ...] | None:
-        if isinstance(self.lags, str):
-            if self.lags != "auto":
-                raise ValueError(f"lags must be 'auto', a number or a list; got {self.lags!r}.")
+        if isinstance(self.lags, str) and self.lags == "auto":
             return None
-        if isinstance(self.lags, int | np.integer):
-            _check_count("lags", int(self.lags))
-            return tuple(range(1, int(self.lags) + 1))
-        lags = list(self.lags) if isinstance(self.lags, Iterable) else []
-        if not lags:
+        if is_number(self.lags, Integral):
+            lags = range(1, _checked_steps("lags", self.lags) + 1)
+            return tuple(lags)
+        chosen = as_list("lags", self.lags, "'auto', a number or a list")
+        if not chosen:
             raise ValueError(f"lags must be 'auto', a number or a list; got {self.lags!r}.")
-        for lag in lags:
-            _check_count("lags", lag)
-        return tuple(sorted({int(lag) for lag in lags}))
+        return tuple(sorted({_checked_steps("lags", lag) for lag in chosen}))
 
     def _plan(self, panel: Panel, h: int | None) -> Plan:
         preset: Preset = PRESETS[self.preset]
-        season = self.season_length or panel.frequency.season_length
+        season = int(self.season_length or panel.frequency.season_length)
         transforms: tuple[Any, ...] = preset.transforms
         if not isinstance(self.transforms, str):
-            transforms = tuple(self.transforms or ())
+            transforms = () if self.transforms is None else tuple(self.transforms)
         log = bool(transforms) and transforms[0] == "log1p"
         if self.strategy == "direct" and h is None:
             raise ValueError("The direct strategy must know the horizon: fit(df, h=...).")
@@ -825,15 +886,9 @@ class RBFDiffNet:
             parts=self._parts,
         )
 
-    def _fitted(self, df: Any, h: int | None, *, calibrate: bool) -> State:
-        if h is not None:
-            _check_count("h", h)
-        panel = self._panel(df)
-        exogenous = self._exogenous(panel)
+    def _fitted(self, panel: Panel, exogenous: Exogenous, plan: Plan, *, calibrate: bool) -> State:
         series = exogenous.series(panel)
-        plan = self._plan(panel, h)
         model = self._learned(panel, series, plan, calibrate=calibrate)
-        self._last_report = None
         return State(panel, exogenous, model, series, self._notes(panel, model, series))
 
     def _learned(
@@ -860,7 +915,7 @@ class RBFDiffNet:
         everything = range(panel.n_series)
         if ids is None:
             return list(everything[:most])
-        ids = [ids] if isinstance(ids, str) else ids
+        ids = [ids] if isinstance(ids, str) else as_list("ids", ids, "a list of series")
         where = {panel.name(i): i for i in everything}
         unknown = [name for name in ids if str(name) not in where]
         if unknown:
@@ -872,9 +927,7 @@ class RBFDiffNet:
         chosen = self._chosen(ids, most)
         if chosen == list(range(state.panel.n_series)):
             return state
-        panel = state.panel.select(np.array(chosen, dtype=np.int64))
-        part = [state.series[i] for i in chosen]
-        return State(panel, state.exogenous, state.model.select(chosen), part)
+        return state.select(np.array(chosen, dtype=np.int64))
 
     def _with_networks(self, ids: Sequence[Any] | None) -> State:
         """Chosen series and their networks, which a stack does not keep."""
@@ -919,15 +972,101 @@ class RBFDiffNet:
     def _predicted(
         self, state: State, h: int, X_df: Any, level: Sequence[float] | None
     ) -> tuple[Any, tuple[Problem, ...]]:
-        _check_count("h", h)
+        h = check_count("h", h)
         levels = _check_levels(level)
         panel = state.panel
+        panel.check_ahead(h)
         ahead = state.exogenous.ahead(panel, h, X_df)
         columns, notes = self._columns_of(
             state.model, state.series, panel.lengths, h, ahead, levels
         )
         flat = {name: values.ravel() for name, values in columns.items()}
         return panel.frame(panel.lengths, np.full(panel.n_series, h), flat), notes
+
+    def _pieces(self, panel: Panel, plan: Plan, h: int, n_inputs: int) -> list[Ints]:
+        """Positions of the series that are forecast together."""
+        if self._parts is not ALONE:
+            return [np.arange(panel.n_series)]
+        if self._scope == "auto":
+            from rbfdiffnet.stack.parts import part_numbers
+
+            numbers = part_numbers(map(panel.name, range(panel.n_series)), panel.y.size)
+            return [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+        n_lags = max(plan.lags or (default_lags(plan.season_length),))
+        return pieces(panel.lengths, n_inputs, n_lags + h, bytes_of(self.memory_limit))
+
+    def _pool(
+        self,
+        panel: Panel,
+        exogenous: Exogenous,
+        plan: Plan,
+        h: int,
+        ahead: Sequence[Array],
+        levels: Mapping[str, float],
+        cut: Sequence[Ints],
+        model: PanelModel | None,
+    ) -> Pool:
+        """What series with few errors borrow from others; those may be in any piece."""
+        chosen = _lenders(panel, exogenous, cut)
+        largest = max(piece.size for piece in cut)
+        errors, scales = [], []
+        for first in range(0, chosen.size, largest):
+            some = chosen[first : first + largest]
+            part = panel.select(some)
+            series, later = exogenous.series(part), [ahead[i] for i in some.tolist()]
+            if model is None:
+                own = self._learned(part, series, plan, calibrate=True)
+            else:
+                own = model.select(some.tolist())
+            lent = own.lent(series, part.lengths, h, later, self.n_jobs)
+            errors += lent[0]
+            scales.append(lent[1])
+        return pooled(errors, np.concatenate(scales), list(levels.values()))
+
+    def _forecast_in_pieces(
+        self,
+        panel: Panel,
+        exogenous: Exogenous,
+        plan: Plan,
+        h: int,
+        ahead: Sequence[Array],
+        levels: Mapping[str, float],
+    ) -> tuple[dict[str, Array], list[Problem]]:
+        """Forecasts and intervals, shape (n, h) each, and what was unusual.
+
+        Of one piece of the panel after the other, whose models are not kept.
+        """
+        n_inputs = len(exogenous.ahead_names) + len(exogenous.extra_names)
+        calibrate, cut = bool(levels), self._pieces(panel, plan, h, n_inputs)
+        everything = None
+        if self._scope == "global" or len(cut) < 2:
+            everything = self._fitted(panel, exogenous, plan, calibrate=calibrate)
+
+        def of(chosen: Ints) -> State:
+            if everything is None:
+                return self._fitted(panel.select(chosen), exogenous, plan, calibrate=calibrate)
+            return everything.select(chosen) if len(cut) > 1 else everything
+
+        pool = None
+        if levels and len(cut) > 1 and self._scope != "auto":
+            model = None if everything is None else everything.model
+            pool = self._pool(panel, exogenous, plan, h, ahead, levels, cut, model)
+        columns = {name: np.empty((panel.n_series, h)) for name in self._names(levels)}
+        notes: list[Problem] = []
+        done, total = 0, max(panel.n_series, 1)
+        for piece in cut:
+            end = done + piece.size
+            with within(done / total, end / total):
+                state, later = of(piece), [ahead[i] for i in piece.tolist()]
+                found, odd = self._columns_of(
+                    state.model, state.series, state.panel.lengths, h, later, levels, pool
+                )
+            for name, values in found.items():
+                columns[name][piece] = values
+            for note in (*state.notes, *odd):
+                notes.append(replace(note, series=int(piece[note.series])))
+            done = end
+        return columns, notes
 
     def _columns_of(
         self,
@@ -937,6 +1076,7 @@ class RBFDiffNet:
         h: int,
         ahead: Sequence[Array],
         levels: Mapping[str, float],
+        pool: Pool | None = None,
     ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
         """Forecasts and intervals, shape (n, h) each, and what went wrong."""
         forecasts: Forecasts = model.forecast(series, origins, h, ahead, self.n_jobs)
@@ -945,9 +1085,10 @@ class RBFDiffNet:
             Problem(i, "the network gave no finite forecast", "forecast by the last season")
             for i in forecasts.diverged
         ]
+        notes += [Problem(i, said, "held within bounds") for i, said in forecasts.runaway.items()]
         if levels and len(series):
             shares = list(levels.values())
-            low, high, sure = model.intervals(series, origins, h, ahead, shares, self.n_jobs)
+            low, high, sure = model.intervals(series, origins, h, ahead, shares, self.n_jobs, pool)
             for j, label in enumerate(levels):
                 lowest = np.minimum(low[:, :, j], forecasts.values)
                 columns[f"{NAME}-lo-{label}"] = self._bounded(lowest)
@@ -988,6 +1129,15 @@ class RBFDiffNet:
         return self._state
 
 
+def _lenders(panel: Panel, exogenous: Exogenous, cut: Sequence[Ints]) -> Ints:
+    """Positions of the series from which others borrow errors."""
+    prints: list[bytes] = [b""] * panel.n_series
+    for piece in cut:
+        for i, series in zip(piece.tolist(), exogenous.series(panel.select(piece)), strict=True):
+            prints[i] = series.fingerprint
+    return np.array(lenders(prints), dtype=np.int64)
+
+
 def _backtest_frame(
     panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[str], h: int
 ) -> Any:
@@ -1011,22 +1161,25 @@ def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
     return replace(settings, seed=seed)
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+def _names(name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
+    found = [columns] if isinstance(columns, str) else as_list(name, columns, "a list of columns")
+    if not all(isinstance(column, str) for column in found):
+        raise ValueError(f"{name} must be a list of names of columns; got {columns!r}.")
+    return tuple(found)
 
 
-def _check_count(name: str, value: Any) -> None:
-    good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-    if not good:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+def _checked_steps(name: str, value: Any) -> int:
+    if check_count(name, value) > _MOST_STEPS:
+        raise ValueError(f"{name} must be at most {_MOST_STEPS:,}; got {value!r}.")
+    return int(value)
 
 
 def _check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
     if isinstance(refit, bool):
         return
     if or_count and not isinstance(refit, str):
-        _check_count("refit", refit)
-    elif refit != "weights":
+        check_count("refit", refit)
+    elif not (isinstance(refit, str) and refit == "weights"):
         number = " or a positive integer" if or_count else ""
         raise ValueError(f"refit must be True, False, 'weights'{number}; got {refit!r}.")
     elif scope == "auto":
@@ -1041,13 +1194,14 @@ def _check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
         )
 
 
-def _check_levels(level: Sequence[float] | None) -> dict[str, float]:
+def _check_levels(level: Any) -> dict[str, float]:
     """Levels in percent by their label, ascending."""
     if level is None:
         return {}
-    if isinstance(level, int | float):
-        level = [level]
-    for value in level:
-        if not 1 <= float(value) < 100:
-            raise ValueError(f"Levels are percentages from 1 to 100, such as 80; got {value!r}.")
-    return {f"{value:g}": float(value) / 100.0 for value in sorted({float(v) for v in level})}
+    given = [level] if is_number(level) else as_list("level", level, "a list of percentages")
+    for value in given:
+        if not (is_number(value) and 1 <= value < 100):
+            raise ValueError(
+                f"level must hold percentages from 1 to 100, such as 80; got {value!r}."
+            )
+    return {f"{value:g}": value / 100.0 for value in sorted({float(v) for v in given})}

@@ -7,7 +7,8 @@ that what goes out looks like what came in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Number
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +19,7 @@ __all__ = [
     "Column",
     "describe",
     "group_rows",
+    "latest_time",
     "make_frame",
     "make_series",
     "make_times",
@@ -32,6 +34,8 @@ __all__ = [
 
 Ints = npt.NDArray[np.int64]
 Column = nw.Series[Any]
+_BLOCK = 1_000_000  # rows compared at once
+_LARGEST = 2**61  # whole number, so that differences fit into 64 bits as well
 # Nanoseconds since 1970 fit into 64 bits between these years.
 _EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
 
@@ -59,6 +63,10 @@ def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
         raise TypeError(
             f"A pandas or polars data frame is needed, got {type(df).__name__}."
         ) from error
+    except ValueError as error:
+        names = list(df.columns)
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two columns are called {twice!r}; rename or drop one.") from error
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         raise TypeError("The frame is lazy; call .collect() on it first.")
     if not (frame.implementation.is_pandas() or frame.implementation.is_polars()):
@@ -94,11 +102,46 @@ def group_rows(ids: Column) -> tuple[Ints, Ints]:
 
     native = ids.to_native()
     if ids.implementation.is_polars():
+        if ids.dtype.is_nested():
+            raise TypeError(f"Column {ids.name!r} must hold names of series, text or numbers.")
         if ids.dtype in (nw.Categorical, nw.Enum):
             native = ids.cast(nw.String).to_native()
         native = native.rank("dense").to_numpy()
-    codes = pd.factorize(native)[0].astype(np.int64)
-    return codes, np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    try:
+        codes = pd.factorize(native)[0].astype(np.int64)
+    except TypeError as error:
+        raise TypeError(
+            f"Column {ids.name!r} must hold names of series, text or numbers: {error}."
+        ) from error
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    if not ids.implementation.is_polars():
+        _check_text(ids.name, native, codes, first)
+    return codes, first
+
+
+def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
+    """Raise ValueError where pandas may take two ids for one: with zeros or broken Unicode."""
+    if ids.dtype != np.dtype(object):
+        return
+    values = np.asarray(ids)
+    names = values[first]
+    for start in range(0, len(values), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        wrong = np.flatnonzero(names[codes[block]] != values[block])
+        if len(wrong):
+            raise _no_text(name, values[start + wrong[0]], start + int(wrong[0]))
+    for row, value in zip(first.tolist(), names.tolist(), strict=True):
+        try:
+            str(value).encode()
+        except UnicodeEncodeError as error:
+            raise _no_text(name, value, row) from error
+
+
+def _no_text(name: str, value: Any, row: int) -> ValueError:
+    return ValueError(
+        f"Column {name!r} holds {value!r} in row {row}, which is no valid text and cannot be told "
+        "from other ids; use text that can be written as UTF-8, without zeros."
+    )
 
 
 def read_times(times: Column) -> Ints:
@@ -120,7 +163,14 @@ def read_times(times: Column) -> Ints:
     array([3, 4])
     """
     if times.dtype.is_integer():
-        return times.to_numpy().astype(np.int64)
+        numbers = times.to_numpy()
+        far = np.flatnonzero((numbers < -_LARGEST) | (numbers > _LARGEST))
+        if len(far):
+            raise ValueError(
+                f"Column {times.name!r} holds {numbers[far[0]]}; whole numbers must lie between "
+                f"-2**61 and 2**61."
+            )
+        return numbers.astype(np.int64)
     if times.dtype not in (nw.Datetime, nw.Date):
         raise TypeError(
             f"Column {times.name!r} must hold dates or whole numbers, not "
@@ -138,6 +188,23 @@ def read_times(times: Column) -> Ints:
             f"between {_EARLIEST} and {_LATEST}."
         )
     return stamps.astype("M8[ns]").view(np.int64)
+
+
+def latest_time(like: Column) -> int:
+    """Return the latest time, as `read_times` reads them, that a column can hold.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.frames import latest_time
+    >>> latest_time(nw.from_native(pd.Series([1], dtype="int8"), series_only=True))
+    127
+    """
+    if not like.dtype.is_integer():
+        return int(_LATEST.astype("M8[ns]").view(np.int64))
+    bits = int(str(like.dtype).lstrip("UInt"))
+    return int(min(2 ** (bits - like.dtype.is_signed_integer()) - 1, _LARGEST))
 
 
 def untyped_times(like: Column, *, integer: bool) -> Column:
@@ -203,9 +270,12 @@ def read_values(values: Column) -> npt.NDArray[Any]:
         text[known] = values.cast(nw.String).to_numpy()[known]
         return text
     objects = values.to_numpy()[known]
-    if all(isinstance(value, Number) for value in objects):
+    if all(isinstance(value, Real | Decimal) for value in objects):
         floats = np.full(len(known), np.nan)
-        floats[known] = objects.astype(np.float64)
+        try:
+            floats[known] = objects.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"Column {values.name!r} holds a number beyond 1e308.") from error
         return floats
     raise TypeError(
         f"Column {values.name!r} must hold numbers or text, not {values.to_native().dtype}; "
@@ -320,7 +390,10 @@ def pack(values: Sequence[Any], what: str) -> npt.NDArray[Any]:
     """
     kinds = {type(value) for value in values}
     if kinds <= {str}:
-        return np.array(values, dtype=np.str_)
+        text = np.array(values, dtype=np.str_)
+        if text.tolist() != list(values):  # NumPy drops zeros at the end
+            raise ValueError(f"{what} end in zero characters, which cannot be saved.")
+        return text
     array = np.array(values)
     if len(kinds) > 1 or array.dtype.kind not in "biuf":
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
@@ -378,8 +451,11 @@ def restore(words: Mapping[str, Any], categories: npt.NDArray[Any] | None) -> Co
         if "unit" in words:
             dtype = pl.Datetime(words["unit"], words["zone"])
         else:
-            dtype = getattr(pl, dtype)
-            dtype = dtype() if categories is None else dtype(categories.tolist())
+            known: Any = getattr(pl, dtype)
+            is_type = isinstance(known, type) and issubclass(known, pl.DataType)
+            if not is_type:
+                raise ValueError(f"{dtype!r} is no data type")  # functions would be called
+            dtype = known() if categories is None else known(categories.tolist())
         native = pl.Series(words["name"], [], dtype=dtype)
     else:
         import pandas as pd

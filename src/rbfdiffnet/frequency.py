@@ -6,10 +6,13 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from datetime import timedelta
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from rbfdiffnet.checks import is_number
 
 __all__ = ["Frequency"]
 
@@ -122,7 +125,7 @@ class Frequency:
         """
         if isinstance(freq, Frequency):
             return freq
-        if isinstance(freq, int | np.integer) and not isinstance(freq, bool):
+        if is_number(freq, Integral):
             if freq < 1:
                 raise _refusal(freq)
             return cls(str(freq), "integer", int(freq))

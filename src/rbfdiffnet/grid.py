@@ -103,6 +103,19 @@ class Grid:
             on_grid[off] = to_utc(expected[off], self.zone) == times[off]
         return steps, on_grid
 
+    @property
+    def step(self) -> float:
+        """About how long a step is, in the unit of times; never shorter."""
+        kind, n = self.frequency.kind, self.frequency.n
+        if kind == "month":
+            return 31.0 * DAY * n
+        if kind == "offset" and len(self.origin):
+            import pandas as pd
+
+            start = pd.Timestamp(int(self.origin[0]))
+            return float(((start + 16 * self.frequency.offset) - start).value) / 16 * n
+        return float(n)
+
     def moved(self, steps: Ints) -> Grid:
         """Return the grids that start so many steps later."""
         return replace(self, origin=self._counted(np.arange(len(self.origin)), steps))

@@ -17,9 +17,9 @@ Where noise is filtered (`rbfdiffnet.noise`), how far ahead a series can be seen
 state, and the filter says how far: errors made elsewhere are first multiplied by the ratio of the
 present spread to the spread there.
 
-A series with fewer than 50 scores at a horizon borrows: scores of all series are divided by the
-mean step size of their series, pooled, and multiplied by that of the series in question. The
-guarantee then holds on average over the panel.
+A series with fewer than 50 scores at a horizon borrows: scores of all series (of 2,000, where there
+are more) are divided by the mean step size of their series, pooled, and multiplied by that of the
+series in question. The guarantee then holds on average over the panel.
 """
 
 from __future__ import annotations
@@ -30,13 +30,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pool", "calibration_length", "conformal_quantile", "half_widths", "pooled", "thin"]
+__all__ = [
+    "MOST_POOLED",
+    "Pool",
+    "calibration_length",
+    "conformal_quantile",
+    "half_widths",
+    "pooled",
+    "thin",
+]
 
 Array = npt.NDArray[np.float64]
 
 _ENOUGH = 50  # scores of a series at a horizon for it to stand on its own
 _LONGEST = 200
 _POOLED = 20  # scores that each series gives to the pool
+MOST_POOLED = 2_000  # series that do
 
 
 def calibration_length(n: int) -> int:
@@ -94,6 +103,7 @@ class Pool:
     quantiles : ndarray of shape (h, n_levels)
         Infinite where there are too few scores.
     largest : ndarray of shape (h,)
+        Of the horizons before, where there is none.
     ordinary : float
         Median step size of the series, for those without two values.
     """
@@ -131,11 +141,13 @@ def pooled(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> P
     shares = [errors[i] / scales[i] for i in usable if len(errors[i])]
     pool = np.concatenate(shares) if shares else np.empty((0, horizon))
     scores = [pool[np.isfinite(pool[:, k]), k] for k in range(horizon)]
+    size = np.array([s.size for s in scores], dtype=np.int64)
+    largest = np.array([s.max(initial=0.0) for s in scores])
     quantiles = [[conformal_quantile(s, level) for level in levels] for s in scores]
     return Pool(
-        np.array([s.size for s in scores], dtype=np.int64),
+        size,
         np.array(quantiles).reshape(horizon, len(levels)),
-        np.array([s.max(initial=0.0) for s in scores]),
+        np.where(size > 0, largest, np.maximum.accumulate(largest)),
         ordinary,
     )
 

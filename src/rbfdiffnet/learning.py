@@ -19,7 +19,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models import FILLED_FROM, Plan, Series, SeriesModel, TrainingRows
+from rbfdiffnet.models import Plan, Series, SeriesModel, TrainingRows
+from rbfdiffnet.recent import FILLED_FROM
 from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.window_model import WindowModel

@@ -41,6 +41,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -61,12 +63,14 @@ from utilsforecast.losses import (
     smape,
 )
 
+from rbfdiffnet.checks import as_floats, as_list
+
 __all__ = ["bias", "coverage", "mae", "mape", "mase", "mqloss", "mse", "quantile_loss", "rmse"]
 __all__ += ["rmsse", "rmsse_score", "scaled_crps", "smape", "wrmsse"]
 
 Array = npt.NDArray[np.float64]
 
-_SCALE, _WEIGHT = "__scale", "__weight"
+_FIRST, _SCALE, _WEIGHT = "__first", "__scale", "__weight"
 
 
 def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.ArrayLike) -> float:
@@ -95,7 +99,8 @@ def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.Array
     >>> rmsse_score(actual=[1, 3], forecast=[2, 2], train=[0, 0, 1, 3, 1])
     0.5
     """
-    target, model, past = (np.asarray(v, dtype=np.float64) for v in (actual, forecast, train))
+    given = {"actual": actual, "forecast": forecast, "train": train}
+    target, model, past = (as_floats(name, values) for name, values in given.items())
     if target.ndim != 1 or target.shape != model.shape or past.ndim != 1:
         raise ValueError(
             "actual and forecast must have the same length, one value a step, and train must be "
@@ -171,7 +176,11 @@ def rmsse(
     1         b    0.0   1.0
     2         c    0.0   NaN
     """
-    frame, past = nw.from_native(df, eager_only=True), nw.from_native(train_df, eager_only=True)
+    models = as_list("models", [models] if isinstance(models, str) else models)
+    if not models:
+        raise ValueError("models names no column of forecasts; give at least one.")
+    frame = _frame("df", df, [id_col], [target_col, *models])
+    past = _frame("train_df", train_df, [id_col, time_col], [target_col])
     frame = frame.with_columns(*map(_nan_to_null, (target_col, *models)))
     past = past.with_columns(_nan_to_null(target_col))
     keys = [cutoff_col, id_col] if cutoff_col in frame.columns else [id_col]
@@ -189,7 +198,10 @@ def rmsse(
         error = nw.col(model).sqrt()
         exact = nw.when(error == 0.0).then(error)
         scaled.append(nw.when(scale > 0.0).then(error / scale).otherwise(exact).alias(model))
-    return nw.maybe_reset_index(scores.sort(*keys).select(*keys, *scaled)).to_native()
+    result: IntoDataFrameT = nw.maybe_reset_index(
+        scores.sort(*keys).select(*keys, *scaled)
+    ).to_native()
+    return result
 
 
 def wrmsse(
@@ -241,6 +253,7 @@ def wrmsse(
        naive
     0  0.875
     """
+    models = [models] if isinstance(models, str) else models
     native = rmsse(df, models, train_df, id_col, target_col, cutoff_col, time_col)
     scores = nw.from_native(native, eager_only=True)
     weight = nw.new_series(
@@ -266,6 +279,25 @@ def wrmsse(
     return nw.maybe_reset_index(totals.select(*windows, *means)).to_native()
 
 
+def _frame(what: str, df: Any, names: list[str], numbers: list[str]) -> nw.DataFrame[Any]:
+    """Return a frame behind one interface, its columns checked."""
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(df, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            f"{what} must be a pandas or polars data frame; got {type(df).__name__}."
+        ) from error
+    for name in (*names, *numbers):
+        if not isinstance(name, str) or name not in frame.columns:
+            known = ", ".join(map(repr, frame.columns))
+            raise ValueError(f"{what} has no column {name!r}, only {known}.")
+    for name in numbers:
+        column = frame[name]
+        if column.dtype in (nw.String, nw.Datetime, nw.Date, nw.Categorical):
+            raise TypeError(f"Column {name!r} of {what} must hold numbers, not {column.dtype}.")
+    return frame
+
+
 def _nan_to_null(column: str) -> nw.Expr:
     """Numbers whose NaN, a value to polars, is missing as in pandas."""
     value = nw.col(column).cast(nw.Float64)
@@ -276,11 +308,13 @@ def _scales(
     past: nw.DataFrame[Any], keys: list[str], target_col: str, time_col: str
 ) -> nw.DataFrame[Any]:
     """Mean squared step of every series from its first sale on; none for one never sold."""
-    value = nw.col(target_col)
-    sales = (value.fill_null(0.0) != 0.0).cast(nw.Int64).cum_sum().over(*keys)
-    sold = past.sort(*keys, time_col).filter(sales > 0)
-    step = value - value.shift(1).over(*keys)
-    steps = sold.select(*keys, (step**2).alias(_SCALE))
+    value, time = nw.col(target_col), nw.col(time_col)
+    sales = past.filter(value.fill_null(0.0) != 0.0)
+    first = sales.group_by(*keys).agg(time.min().alias(_FIRST))
+    sold = past.join(first, on=keys, how="inner").filter(time >= nw.col(_FIRST))
+    within = reduce(and_, (nw.col(key) == nw.col(key).shift(1) for key in keys))
+    step = nw.when(within).then(value - value.shift(1))
+    steps = sold.sort(*keys, time_col).select(*keys, (step**2).alias(_SCALE))
     return steps.group_by(*keys).agg(nw.col(_SCALE).mean())
 
 
@@ -317,7 +351,7 @@ def _look_up(weights: Mapping[Any, float] | IntoDataFrame, series: list[Any], id
     if isinstance(weights, Mapping):
         table = dict(weights)
     else:
-        frame = nw.from_native(weights, eager_only=True)
+        frame = _frame("weights", weights, [id_col], ["weight"])
         table = dict(zip(frame[id_col].to_list(), frame["weight"].to_list(), strict=True))
         if len(table) < len(frame):
             repeated = frame.filter(nw.col(id_col).is_duplicated())[id_col][0]
@@ -325,7 +359,7 @@ def _look_up(weights: Mapping[Any, float] | IntoDataFrame, series: list[Any], id
     for name in series:
         if name not in table:
             raise ValueError(f"weights has none for series {name!r}; give every series one.")
-    found = np.array([table[name] for name in series], dtype=np.float64)
+    found = as_floats("weights", [table[name] for name in series])
     bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0.0)))
     if bad.size:
         raise ValueError(

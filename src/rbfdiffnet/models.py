@@ -17,7 +17,8 @@ from rbfdiffnet.effects import Effects
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.parts import ALONE, Parts
-from rbfdiffnet.preparation import Preparation, clean_many, prepare
+from rbfdiffnet.preparation import Preparation, prepare_many
+from rbfdiffnet.recent import latest_values
 from rbfdiffnet.tracked import fit_tracked
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference, Transform
@@ -25,7 +26,6 @@ from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickl
 
 __all__ = [
     "FEWEST_ROWS",
-    "FILLED_FROM",
     "NUMERICAL",
     "Plan",
     "Seen",
@@ -33,11 +33,13 @@ __all__ = [
     "SeriesModel",
     "TrainingRows",
     "UnfitError",
+    "base_windows",
     "check_fit",
     "default_lags",
     "fit_local",
     "forecast_many",
     "nearest_windows",
+    "prepare_all",
     "prepare_for",
     "transformed",
 ]
@@ -51,7 +53,7 @@ FEWEST_ROWS = 6
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
 _MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
-FILLED_FROM = 6  # seasons before a window that its gaps are filled from
+_ROWS_AT_ONCE = 256  # forecast together
 _NEAREST = 3  # training windows named for each center
 
 
@@ -84,6 +86,10 @@ class Series:
     def until(self, n: int) -> Series:
         """Return the first n steps."""
         return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
+
+    def after(self, n: int) -> Series:
+        """Return all but the first n steps."""
+        return Series(self.y[n:], self.known_ahead[n:], self.extra[n:])
 
     @property
     def fingerprint(self) -> bytes:
@@ -276,25 +282,20 @@ class SeriesModel:
         Gaps and outliers in a window are found and filled from values before its origin only.
         Before the first value, it is repeated. Where noise is filtered, all of that is NaN.
         """
-        preparation = self.preparation
-        u, known = preparation.base(series.y, series.known_ahead)
-        steps = origins[:, None] - np.arange(self.history, 0, -1)
-        at = np.maximum(steps, 0)
-        windows, seen = u[at], known[at] & (steps >= 0)
-        reach = self.history + FILLED_FROM * preparation.season_length
-        bare = preparation.bare(series.y, series.known_ahead)
-        doubtful = preparation.rule.doubtful(bare) | ~known
-        again = np.flatnonzero(doubtful[at].any(axis=1))
-        starts = np.maximum(origins[again] - reach, 0)
-        parts = [bare[s:o] for s, o in zip(starts, origins[again], strict=True)]
-        cleaned = clean_many([preparation] * len(parts), parts)
-        for k, start, (earlier, usual) in zip(again, starts, cleaned, strict=True):
-            place = np.maximum(at[k] - start, 0)
-            windows[k] = earlier[place]
-            seen[k] = usual[place] & (steps[k] >= start)
-        if self.windows.tracker is not None:
+        return base_windows([self], [series], [origins])[0]
+
+
+def base_windows(
+    models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
+) -> list[Array]:
+    """Return the latest values of u of many series; see `SeriesModel.base_windows`."""
+    preparations = [model.preparation for model in models]
+    bare = [p.bare(s.y, s.known_ahead) for p, s in zip(preparations, panel, strict=True)]
+    found = latest_values(preparations, bare, origins, [model.history for model in models])
+    for model, (windows, seen) in zip(models, found, strict=True):
+        if model.windows.tracker is not None:
             windows[~seen] = np.nan
-        return np.asarray(windows)
+    return [windows for windows, _ in found]
 
 
 def forecast_many(
@@ -323,20 +324,28 @@ def forecast_many(
         p.steps.apply(base)[:, -windows.reach :]
         for p, base in zip(preparations, bases, strict=True)
     ]
-    # In an order of their own: the last bit of a product of matrices depends on it.
-    order = sorted(range(len(z)), key=lambda i: (z[i].tobytes(), extras[i].tobytes()))
-    path, inputs = windows.forecast(
-        np.concatenate([z[i] for i in order]), h, np.concatenate([extras[i] for i in order])
-    )
-    ends = np.cumsum([len(z[i]) for i in order])[:-1]
-    place = np.argsort(order).tolist()
+    path, inputs = _in_blocks(windows, np.concatenate(z), h, np.concatenate(extras))
+    ends = np.cumsum([len(own) for own in z])[:-1]
     paths = np.split(path, ends)
     blocks = [np.split(block, ends) for block in inputs]
     forecasts = [
         np.clip(p.steps.invert(paths[k], base), p.low, p.high)
-        for p, k, base in zip(preparations, place, bases, strict=True)
+        for k, (p, base) in enumerate(zip(preparations, bases, strict=True))
     ]
-    return forecasts, [[block[k] for block in blocks] for k in place]
+    return forecasts, [[block[k] for block in blocks] for k in range(len(models))]
+
+
+def _in_blocks(windows: WindowModel, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
+    """Forecast rows by a network in blocks of one size, the last of them filled up.
+
+    The last bit of a product of matrices depends on their shapes, and the forecast of a series must
+    not depend on how many others there are.
+    """
+    n = len(z)
+    padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
+    done = [windows.forecast(z[rows], h, extra[rows]) for rows in padded.reshape(-1, _ROWS_AT_ONCE)]
+    path = np.concatenate([path for path, _ in done])[:n]
+    return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
 
 
 def check_fit(series: Series) -> None:
@@ -352,18 +361,26 @@ def check_fit(series: Series) -> None:
 
 def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> Preparation:
     """Fix the preparation of a series by plan; raise UnfitError where a step does not apply."""
-    try:
-        return prepare(
-            series.y,
-            series.known_ahead,
-            season_length=plan.season_length,
-            transforms=plan.transforms,
-            log=plan.log,
-            clean=plan.clean,
-            effects=effects,
-        )
-    except ValueError as error:
-        raise UnfitError(str(error).rstrip(".")) from error
+    (found,) = prepare_all([series], plan, [effects])
+    if isinstance(found, UnfitError):
+        raise found
+    return found
+
+
+def prepare_all(
+    panel: Sequence[Series], plan: Plan, effects: Sequence[Effects | None]
+) -> list[Preparation | UnfitError]:
+    """Fix the preparations of many series by plan, or say why a step does not apply."""
+    found = prepare_many(
+        [series.y for series in panel],
+        [series.known_ahead for series in panel],
+        effects,
+        season_length=plan.season_length,
+        transforms=plan.transforms,
+        log=plan.log,
+        clean=plan.clean,
+    )
+    return [UnfitError(str(p).rstrip(".")) if isinstance(p, ValueError) else p for p in found]
 
 
 def fit_local(series: Series, plan: Plan) -> SeriesModel:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.columns import Columns, check_fit, check_frequency, read_keys, read_target
+from rbfdiffnet.columns import Columns, check_frequency, misfit, read_keys, read_target
 from rbfdiffnet.frames import (
     Column,
     describe,
+    latest_time,
     make_frame,
     make_series,
     make_times,
@@ -30,7 +32,16 @@ from rbfdiffnet.frames import (
 )
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import Grid, to_wall
-from rbfdiffnet.regularize import Problem, Report, labels, longest, place, regularize
+from rbfdiffnet.regularize import (
+    Problem,
+    Report,
+    labels,
+    longest,
+    place,
+    regularize,
+    row_pieces,
+)
+from rbfdiffnet.stability import LARGEST
 
 __all__ = ["Columns", "Panel", "Problem"]
 
@@ -145,18 +156,34 @@ class Panel:
         values = {name: read_target(frame[name]) for name in targets}
         values |= {name: read_values(frame[name]) for name in inputs}
 
-        grid = Grid.from_times(frequency, times, codes, len(ids), zone)
-        check_fit(grid, times, codes, ids)
-        report, arrays = regularize(grid, times, codes, values, columns.target)
-        problems = report.problems()
+        problems: list[Problem] = []
+        grids, lengths, parts, n_off = [], [], [], 0
+        for series, rows in row_pieces(codes, len(ids)):
+            own, at = codes[rows] - series.start, times[rows]
+            grid = Grid.from_times(frequency, at, own, series.stop - series.start, zone)
+            n_off += int((~grid.locate(at, own)[1]).sum())
+            some = {name: column[rows] for name, column in values.items()}
+            report, arrays = regularize(grid, at, own, some, columns.target)
+            problems += [replace(p, series=p.series + series.start) for p in report.problems()]
+            grids.append(report.grid)
+            lengths.append(np.diff(report.offsets))
+            parts.append(arrays)
+        if 2 * n_off > len(times):
+            raise misfit(
+                Grid.from_times(frequency, times, codes, len(ids), zone), times, codes, ids
+            )
         if errors == "raise" and problems:
             raise ValueError(
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "
                 f"frame, or pass errors='fallback' ({problems[0].action})."
             )
-        y = arrays.get(columns.target, np.full(report.offsets[-1], np.nan))
-        kept = {name: arrays[name] for name in inputs}
-        return cls(report.offsets, y, kept, problems, columns, report.grid, ids, time[:0])
+        offsets = np.append(0, np.cumsum(np.concatenate(lengths)))
+        flat = {name: np.concatenate([arrays.pop(name) for arrays in parts]) for name in values}
+        y = flat.get(columns.target, np.full(offsets[-1], np.nan))
+        kept = {name: flat[name] for name in inputs}
+        return cls(
+            offsets, y, kept, tuple(problems), columns, reduce(Grid.joined, grids), ids, time[:0]
+        )
 
     @property
     def n_series(self) -> int:
@@ -184,6 +211,31 @@ class Panel:
         if self.frequency.kind == "integer":
             return times
         return to_wall(times.ravel(), self._grid.zone).view("M8[ns]").reshape(codes.shape)
+
+    def check_ahead(self, h: int) -> None:
+        """Raise ValueError if times so many steps after the last ones are too far away to write.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbfdiffnet.panel import Panel
+        >>> df = pd.DataFrame({"unique_id": "a", "ds": [pd.Timestamp("2024-01-01")], "y": 1.0})
+        >>> Panel.from_frame(df, freq="D").check_ahead(100_000)
+        Traceback (most recent call last):
+            ...
+        ValueError: 100,000 steps of 'D' after its end series 'a' would be beyond ...
+        """
+        if not self.n_series:
+            return
+        latest = latest_time(self._time)
+        beyond = self._grid.origin + self._grid.step * (self.lengths + float(h - 1)) > latest
+        if beyond.any():
+            raise ValueError(
+                f"{h:,} steps of {self.frequency.alias!r} after its end series "
+                f"{self.name(int(beyond.argmax()))!r} would be beyond "
+                f"{labels(_ints([latest]), replace(self._grid, zone=None))[0]}, the latest that "
+                f"column {self.columns.time!r} can hold; forecast fewer steps."
+            )
 
     def label(self, i: int, step: int) -> str:
         """Return the date or number of a step of series ``i``, for messages."""
@@ -311,7 +363,7 @@ class Panel:
             return place(_joined(name, old, new[here]), places, len(old))
 
         target = read_target(frame[self.columns.target])
-        target[~np.isfinite(target)] = np.nan
+        target[~(np.abs(target) <= LARGEST)] = np.nan
         return replace(
             self,
             y=renewed(self.columns.target, self.y, target),

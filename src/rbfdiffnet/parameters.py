@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal
 
 import numpy as np
 
 from rbfdiffnet.basis import Array
+from rbfdiffnet.checks import as_floats, check_choice, check_number
 from rbfdiffnet.solvers.objective import PENALTIES
 from rbfdiffnet.training import CENTERS, METRICS
 from rbfdiffnet.widths import WIDTH_RULES
@@ -26,7 +26,7 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
         check_choice("centers", estimator.centers, CENTERS)
         centers = estimator.centers
     else:
-        centers = np.asarray(estimator.centers, dtype=np.float64)
+        centers = as_floats("centers", estimator.centers)
         good = centers.ndim == 2 and centers.shape[1] == n_inputs and len(centers) > 0
         if not good or not np.all(np.isfinite(centers)):
             raise ValueError(
@@ -35,14 +35,17 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
             )
     factor = None
     if not _is_auto(estimator.width_factor):
-        check_number("width_factor", estimator.width_factor, above=0.0)
+        check_number("width_factor", estimator.width_factor, above=1e-50, below=1e50)
         factor = float(estimator.width_factor)
     alpha, alpha_linear = _alphas(estimator.alpha)
     seed = 0
     if estimator.random_state is not None:
         from sklearn.utils.validation import check_random_state
 
-        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        try:
+            seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"random_state makes no seed: {error}") from error
     return {
         "n_centers": estimator.n_centers,
         "centers": centers,
@@ -61,12 +64,12 @@ def check_metric(metric: Any, n_inputs: int) -> str | Array:
     if isinstance(metric, str):
         check_choice("metric", metric, METRICS)
         return metric
-    numbers = np.asarray(metric, dtype=np.float64)
-    good = numbers.shape == (n_inputs,) and bool(np.all(np.isfinite(numbers) & (numbers >= 0.0)))
+    numbers = as_floats("metric", metric)
+    good = numbers.shape == (n_inputs,) and bool(np.all((numbers <= 1e50) & (numbers >= 0.0)))
     if not good or not np.any(numbers > 0.0):
         raise ValueError(
             f"metric must be one of {', '.join(METRICS)} or {n_inputs} numbers that are not "
-            f"negative nor all zero, one for each column of X; got {metric!r}"
+            f"negative, huge, nor all zero, one for each column of X; got {metric!r}"
         )
     return numbers
 
@@ -84,38 +87,6 @@ def _alphas(alpha: Any) -> tuple[float | None, float | None]:
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise an error that names the parameter unless the value is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-
-
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    at_least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    integer: bool = False,
-) -> None:
-    """Raise an error that names the parameter unless the value is a number in its range."""
-    kind, noun = (numbers.Integral, "an integer") if integer else (numbers.Real, "a number")
-    wanted = noun
-    wanted += f" of at least {at_least:g}" if at_least is not None else ""
-    wanted += f" above {above:g}" if above is not None else ""
-    wanted += f" and below {below:g}" if below is not None else ""
-    good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
-    if good and at_least is not None:
-        good = value >= at_least
-    if good and above is not None:
-        good = value > above
-    if good and below is not None:
-        good = value < below
-    if not good:
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
 
 
 def check_noise(noise: Any) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.checks import as_floats, check_number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -130,7 +132,7 @@ def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any
             panel.dates(i, np.arange(length, length + h)),
             point[i],
             ax=ax,
-            title=panel.name(i),
+            title=panel.name(i).replace("$", r"\$"),  # no formula
             **band,
         )
     return figure
@@ -225,12 +227,13 @@ def text_plot(
     2 | .   o
     1 |.
     """
-    past = np.asarray(history, dtype=np.float64)
-    future = np.asarray(forecast, dtype=np.float64)
+    past, future = as_floats("history", history), as_floats("forecast", forecast)
+    check_number("width", width, at_least=4, integer=True)
+    check_number("height", height, at_least=2, integer=True)
     if past.ndim != 1 or future.ndim != 1 or past.size == 0 or future.size == 0:
         raise ValueError("history and forecast must be one-dimensional and not empty.")
-    if width < 4 or height < 2:
-        raise ValueError(f"The chart needs width >= 4 and height >= 2, got {width} x {height}.")
+    if not (np.isfinite(past).all() and np.isfinite(future).all()):
+        raise ValueError("history and forecast must be finite; leave out or fill what is missing.")
 
     past = past[-max(width - future.size, future.size) :]
     values = np.concatenate([past, future])

@@ -10,23 +10,30 @@ only, so the same preparation serves values that arrive later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.cleaning import NO_OUTLIERS, OutlierRule, apply_rules, fill_many, fill_missing
+from rbfdiffnet.cleaning import (
+    NO_OUTLIERS,
+    OutlierRule,
+    alike,
+    apply_rules,
+    fill_many,
+    fill_missing,
+    fitted_rules,
+)
 from rbfdiffnet.effects import Effects, fit_effects, is_binary
+from rbfdiffnet.stability import bounds
 from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
 
-__all__ = ["REACH", "Preparation", "clean_many", "learnable", "prepare"]
+__all__ = ["Preparation", "clean_many", "learnable", "prepare", "prepare_many"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_VALUES_AT_ONCE = 32_768  # cleaned together
 _RARE = 5  # days on which an input is switched on
-REACH = 3.0  # spans by which a forecast may leave the range of its series
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Preparation:
     steps : Compose
         Differences and scales.
     low, high : float
-        Bounds of forecasts of u: the range of the series, three spans wider on both sides.
+        Bounds of forecasts of u, by `rbfdiffnet.stability.bounds`.
     """
 
     log: bool
@@ -112,25 +119,24 @@ def clean_many(
     [50]
     """
     results: list[tuple[Array, Mask]] = [(np.empty(0), np.empty(0, dtype=bool))] * len(bare)
-    groups: dict[tuple[int, int, int], list[int]] = {}
-    for i, (p, series) in enumerate(zip(preparations, bare, strict=True)):
-        key = series.size, p.season_length, p.rule.season_length
-        groups.setdefault(key, []).append(i)
-    for (length, season, rule_season), everyone in groups.items():
-        size = max(1, _VALUES_AT_ONCE // max(length, 1))
-        for first in range(0, len(everyone) if length else 0, size):
-            members = everyone[first : first + size]
-            u = np.stack([bare[i] for i in members])
-            spread = np.array([preparations[i].rule.spread for i in members])
-            closures = np.array([preparations[i].rule.closures for i in members])
-            u = np.where(apply_rules(u, rule_season, spread, closures), np.nan, u)
-            known = np.isfinite(u)
-            gaps = ~known.all(axis=1)
-            if gaps.any():
-                u[gaps] = fill_many(u[gaps], season)
-                u[~known.any(axis=1)] = 0.0
-            for k, i in enumerate(members):
-                results[i] = u[k], known[k]
+    keys = [
+        (series.size, p.season_length, p.rule.season_length)
+        for p, series in zip(preparations, bare, strict=True)
+    ]
+    for (length, season, rule_season), members in alike(keys, lambda key: key[0]):
+        if not length:
+            continue
+        u = np.stack([bare[i] for i in members])
+        spread = np.array([preparations[i].rule.spread for i in members])
+        closures = np.array([preparations[i].rule.closures for i in members])
+        u = np.where(apply_rules(u, rule_season, spread, closures), np.nan, u)
+        known = np.isfinite(u)
+        gaps = ~known.all(axis=1)
+        if gaps.any():
+            u[gaps] = fill_many(u[gaps], season)
+            u[~known.any(axis=1)] = 0.0
+        for k, i in enumerate(members):
+            results[i] = u[k], known[k]
     return results
 
 
@@ -176,27 +182,79 @@ def prepare(
     >>> bool(u[50] > 16.0), np.flatnonzero(~known).tolist()
     (True, [50])
     """
-    if log and np.any(y < 0.0):
-        raise ValueError(f"log1p needs values that are not negative, found {np.nanmin(y):g}")
-    linked = np.log1p(y) if log else y
-    if effects is None and inputs.shape[1]:
-        effects = _robust_effects(linked, inputs, season_length, clean, relative=not log)
-    bare = linked if effects is None else effects.remove(linked, inputs)
-    rule = OutlierRule.fitted(bare, season_length) if clean else NO_OUTLIERS
-    draft = Preparation(log, effects, season_length, rule, Compose(), -np.inf, np.inf)
-    u, known = draft.base(y, inputs)
-    seen = u[known] if known.any() else u
-    low, high = float(seen.min()), float(seen.max())
-    span = high - low
-    return Preparation(
-        log,
-        effects,
-        season_length,
-        rule,
-        fit_transforms(transforms, u, season_length),
-        low - REACH * span,
-        high + REACH * span,
+    (found,) = prepare_many(
+        [y],
+        [inputs],
+        [effects],
+        season_length=season_length,
+        transforms=transforms,
+        log=log,
+        clean=clean,
     )
+    if isinstance(found, ValueError):
+        raise found
+    return found
+
+
+def prepare_many(
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    effects: Sequence[Effects | None],
+    *,
+    season_length: int,
+    transforms: tuple[str | Transform, ...] = (),
+    log: bool = False,
+    clean: bool = True,
+) -> list[Preparation | ValueError]:
+    """Fix the preparation of many series, as `prepare` does; an error where a step does not apply.
+
+    Parameters
+    ----------
+    series : sequence of ndarray of shape (T,)
+    inputs : sequence of ndarray of shape (T, q)
+    effects : sequence of Effects or None
+    season_length, transforms, log, clean
+        As for `prepare`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.preparation import prepare_many
+    >>> none = np.zeros((3, 0))
+    >>> series = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, 2.0, 3.0])]
+    >>> good, bad = prepare_many(series, [none] * 2, [None] * 2, season_length=1, log=True)
+    >>> good.log, bad
+    (True, ValueError('log1p needs values that are not negative, found -1'))
+    """
+    results: list[Preparation | ValueError] = []
+    drafts: dict[int, Preparation] = {}
+    for i, (y, x, own) in enumerate(zip(series, inputs, effects, strict=True)):
+        if log and np.any(y < 0.0):
+            least = np.nanmin(y)
+            results.append(ValueError(f"log1p needs values that are not negative, found {least:g}"))
+            continue
+        if own is None and x.shape[1]:
+            linked = np.log1p(y) if log else y
+            own = _robust_effects(linked, x, season_length, clean, relative=not log)
+        drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
+        results.append(drafts[i])
+    bare = {i: draft.bare(series[i], inputs[i]) for i, draft in drafts.items()}
+    if clean:
+        rules = fitted_rules(list(bare.values()), season_length)
+        drafts = {
+            i: replace(draft, rule=rule)
+            for (i, draft), rule in zip(drafts.items(), rules, strict=True)
+        }
+    cleaned = clean_many(list(drafts.values()), list(bare.values()))
+    for (i, draft), (u, known) in zip(drafts.items(), cleaned, strict=True):
+        seen = u[known] if known.any() else u
+        low, high = bounds(float(seen.min()), float(seen.max()))
+        try:
+            steps = fit_transforms(transforms, u, season_length)
+            results[i] = replace(draft, steps=steps, low=low, high=high)
+        except ValueError as error:
+            results[i] = error
+    return results
 
 
 def _robust_effects(

@@ -19,7 +19,8 @@ from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import FEWEST_ROWS, Seen, SeriesModel
-from rbfdiffnet.preparation import REACH, Preparation
+from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.stability import bounds
 from rbfdiffnet.threads import parallel_map, workers
 from rbfdiffnet.transforms import Compose, Difference, Rescale
 from rbfdiffnet.window_model import WindowModel, affordable_centers
@@ -219,7 +220,7 @@ def fit_quickly(
     unit, mean, tail, low, high, spread, closures = (
         backend.to_numpy(values) for values in (unit, mean, tail, low, high, spread, closures)
     )
-    reach = REACH * (high - low)
+    low, high = bounds(low, high)
     return QuickFit(
         backend=backend,
         networks=networks,
@@ -231,8 +232,8 @@ def fit_quickly(
         length=length,
         odd=odd,
         latest=tail,
-        low=low - reach,
-        high=high + reach,
+        low=low,
+        high=high,
         seasonal=differences.seasonal,
         n_differences=differences.counts,
         spread=spread,

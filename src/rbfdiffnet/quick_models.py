@@ -26,7 +26,7 @@ from rbfdiffnet.models import (
 from rbfdiffnet.quick import WORTHWHILE, even_parts, fit_quickly
 from rbfdiffnet.threads import parallel_map, workers
 
-__all__ = ["fit_models", "forecast_models", "is_quick"]
+__all__ = ["SlidingWindows", "fit_models", "forecast_models", "is_quick"]
 
 Array = npt.NDArray[np.float64]
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.checks import as_floats, check_number
+
 __all__ = ["forecast_recursive"]
 
 Array = npt.NDArray[np.float64]
@@ -65,15 +67,14 @@ def forecast_recursive(
     >>> forecast_recursive(fibonacci, [1, 1, 2, 3], 4, n_lags=2).tolist()
     [5.0, 8.0, 13.0, 21.0]
     """
-    known = np.asarray(history, dtype=np.float64)
+    known = as_floats("history", history)
     if known.ndim not in (1, 2):
         raise ValueError(f"history must have shape (T,) or (B, T), got {known.shape}.")
-    if h < 1:
-        raise ValueError(f"h must be at least 1, got {h}.")
-    if reach < 0.0:
-        raise ValueError(f"reach must not be negative, got {reach}.")
+    check_number("h", h, at_least=1, integer=True)
+    check_number("reach", reach, at_least=0.0)
     batch = np.atleast_2d(known)
     lags = batch.shape[1] if n_lags is None else n_lags
+    check_number("n_lags", lags, at_least=0, integer=True)
     if lags < 1 or lags > batch.shape[1]:
         raise ValueError(f"{lags} lags asked of a history of {batch.shape[1]} values.")
     if not np.isfinite(batch).all():

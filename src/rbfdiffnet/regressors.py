@@ -18,18 +18,19 @@ from sklearn.utils.validation import (
 )
 
 from rbfdiffnet.basis import Array
+from rbfdiffnet.checks import (
+    as_floats,
+    check_choice,
+    check_flag,
+    check_number,
+    check_size,
+    is_number,
+)
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
-from rbfdiffnet.parameters import (
-    Noise,
-    check_choice,
-    check_metric,
-    check_noise,
-    check_number,
-    common_settings,
-)
+from rbfdiffnet.parameters import Noise, check_metric, check_noise, common_settings
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.training import SOLVERS, Settings, fit_network
 
@@ -37,6 +38,8 @@ _MANY_ROWS = 50_000
 
 
 Alpha = float | tuple[float, float] | Literal["auto"]
+
+_MOST_ORDERS, _MOST_STARTS = 100, 100_000
 
 
 class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
@@ -64,10 +67,15 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self
         """
         inputs: Array
-        inputs, targets = validate_data(
-            self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
-        )
+        with np.errstate(invalid="ignore"):  # it adds up whatever there is
+            inputs, targets = validate_data(
+                self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
+            )
         targets = np.asarray(targets, dtype=np.float64)
+        check_size("X", inputs)
+        check_size("y", targets)
+        if sample_weight is not None and not is_number(sample_weight):
+            sample_weight = as_floats("sample_weight", sample_weight)
         weight: Array = _check_sample_weight(
             sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
         )
@@ -114,7 +122,9 @@ class _NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         ndarray of shape (n,) or (n, m)
         """
         check_is_fitted(self)
-        inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        check_size("X", inputs)
         prediction = self.network_.predict(inputs)
         return prediction[:, 0] if self._single_output else prediction
 
@@ -371,8 +381,8 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
         if not callable(self.loss):
             check_choice("loss", self.loss, ("auto", *LOSSES))
         check_choice("solver", self.solver, SOLVERS)
-        check_number("order", self.order, at_least=1, integer=True)
-        check_number("n_starts", self.n_starts, at_least=1, integer=True)
+        check_number("order", self.order, at_least=1, below=_MOST_ORDERS, integer=True)
+        check_number("n_starts", self.n_starts, at_least=1, below=_MOST_STARTS, integer=True)
         check_number("quantile", self.quantile, above=0.0, below=1.0)
         check_number("tol", self.tol, at_least=0.0)
         if self.max_iter is not None:
@@ -387,8 +397,8 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
         return Settings(
             order=self.order,
             n_lags=self.n_lags,
-            order_zero=bool(self.include_order_zero),
-            intercept=bool(self.fit_intercept),
+            order_zero=check_flag("include_order_zero", self.include_order_zero),
+            intercept=check_flag("fit_intercept", self.fit_intercept),
             metric=check_metric(self.metric, n_inputs),
             solver=self.solver,
             loss=self.loss,
@@ -483,7 +493,7 @@ class RBFNetworkRegressor(_NetworkRegressor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # One constant for each cluster is little for a linear target in many dimensions.
-        tags.regressor_tags.poor_score = bool(self.normalize)
+        tags.regressor_tags.poor_score = self.normalize is True
         return tags
 
     def _settings(self, n_inputs: int) -> Settings:
@@ -491,7 +501,7 @@ class RBFNetworkRegressor(_NetworkRegressor):
         return Settings(
             order=0,
             n_lags=0,
-            normalize=bool(self.normalize),
+            normalize=check_flag("normalize", self.normalize),
             metric=self.metric,
             **common_settings(self, n_inputs),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.frequency import DAY
 from rbfdiffnet.grid import Grid, to_wall
+from rbfdiffnet.stability import LARGEST
 
-__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize"]
+__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize", "row_pieces"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -20,6 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 # A grid is cut where it is longer than both of these: steps, and steps for each row.
 _FREE_STEPS, _STEPS_A_ROW = 1000, 50
+_ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,9 @@ def regularize(
             infinite = np.unique(places[np.isinf(column)])
             report.places(f"infinite {name!r} value", "treated as missing", infinite)
             column[np.isinf(column)] = np.nan
+    if target in rows and (huge := np.abs(rows[target]) > LARGEST).any():
+        report.places(f"huge {target!r} value", "treated as missing", np.unique(places[huge]))
+        rows[target][huge] = np.nan
     counts = np.bincount(places, minlength=total)
     action = "identical rows counted once, others averaged"
     report.places("repeated date", action, np.flatnonzero(counts > 1))
@@ -222,6 +228,42 @@ def regularize(
     if target in rows and counts.max(initial=0) > 1:
         columns[target] = _mean(rows, target, places, total)
     return report, columns
+
+
+def row_pieces(codes: Ints, n_series: int) -> Iterator[tuple[slice, slice | Ints]]:
+    """Series that are brought to their grids together, and their rows.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Series of each row.
+    n_series : int
+
+    Yields
+    ------
+    series : slice
+    rows : slice or ndarray of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.regularize import row_pieces
+    >>> list(row_pieces(np.array([0, 1, 0]), 2))
+    [(slice(0, 2, None), slice(0, 3, None))]
+    """
+    if len(codes) <= _ROWS_AT_ONCE:
+        yield slice(0, n_series), slice(0, len(codes))
+        return
+    counts = np.bincount(codes, minlength=n_series)
+    number = (np.cumsum(counts) - counts) // _ROWS_AT_ONCE
+    edges = np.append(np.flatnonzero(np.diff(number, prepend=-1)), n_series).tolist()
+    in_order = bool((codes[1:] >= codes[:-1]).all())
+    for first, last in pairwise(edges):
+        if in_order:
+            start, stop = np.searchsorted(codes, [first, last]).tolist()
+            yield slice(first, last), slice(start, stop)
+        else:
+            yield slice(first, last), np.flatnonzero((codes >= first) & (codes < last))
 
 
 def _mean(rows: Mapping[str, npt.NDArray[Any]], target: str, places: Ints, total: int) -> Array:

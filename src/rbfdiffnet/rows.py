@@ -10,6 +10,8 @@ from rbfdiffnet.basis import Array
 
 _DECIMALS = 10  # of standardized data
 _FENCE = 6.0  # interquartile ranges
+_LEAST = 1e-60  # of the largest target, as its scale: powers of their ratio are finite
+_TINY = float(np.finfo(np.float64).tiny)  # below it quotients overflow
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def standardize(
     >>> rows.Z.ravel().round(3), rows.weight.round(3)
     (array([-0.707,  1.414]), array([1.333, 0.667]))
     """
-    X, Y, weight = _canonical(X, Y, weight)
+    # By a power of 2, so that sums do not overflow and no other bit changes.
+    X, Y, weight = _canonical(X, Y, np.ldexp(weight, -int(np.frexp(weight.max())[1])))
     weight = weight * (len(weight) / weight.sum())
     x_shift, x_scale = _mean_and_spread(X, weight)
     y_shift, y_scale = _mean_and_spread(Y, weight)
@@ -86,7 +89,10 @@ def standardize(
         y_scale = np.sqrt(y_scale**2 + y_shift**2)
         y_shift = np.zeros_like(y_shift)
     else:
-        y_scale = np.minimum(y_scale, _outlier_limit(Y))
+        limit, middle = _outlier_limit(Y), np.median(Y, axis=0)
+        least: Array = np.maximum(_LEAST * np.abs(Y).max(axis=0), _TINY)
+        y_scale = np.maximum(np.minimum(y_scale, limit), least)
+        y_shift = np.where(np.abs(y_shift - middle) > limit, middle, y_shift)
     varying = np.ptp(X, axis=0) > 0
     if common and np.any(varying):
         x_scale = np.full_like(x_scale, np.sqrt(np.mean(x_scale[varying] ** 2)))
@@ -113,15 +119,17 @@ def _canonical(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
 def _mean_and_spread(values: Array, weight: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of the columns (1 where there is none)."""
     largest = np.abs(values).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # so that squares neither overflow nor vanish
+    # So that squares neither overflow nor vanish.
+    unit = np.maximum(np.where(largest > 0, largest, 1.0), _TINY)
     scaled = values / unit
     mean = np.average(scaled, axis=0, weights=weight)
     spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
-    return mean * unit, np.where(spread > 1e-13, spread, 1.0) * unit
+    scale = np.maximum(np.where(spread > 1e-13, spread, 1.0) * unit, _TINY)
+    return mean * unit, scale
 
 
 def _outlier_limit(Y: Array) -> Array:
-    """Three robust standard deviations: no outlier may set the scale of the rest."""
+    """Three robust standard deviations: no outlier may set scale or level of the rest."""
     low, high = np.quantile(Y, [0.25, 0.75], axis=0)
     robust = 3.0 * (high - low) / 1.349
     return np.where(robust > 0.0, robust, np.inf)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cleaning import fill_missing
-from rbfdiffnet.effects import Effects, fit_effects
+from rbfdiffnet.effects import Effects, fit_effects, never_negative
 from rbfdiffnet.learning import Learning, standardized, trained
 from rbfdiffnet.models import (
     FEWEST_ROWS,
@@ -30,7 +30,7 @@ from rbfdiffnet.models import (
     transformed,
 )
 from rbfdiffnet.parts import ALONE, chained
-from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.preparation import Preparation, learnable
 from rbfdiffnet.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.training import Settings
 from rbfdiffnet.window_model import WindowModel, targets_known
@@ -52,8 +52,9 @@ def fit_shared(
 ) -> tuple[list[SeriesModel | str], Effects | None, Learning | None]:
     """Fit one network to the rows of all series, each brought to its own scale.
 
-    Relative effects of inputs known in advance are shared, too; others have the scale of their
-    series and are estimated one by one. Short series and those without variation are left out.
+    Relative effects of inputs known in advance are shared, too; those on series that are negative
+    at times have the scale of their series and are estimated one by one. Short series and those
+    without variation are left out.
 
     Parameters
     ----------
@@ -91,7 +92,9 @@ def fit_shared(
         return models, None, None
     plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
     effects = _shared_effects([panel[i] for i in usable], plan) if n_ahead else None
-    views = plan.parts.keep(lambda: {i: _view(panel[i], plan, effects) for i in usable})
+    views = plan.parts.keep(
+        lambda: {i: _view(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
+    )
     for i, view in views.items():
         if isinstance(view, str):
             models[i] = view
@@ -172,8 +175,8 @@ def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | No
     """Model of a series a shared network was not trained on."""
     check_fit(series)
     plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    own = SeriesModel(prepare_for(series, plan, effects), shared.windows, shared.exemplars)
-    return own.with_network_of(shared)
+    preparation = prepare_for(series, plan, _effects_on(series, effects))
+    return SeriesModel(preparation, shared.windows).with_network_of(shared)
 
 
 def _from_statistics(
@@ -308,13 +311,22 @@ def _always(settings: Settings) -> Callable[[int], Settings]:
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    if plan.log:
+    """Effects on all series that are never negative, without their outliers; None without any."""
+    panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
+    if plan.log or not plan.parts.agree(lambda: bool(panel), any):
         return None
-    effects = fit_effects(
-        [fill_missing(series.y, plan.season_length) for series in panel],
-        [series.known_ahead for series in panel],
-        [np.isfinite(series.y) for series in panel],
-        season_length=plan.season_length,
-        parts=plan.parts,
-    )
-    return effects if effects.relative else None
+    season, known = plan.season_length, [np.isfinite(series.y) for series in panel]
+    inputs = [series.known_ahead for series in panel]
+    for _ in range(2 if plan.clean else 1):
+        filled = [
+            fill_missing(np.where(mask, series.y, np.nan), season) if mask.any() else series.y
+            for series, mask in zip(panel, known, strict=True)
+        ]
+        effects = fit_effects(filled, inputs, known, season_length=season, parts=plan.parts)
+        known = [learnable(series.y, series.known_ahead, effects, season) for series in panel]
+    return effects
+
+
+def _effects_on(series: Series, shared: Effects | None) -> Effects | None:
+    """Shared effects, where the series takes them; None where it has effects of its own."""
+    return shared if never_negative(series.y[np.isfinite(series.y)]) else None

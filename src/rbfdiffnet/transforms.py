@@ -7,10 +7,12 @@ and leading axes are batches.
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from rbfdiffnet.checks import as_floats, check_number
 
 __all__ = [
     "TRANSFORMS",
@@ -21,6 +23,7 @@ __all__ = [
     "RemoveMean",
     "Rescale",
     "Transform",
+    "check_transform",
     "fit_transforms",
 ]
 
@@ -28,6 +31,14 @@ Array = npt.NDArray[np.float64]
 
 # Beyond this the exponential overflows.
 _LARGEST_EXPONENT = np.log(np.finfo(np.float64).max)
+
+
+def _values(series: npt.ArrayLike) -> Array:
+    """Return a series, or several, as floats."""
+    values = as_floats("The series", series)
+    if values.ndim == 0:
+        raise ValueError(f"The series must have an axis of time; got {series!r}.")
+    return values
 
 
 class Transform(Protocol):
@@ -78,8 +89,7 @@ class Difference:
 
     def __post_init__(self) -> None:
         """Check the lag."""
-        if self.lag < 1:
-            raise ValueError(f"lag must be at least 1, got {self.lag}.")
+        check_number("lag", self.lag, at_least=1, integer=True)
 
     @property
     def lost(self) -> int:
@@ -105,7 +115,7 @@ class Difference:
         return restored.reshape(*restored.shape[:-2], -1)[..., :h]
 
     def _check(self, series: npt.ArrayLike) -> Array:
-        values = np.asarray(series, dtype=np.float64)
+        values = _values(series)
         if values.shape[-1] < self.lag:
             raise ValueError(
                 f"The series is too short: a difference with lag {self.lag} needs at least "
@@ -138,7 +148,7 @@ class Log:
 
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the logarithms; raise ValueError at the first value that has none."""
-        values = np.asarray(series, dtype=np.float64)
+        values = _values(series)
         positive = values > 0.0
         if not positive.all():
             position = tuple(np.argwhere(~positive)[0].tolist())
@@ -175,7 +185,7 @@ class RemoveMean:
 
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the deviations from the mean."""
-        return np.asarray(series, dtype=np.float64) - self._mean(series)
+        return _values(series) - self._mean(series)
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:
         """Add the mean of ``series`` to a forecast."""
@@ -183,7 +193,7 @@ class RemoveMean:
 
     @staticmethod
     def _mean(series: npt.ArrayLike) -> Array:
-        mean: Array = np.asarray(series, dtype=np.float64).mean(axis=-1, keepdims=True)
+        mean: Array = _values(series).mean(axis=-1, keepdims=True)
         return mean
 
 
@@ -228,7 +238,7 @@ class Compose:
 
     def _stages(self, series: npt.ArrayLike) -> list[Array]:
         """Return the series before the first step, after it, ..., and after the last step."""
-        start = np.asarray(series, dtype=np.float64)
+        start = _values(series)
         return list(accumulate(self.steps, lambda z, step: step.apply(z), initial=start))
 
 
@@ -256,7 +266,7 @@ class Log1p:
 
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the logarithms."""
-        return np.log1p(np.maximum(np.asarray(series, dtype=np.float64), 0.0))
+        return np.log1p(np.maximum(_values(series), 0.0))
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:  # noqa: ARG002
         """Return the exponentials less one; ``series`` is not needed."""
@@ -288,8 +298,8 @@ class Rescale:
 
     def __post_init__(self) -> None:
         """Check the scale."""
-        if not self.scale > 0.0:
-            raise ValueError(f"scale must be positive, got {self.scale}.")
+        check_number("center", self.center)
+        check_number("scale", self.scale, above=0.0)
 
     @property
     def lost(self) -> int:
@@ -298,7 +308,7 @@ class Rescale:
 
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the rescaled series."""
-        return (np.asarray(series, dtype=np.float64) - self.center) / self.scale
+        return (_values(series) - self.center) / self.scale
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:  # noqa: ARG002
         """Return a forecast in the units of the series, which is not needed itself."""
@@ -348,7 +358,10 @@ def fit_transforms(
     ()
     """
     steps: list[Transform] = []
-    left = np.asarray(series, dtype=np.float64)
+    left = _values(series)
+    if left.ndim != 1 or not left.size or not np.isfinite(left).all():
+        raise ValueError("The series must be one-dimensional, finite and not empty.")
+    check_number("season_length", season_length, at_least=1, integer=True)
     for name in names:
         for step in _fit_step(name, left, season_length):
             left = step.apply(left)
@@ -357,6 +370,7 @@ def fit_transforms(
 
 
 def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[Transform]:
+    check_transform(name)
     if not isinstance(name, str):
         return [name]
     if name == "adf":
@@ -377,9 +391,24 @@ def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[
     if name in ("mean", "standardize"):
         spread = _spread(series) if name == "standardize" else 1.0
         return [Rescale(float(series.mean()), spread if spread > 0.0 else 1.0)]
-    if name == "log1p":
-        return [Log1p()]
-    raise ValueError(f"Unknown transform {name!r}; known are {', '.join(TRANSFORMS)}.")
+    return [Log1p()]
+
+
+def check_transform(step: Any) -> None:
+    """Raise an error unless it is the name of a step, or a step.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.transforms import Difference, check_transform
+    >>> check_transform("mean"), check_transform(Difference(7))
+    (None, None)
+    """
+    good = all(hasattr(step, part) for part in ("lost", "apply", "invert"))
+    if isinstance(step, type) or not (step in TRANSFORMS if isinstance(step, str) else good):
+        raise ValueError(
+            f"Unknown transform {step!r}; known are {', '.join(TRANSFORMS)}, and steps with lost, "
+            "apply and invert."
+        )
 
 
 def _spread(series: Array) -> float:

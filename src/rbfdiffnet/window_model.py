@@ -9,8 +9,7 @@ them, or 0. With a
 block of b = 1 step the forecasts are fed back (the recursive strategy, the paper's); with b = h one
 network has all steps as outputs (the direct strategy). Beyond b steps, blocks are fed back.
 
-A network fed with its own output can run away, so there is a rule: a step may leave the level by
-no more than twice what the training targets ever did.
+A network fed with its own output can run away, so steps are bounded (`rbfdiffnet.stability`).
 
 Where the observations are noisy (`rbfdiffnet.noise`), windows are filtered first and a cloud of
 them is sent on; the forecast is its median.
@@ -26,6 +25,7 @@ import numpy.typing as npt
 from rbfdiffnet.batched import train
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
+from rbfdiffnet.stability import LEAP
 from rbfdiffnet.training import Settings, fit_network
 
 __all__ = [
@@ -43,10 +43,10 @@ Mask = npt.NDArray[np.bool_]
 
 LEVELS = ("mean", "last", "none")
 
-_LEAP = 2.0  # times the largest target seen
 _FEWEST_ROWS_PER_CENTER = 8
 _MOST_FILLED = 0.25  # of a block of targets
 _DECIMALS = 9
+_LEAST = 1e-9  # penalty where there is no noise
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ class WindowModel:
         """How many values back a forecast looks: to the oldest lag, or further for filtering."""
         return self.lags[-1] + (0 if self.tracker is None else MEMORY)
 
+    @property
+    def limit(self) -> float:
+        """Largest distance of a step from its level, in units; see `rbfdiffnet.stability`."""
+        return LEAP * self.largest
+
     def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
         """Continue a batch of series.
 
@@ -123,11 +128,10 @@ class WindowModel:
         blocks = -(-h // self.block)
         path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
         rows = []
-        limit = _LEAP * self.largest
         for k in range(blocks):
             end = length + k * self.block
             inputs, level = self.inputs(path[:, :end], extra)
-            step = np.clip(self.network.predict(inputs), -limit, limit)
+            step = np.clip(self.network.predict(inputs), -self.limit, self.limit)
             path[:, end : end + self.block] = self.unit * step + level
             rows.append(inputs)
         return path[:, length : length + h], rows
@@ -276,6 +280,8 @@ def fit_windows(
     if isinstance(settings.centers, str):
         settings = replace(settings, n_centers=affordable_centers(settings.n_centers, len(X)))
     X, Y, unit = _in_units(X, Y, len(lags))
+    if settings.alpha is None and settings.penalty == "ridge" and _repeats(X, Y):
+        settings = replace(settings, alpha=_LEAST, alpha_linear=_LEAST)
     fit = fit_network(X, Y, np.ones(len(X)), settings)
     return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
 
@@ -307,6 +313,16 @@ def fit_windows_quickly(
 def affordable_centers(n_centers: int, n_rows: int) -> int:
     """Return the number of basis functions for a number of rows."""
     return min(n_centers, max(1, n_rows // _FEWEST_ROWS_PER_CENTER))
+
+
+def _repeats(X: Array, Y: Array) -> bool:
+    """Whether every row has been seen before, always with the same targets.
+
+    Then a series repeats itself exactly. It has as many different rows as its period has steps, and
+    how well each is forecast from the others says nothing: the penalty need not be chosen.
+    """
+    _, counts = np.unique(np.concatenate([X, Y], axis=1), axis=0, return_counts=True)
+    return counts.min() > 1 and len(np.unique(X, axis=0)) == len(counts)
 
 
 def _in_units(X: Array, Y: Array, n_lags: int) -> tuple[Array, Array, float]:

@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.checks import as_floats, check_number
+
 __all__ = ["lag_windows"]
 
 
@@ -44,11 +46,10 @@ def lag_windows(
     >>> y.tolist()
     [3.0, 4.0, 5.0]
     """
-    values = np.asarray(series, dtype=np.float64)
+    values = as_floats("The series", series)
     if values.ndim != 1:
         raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
-    if n_lags < 1:
-        raise ValueError(f"n_lags must be at least 1, got {n_lags}.")
+    check_number("n_lags", n_lags, at_least=1, integer=True)
     if values.size <= n_lags:
         raise ValueError(
             f"The series is too short: it has {values.size} values, and {n_lags} lags need at "

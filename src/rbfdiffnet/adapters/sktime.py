@@ -47,7 +47,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         ``season_length``. ``strategy="direct"`` needs ``fh`` in `fit`.
     calendar, events, holidays, holiday_lead, holiday_lag, past_exog, static_exog
         As for `rbfdiffnet.RBFDiffNet`; ``past_exog`` and ``static_exog`` name columns of ``X``.
-    lower, outliers, noise, device, n_jobs, random_state, errors
+    lower, outliers, noise, device, n_jobs, memory_limit, random_state, errors
         As for `rbfdiffnet.RBFDiffNet`.
 
     Attributes
@@ -129,6 +129,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         noise: Noise = None,
         device: str = "cpu",
         n_jobs: int = 1,
+        memory_limit: int | str = "2GB",
         random_state: int = 0,
         errors: str = "fallback",
     ) -> None:
@@ -152,6 +153,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         self.noise = noise
         self.device = device
         self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.errors = errors
         super().__init__()

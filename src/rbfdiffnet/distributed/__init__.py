@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rbfdiffnet.forecaster import RBFDiffNet, _check_count, _check_levels, _check_refit
+from rbfdiffnet.checks import check_count
+from rbfdiffnet.forecaster import RBFDiffNet, _check_levels, _check_refit
 
 __all__ = ["cross_validation", "forecast"]
 
@@ -78,7 +79,7 @@ def forecast(
     >>> result.columns.tolist()
     ['unique_id', 'ds', 'RBFDiffNet']
     """
-    _check_count("h", h)
+    check_count("h", h)
     model = _model(model, settings)
     options = {"h": h, "level": level}
     where = engine, group_size, num_partitions
@@ -130,7 +131,7 @@ def cross_validation(
     """
     model = _model(model, settings)
     for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
-        _check_count(name, value)
+        check_count(name, value)
     _check_refit(refit, model._scope, or_count=True)
     windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
     options = {"h": h, "level": level, **windows}
@@ -165,7 +166,7 @@ def _run(
     engine, group_size, num_partitions = where
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
         if value is not None:
-            _check_count(name, value)
+            check_count(name, value)
     levels = _check_levels(options["level"])
     cluster: Any
     if engine is None and isinstance(df, pd.DataFrame):

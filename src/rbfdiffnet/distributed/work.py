@@ -14,6 +14,7 @@ from rbfdiffnet.distributed.groups import cuts, digests, group_of
 from rbfdiffnet.distributed.replay import Failure, Key, Pending, Replay, answered
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.intervals import Pool
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.stack.parts import PartedStack
@@ -183,9 +184,10 @@ class _Part(RBFDiffNet):
         h: int,
         ahead: Sequence[Array],
         levels: Mapping[str, float],
+        pool: Pool | None = None,
     ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
         if not self._rehearsal:
-            return super()._columns_of(model, series, origins, h, ahead, levels)
+            return super()._columns_of(model, series, origins, h, ahead, levels, pool)
         if levels and len(series):
             model.intervals(series, origins, h, ahead, list(levels.values()), self.n_jobs)
         return {name: np.zeros((len(series), h)) for name in self._names(levels)}, ()

@@ -20,6 +20,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _FEWEST = 100  # observations
+_SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
 _TRACKED = 300  # last values on which the filter is tuned
 _LONGEST = 4_000  # values from which map and variances are learned
 
@@ -186,6 +187,11 @@ def _check(s: Array, known: Mask, n_lags: int) -> None:
     values = s[known]
     if np.mean(values == np.median(values)) > 0.5:
         raise ValueError("Most observations are the same; there is no trajectory to learn.")
+    if not _SMALLEST < np.ptp(values) <= np.abs(values).max() * 2.0 < _LARGEST:
+        raise ValueError(
+            f"Squares of these observations are out of range; bring them between {_SMALLEST:g} "
+            f"and {_LARGEST:g}."
+        )
 
 
 def _extended(found: Trajectory, before: int, size: int) -> Trajectory:

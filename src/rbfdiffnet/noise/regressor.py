@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rbfdiffnet.checks import as_floats, check_number, check_size
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.trajectory import windows_of
-from rbfdiffnet.parameters import Noise, check_noise, check_number
+from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.recursion import forecast_recursive
 from rbfdiffnet.threads import one_blas_thread
 
@@ -154,7 +155,7 @@ class SeriesMixin(ABC):
             raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
         if not np.isfinite(values).any():
             raise ValueError("The history has no known value.")
-        levels = np.array([0.5] if quantiles is None else quantiles, dtype=np.float64)
+        levels = as_floats("quantiles", [0.5] if quantiles is None else quantiles)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
         with one_blas_thread():
@@ -220,12 +221,13 @@ def _filled(values: Array) -> Array:
 
 def _series(s: npt.ArrayLike) -> Array:
     """Return a series as an array, checked."""
-    values = np.asarray(s, dtype=np.float64)
+    values = as_floats("The series", s)
     if values.ndim != 1:
         raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
     if np.isinf(values).any():
         position = int(np.argmax(np.isinf(values)))
         raise ValueError(f"The series is infinite at position {position}; use NaN where missing.")
+    check_size("The series", values)
     return values
 
 

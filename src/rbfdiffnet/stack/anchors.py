@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.stability import bounds
 from rbfdiffnet.stack.smoothing import smooth
 
 __all__ = ["damped_holt", "on_logarithms", "theta"]
@@ -24,9 +25,6 @@ _THETA_ALPHA = np.linspace(0.025, 1.0, 40)
 _ALPHA = np.linspace(0.01, 1.0, 11) ** 2
 _BETA = np.linspace(0.0, 1.0, 7) ** 2
 _PHI = np.linspace(0.8, 0.98, 8)
-
-# Forecasts made on logarithms stay within so many ranges of the series above and below it.
-_RANGES = 3.0
 
 
 def theta(Y: npt.ArrayLike, h: int) -> Array:
@@ -121,9 +119,8 @@ def on_logarithms(method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: in
     .. math:: \hat y_{T+k} = \exp \hat z_{T+k}, \qquad z_t = \log y_t
 
     A median of the logarithm becomes a median of the series: there is no correction for bias.
-    So that no trend explodes, such a forecast stays between :math:`m - 3 (M - m)` and
-    :math:`M + 3 (M - m)`, with m the least and M the largest value of the series. Series with
-    zeros or negative values are forecast as they are.
+    So that no trend explodes, such a forecast stays between the bounds of
+    `rbfdiffnet.stability`. Series with zeros or negative values are forecast as they are.
 
     Parameters
     ----------
@@ -155,8 +152,7 @@ def on_logarithms(method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: in
     positive = least > 0.0
     values[positive] = np.log(values[positive])
     forecast = np.array(method(values, h), dtype=np.float64)
-    reach = _RANGES * (largest - least)
-    lower, upper = (bound[positive, None] for bound in (least - reach, largest + reach))
+    lower, upper = (bound[positive, None] for bound in bounds(least, largest))
     limited = np.minimum(forecast[positive], np.log(upper))
     forecast[positive] = np.clip(np.exp(limited), lower, upper)
     return forecast

@@ -24,10 +24,14 @@ class Histories:
         They end in the last column; before a series starts there is NaN.
     season : int
         Steps in a season, 1 for none.
+    logged : ndarray of bool of shape (n,), optional
+        Which series are logarithms. The units of the observations decide on their level, so that
+        it says nothing.
     """
 
     values: Array
     season: int
+    logged: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, series: Sequence[Array], season: int) -> Histories:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -72,6 +73,6 @@ def _on_logarithms(
     method: Callable[[Histories, int], Array], histories: Histories, h: int
 ) -> Array:
     def on_values(values: Array, h: int) -> Array:
-        return method(histories.with_values(values), h)
+        return method(replace(histories, values=values, logged=histories.positive), h)
 
     return on_logarithms(on_values, histories.values, h)

@@ -19,6 +19,7 @@ from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.stability import runaway
 from rbfdiffnet.stack.mixing import mixing_weights
 from rbfdiffnet.stack.spread import half_widths
 from rbfdiffnet.stack.windows import Window, odd_values, prepared, usable_values
@@ -30,6 +31,8 @@ __all__ = ["Mixture", "StackModel"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_MOST_VALUES = 10_000  # of a series, its latest, that are learned from
+_MOST_SEASONS = 20  # or as many as that
 _WINDOWS = 2
 _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
@@ -78,6 +81,15 @@ class _Learned:
         members = self.window.restored(ahead)
         values = _combined(np.stack(list(members.values())), self.weights)
         return Mixture(values, self.errors, dict(zip(members, self.weights, strict=True)), members)
+
+    def runaway(self) -> dict[int, str]:
+        """What is said of forecasts held back, by series; see `rbfdiffnet.stability`."""
+        own = self.window.preparations
+        low, high = np.array([(p.low, p.high) for p in own.values()]).reshape(-1, 2).T
+        members = np.stack(list(self.window.forecasts.values()))
+        u = _combined(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
+        said = {i: runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)}
+        return {i: text for i, text in said.items() if text}
 
 
 @dataclass(frozen=True)
@@ -129,12 +141,8 @@ class StackModel:
 
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Series with outliers, and the steps at which these are."""
-        found = []
-        for i, (series, p) in enumerate(zip(panel, self.preparations, strict=True)):
-            odd = np.flatnonzero(odd_values(series, p))
-            if odd.size:
-                found.append((i, odd))
-        return found
+        found = [np.flatnonzero(odd) for odd in odd_values(panel, self.preparations)]
+        return [(i, odd) for i, odd in enumerate(found) if odd.size]
 
     def forecast(
         self,
@@ -145,9 +153,9 @@ class StackModel:
         n_jobs: int = 1,
     ) -> Forecasts:
         """Forecast h steps of every series; see `rbfdiffnet.engine.PanelModel.forecast`."""
-        mixture = self.mixture(panel, origins, h, ahead, n_jobs)
-        nothing = np.full_like(mixture.values, np.nan)
-        return Forecasts(mixture.values, nothing, [[] for _ in panel], [])
+        values = self.mixture(panel, origins, h, ahead, n_jobs).values
+        nothing, far = np.full_like(values, np.nan), self._known[_key(origins, h)].runaway()
+        return Forecasts(values, nothing, [[] for _ in panel], [], far)
 
     def intervals(
         self,
@@ -157,13 +165,12 @@ class StackModel:
         ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
+        pool: None = None,  # noqa: ARG002
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         mixture = self.mixture(panel, origins, h, ahead, n_jobs)
         seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        usable = [
-            usable_values(series, p) for series, p in zip(seen, self.preparations, strict=True)
-        ]
+        usable = usable_values(seen, self.preparations)
         season = self.plan.season_length
         scales = np.array([_present_change(y, season, h) for y in usable])
         scales = _completed(scales, np.array([_size(y) for y in usable]))
@@ -185,7 +192,7 @@ class StackModel:
         n_jobs: int = 1,
     ) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
-        key = np.append(origins, h).tobytes()
+        key = _key(origins, h)
         with one_blas_thread(), np.errstate(all="ignore"):
             if key not in self._known:
                 learned = _learned(panel, origins, h, self.plan, n_jobs)
@@ -197,7 +204,12 @@ class StackModel:
         return mixture
 
 
+def _key(origins: Ints, h: int) -> bytes:
+    return np.append(origins, h).tobytes()
+
+
 def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs: int) -> _Learned:
+    panel, origins = _latest(panel, origins, max(_MOST_VALUES, _MOST_SEASONS * plan.season_length))
     now = Window.of(panel, origins, h, plan, n_jobs)
     names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
     units = np.array([_unit(y, plan.season_length) for y in usable])
@@ -222,6 +234,15 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
         for error, grown in zip(errors, growth, strict=True)
     ]
     return _Learned(now, weights, np.stack(sizes, axis=1))
+
+
+def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Series], Ints]:
+    """Series with so many known values before their origins, and the origins in them."""
+    cut = np.zeros_like(origins)
+    for i in np.flatnonzero(origins > most).tolist():
+        known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
+        cut[i] = known[-most] if known.size > most else 0
+    return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
 
 
 def _growth(usable: Sequence[Array], then: Ints, least: int) -> Array:

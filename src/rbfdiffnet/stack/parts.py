@@ -171,7 +171,12 @@ class PartedStack:
         """Forecast h steps of every series; see `rbfdiffnet.engine.PanelModel.forecast`."""
         found = self._each(StackModel.forecast, panel, origins, h, ahead, n_jobs)
         values = self._scattered([part.values for part in found])
-        return Forecasts(values, np.full_like(values, np.nan), [[] for _ in panel], [])
+        far = {
+            int(part[i]): said
+            for part, own in zip(self.parts, found, strict=True)
+            for i, said in own.runaway.items()
+        }
+        return Forecasts(values, np.full_like(values, np.nan), [[] for _ in panel], [], far)
 
     def intervals(
         self,
@@ -181,6 +186,7 @@ class PartedStack:
         ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
+        pool: None = None,  # noqa: ARG002
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         found = self._each(StackModel.intervals, panel, origins, h, ahead, levels, n_jobs)

@@ -103,7 +103,8 @@ def pooled_effects(
             Z, swing = swings(y, X / units[i], season_length=season_length, relative=shares[i])
             Z, swing = Z[mask], swing[mask]
             if not shares[i] and swing.any():
-                sizes[i] = float(np.sqrt((swing**2).mean()))
+                largest = float(np.abs(swing).max())  # squares of tiny swings vanish
+                sizes[i] = largest * float(np.sqrt(((swing / largest) ** 2).mean()))
                 swing = swing / sizes[i]
             evidence.append(_Evidence(Z.T @ Z, Z.T @ swing, float(swing @ swing), len(swing)))
         gammas = np.empty((len(series), inputs[0].shape[1]))

@@ -32,6 +32,7 @@ _MOST_LONG = 3  # back to which inputs look; two more must have been seen
 _FARTHEST = 1_000.0
 _LEVEL = 10.0
 _VALUES_PER_LAG = 6
+_ROUNDING = 1e-12  # of the mean size: smaller changes are none
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class RowMaker:
     slow, by_phase : tuple of ndarray of shape (n, T)
     long_seasons : int
         To how many long seasons back the inputs look.
+    leveled : ndarray of bool of shape (n,)
+        Which series have a level that says something.
     """
 
     filled: Array
@@ -87,6 +90,7 @@ class RowMaker:
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
     long_seasons: int
+    leveled: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, histories: Histories, n_lags: int, h: int) -> RowMaker:
@@ -103,6 +107,7 @@ class RowMaker:
             tuple(_means(values, 1, alpha) for alpha in _SLOW),
             tuple(_means(values, m, alpha) for alpha in _BY_PHASE) if m > 1 else (),
             int(np.clip(histories.usual_length // long - 2, 0, _MOST_LONG)) if long else 0,
+            np.ones(len(values), dtype=bool) if histories.logged is None else ~histories.logged,
         )
 
     def training(self, most: int) -> Rows:
@@ -132,7 +137,7 @@ class RowMaker:
             return np.asarray((found - base[:, None]) / unit[:, None])
 
         here, first = at[:, None], self.starts[series][:, None]
-        level = np.clip(base / unit, -_LEVEL, _LEVEL)[:, None]
+        level = np.where(self.leveled[series], np.clip(base / unit, -_LEVEL, _LEVEL), 0.0)[:, None]
         inputs = [seen(self.filled, here - np.arange(1, self.n_lags))]
         inputs += [seen(values, here) for values in self.slow]
         X = np.concatenate([*inputs, level], axis=1)
@@ -192,7 +197,7 @@ def _units(values: Array, season: int) -> Array:
         found[:, lag:] = np.where(counts > 0, mean, found[:, lag:])
     known = np.isfinite(values)
     size = np.where(known, np.abs(values), 0.0).cumsum(axis=1)
-    return np.where(found * known.cumsum(axis=1) > 1e-9 * size, found, np.nan)
+    return np.where(found * known.cumsum(axis=1) > _ROUNDING * size, found, np.nan)
 
 
 def _means(values: Array, season: int, alpha: float) -> Array:

@@ -98,7 +98,8 @@ class Seasons:
     def _moved(self, values: Array, first: int, sign: float) -> Array:
         columns = (first + np.arange(values.shape[1])) % self.indices.shape[1]
         s = sign * self.indices[:, columns]
-        return np.where(self.positive[:, None], values * np.exp(s), values + s)
+        positive = self.positive[:, None]
+        return np.where(positive, values * np.exp(np.where(positive, s, 0.0)), values + s)
 
 
 def _on_scale(values: Array, positive: npt.NDArray[np.bool_]) -> Array:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import fit_panel
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.models import Plan, Series, UnfitError, check_fit, prepare_for
+from rbfdiffnet.models import Plan, Series, UnfitError, check_fit, prepare_all
 from rbfdiffnet.parameters import Noise
-from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.preparation import Preparation, clean_many
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.members import member_forecasts
 from rbfdiffnet.stack.pooled import pooled_effects
@@ -77,11 +77,20 @@ class Window:
         own, _ = prepared(seen, plan)
         if not own:
             return cls(seen, own, {"naive": np.empty((0, h))}, naive)
-        histories = Histories.of([_base(seen[i], p) for i, p in own.items()], season)
+        bare = [p.bare(seen[i].y, seen[i].known_ahead) for i, p in own.items()]
+        cleaned = clean_many(list(own.values()), bare)
+        # From their first known value on.
+        series = [
+            u[np.argmax(np.isfinite(seen[i].y)) :] for i, (u, _) in zip(own, cleaned, strict=True)
+        ]
+        histories = Histories.of(series, season)
         forecasts = member_forecasts(histories, h, thorough=plan.thorough)
         if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
-            bare = [_without_effects(seen[i], p) for i, p in own.items()]
-            forecasts[_NETWORK] = _by_networks(bare, h, plan, n_jobs)
+            usual = [
+                Series(np.where(known, u, np.nan), np.empty((u.size, 0)), seen[i].extra)
+                for i, (u, known) in zip(own, cleaned, strict=True)
+            ]
+            forecasts[_NETWORK] = _by_networks(usual, h, plan, n_jobs)
         return cls(seen, own, forecasts, naive)
 
     @property
@@ -92,18 +101,25 @@ class Window:
     @property
     def usable(self) -> list[Array]:
         """What was seen of each series, NaN in the place of outliers."""
-        return [usable_values(s, self.preparations.get(i)) for i, s in enumerate(self.seen)]
+        return usable_values(self.seen, [self.preparations.get(i) for i in range(len(self.seen))])
 
     def restored(self, ahead: Sequence[Array]) -> dict[str, Array]:
         """Return members' forecasts of all series with the effects of inputs ahead, (n, h) each."""
+        own, at = list(self.preparations.values()), list(self.preparations)
+        low, high = (np.array([[getattr(p, side)] for p in own]) for side in ("low", "high"))
+        never_negative = np.array([[np.nanmin(self.seen[i].y) >= 0.0] for i in at], dtype=bool)
+        plain = not any(p.log or p.effects for p in own)
         members = {}
         for name, forecast in self.forecasts.items():
             members[name] = self.naive.copy()
-            for (i, p), u in zip(self.preparations.items(), forecast, strict=True):
-                y = p.restore(np.clip(u, p.low, p.high), ahead[i])
-                if np.isfinite(y).all():
-                    never_negative = np.nanmin(self.seen[i].y) >= 0.0
-                    members[name][i] = np.maximum(y, 0.0) if never_negative else y
+            if not own:
+                continue
+            y = np.clip(forecast, low, high)
+            if not plain:
+                y = np.array([p.restore(u, ahead[i]) for i, p, u in zip(at, own, y, strict=True)])
+            good = np.isfinite(y).all(axis=1, keepdims=True)
+            y = np.where(never_negative, np.maximum(y, 0.0), y)
+            members[name][at] = np.where(good, y, self.naive[at])
         return members
 
 
@@ -137,36 +153,32 @@ def prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation
         clean=plan.clean,
         relative=not plan.log,
     )
+    found = prepare_all([panel[i] for i in order], plan, effects or [None] * len(order))
     preparations = {}
-    for i, own in zip(order, effects or [None] * len(order), strict=True):
-        try:
-            preparations[i] = prepare_for(panel[i], plan, own)
-        except UnfitError as error:
-            reasons[i] = str(error)
+    for i, own in zip(order, found, strict=True):
+        if isinstance(own, UnfitError):
+            reasons[i] = str(own)
+        else:
+            preparations[i] = own
     return preparations, dict(sorted(reasons.items()))
 
 
-def _base(series: Series, preparation: Preparation) -> Array:
-    """Series without effects, outliers and gaps, from its first known value on."""
-    u, _ = preparation.base(series.y, series.known_ahead)
-    return u[np.argmax(np.isfinite(series.y)) :]
+def odd_values(
+    panel: Sequence[Series], preparations: Sequence[Preparation | None]
+) -> list[npt.NDArray[np.bool_]]:
+    """Which values of each series are outliers."""
+    found = [np.zeros(series.y.size, dtype=bool) for series in panel]
+    own = {i: p for i, p in enumerate(preparations) if p is not None}
+    bare = [p.bare(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
+    cleaned = clean_many(list(own.values()), bare)
+    for i, values, (_, known) in zip(own, bare, cleaned, strict=True):
+        found[i] = np.isfinite(values) & ~known
+    return found
 
 
-def _without_effects(series: Series, preparation: Preparation) -> Series:
-    """Series without effects and outliers, NaN where missing."""
-    bare = preparation.bare(series.y, series.known_ahead)
-    bare = np.where(preparation.rule.find(bare), np.nan, bare)
-    return Series(bare, np.empty((bare.size, 0)), series.extra)
-
-
-def odd_values(series: Series, preparation: Preparation | None) -> npt.NDArray[np.bool_]:
-    """Which values are outliers."""
-    if preparation is None:
-        return np.zeros(series.y.size, dtype=bool)
-    bare = preparation.bare(series.y, series.known_ahead)
-    return np.asarray(preparation.rule.find(bare) & np.isfinite(bare))
-
-
-def usable_values(series: Series, preparation: Preparation | None) -> Array:
-    """Values of a series, NaN in the place of outliers."""
-    return np.where(odd_values(series, preparation), np.nan, series.y)
+def usable_values(
+    panel: Sequence[Series], preparations: Sequence[Preparation | None]
+) -> list[Array]:
+    """Values of each series, NaN in the place of outliers."""
+    odd = odd_values(panel, preparations)
+    return [np.where(o, np.nan, series.y) for o, series in zip(odd, panel, strict=True)]
