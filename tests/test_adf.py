@@ -1,3 +1,5 @@
+from inspect import signature
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from rbfdiffnet.datasets.m5 import load_m5_level8
 
 def oracle(series):
     stattools = pytest.importorskip("statsmodels.tsa.stattools")
-    return stattools.adfuller(series, result_object=False)
+    newer = "result_object" in signature(stattools.adfuller).parameters
+    return stattools.adfuller(series, **({"result_object": False} if newer else {}))
 
 
 def agrees(series):

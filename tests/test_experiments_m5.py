@@ -233,3 +233,7 @@ def test_real_series_come_out_as_in_the_paper():
     ]
     paper = [paper_rmsse(i + 1, "RBF-DiffNet") for i in chosen]
     assert np.corrcoef(ours, paper)[0, 1] > 0.95
+
+
+def test_pairs_that_are_equal_do_not_count():
+    assert signed_rank([1, 2, 3, 4, 5, 7], [2, 4, 6, 8, 10, 7], "less") == 1 / 2**5

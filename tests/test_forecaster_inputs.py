@@ -231,7 +231,7 @@ def test_days_around_holidays():
     assert difference[4] < -15.0
     assert np.abs(np.delete(difference, [1, 4])).max() < 6.0
     for name in ("holiday_lead", "holiday_lag"):
-        with pytest.raises(ValueError, match="Holidays"):
+        with pytest.raises(ValueError, match=f"{name} counts days"):
             RBFDiffNet("D", holidays="US", **{name: -1}).fit(df)
 
 

@@ -128,7 +128,7 @@ def test_scales_of_series_do_not_matter_to_a_shared_network(rng):
     )
 
 
-def test_shared_effects_are_fitted_to_all_series_unless_they_have_units(rng):
+def test_shared_effects_are_fitted_to_all_series_that_are_never_negative(rng):
     panel = [make(rng, scale=s, n_ahead=1, gaps=4) for s in (1.0, 1000.0)]
     _, effects, _ = fit_shared(panel, PLAN)
     expected = fit_effects(
@@ -140,8 +140,9 @@ def test_shared_effects_are_fitted_to_all_series_unless_they_have_units(rng):
     np.testing.assert_array_equal(effects.gamma, expected.gamma)
     negative = [*panel, Series(panel[0].y - 20.0, panel[0].known_ahead, panel[0].extra)]
     models, effects, _ = fit_shared(negative, PLAN)
-    assert effects is None
-    assert models[0].preparation.effects is not models[1].preparation.effects
+    np.testing.assert_array_equal(effects.gamma, expected.gamma)
+    assert models[0].preparation.effects is models[1].preparation.effects is effects
+    assert not models[2].preparation.effects.relative
     assert fit_shared(panel, replace(PLAN, log=True))[1] is None
 
 

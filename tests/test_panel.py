@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from dateutil.tz import tzoffset
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
+from rbfdiffnet import regularize
 from rbfdiffnet.panel import Columns, Panel, Problem
 
 LIBRARIES = [pd.DataFrame, pl.DataFrame]
@@ -112,7 +114,7 @@ def test_inputs_of_all_kinds():
         event=["x", None, "y", "x"],
         shade=pd.Categorical(["u", "v", "u", None]),
         size=pd.Series([1, None, 3, 4], dtype="Int64"),
-        cost=[Decimal("1.5"), None, Decimal("2"), Decimal("3")],
+        cost=[Decimal("1.5"), None, Decimal("2.0"), Decimal("3.0")],
     )
     names = ["price", "open", "event", "shade", "size", "cost"]
     panel = Panel.from_frame(df.drop(index=2), freq="D", inputs=names)
@@ -364,7 +366,7 @@ def test_a_target_may_be_absent():
 
 
 def dateutil_zone(df):
-    return df.assign(ds=df["ds"].dt.tz_localize("dateutil/Europe/Berlin"))
+    return df.assign(ds=df["ds"].dt.tz_localize(tzoffset(None, 3600)))
 
 
 def far_future(df):
@@ -578,3 +580,44 @@ def test_state_refuses_what_it_cannot_say():
     panel = Panel.from_frame(long_frame(["a", 1]), freq="D")
     with pytest.raises(ValueError, match="'unique_id' are of type int and str; only text or num"):
         panel.state()
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_large_frames_are_read_in_pieces(monkeypatch, shuffled, library):
+    rng = np.random.default_rng(0)
+    frames = []
+    for i in range(9):
+        days = pd.date_range("2024-01-01", periods=int(rng.integers(1, 30)))
+        frames.append(pd.DataFrame({"unique_id": f"s{i}", "ds": days, "y": rng.random(len(days))}))
+        frames[-1]["kind"] = np.where(rng.random(len(days)) < 0.5, "a", None) if i > 4 else None
+        frames[-1]["price"] = rng.random(len(days))
+    df = pd.concat(frames, ignore_index=True)
+    df = df.drop(index=[5, 40, 41])
+    df.loc[30, "y"] = np.inf
+    df.loc[60, "ds"] += pd.Timedelta("1h")
+    df = pd.concat([df, df.iloc[20:23]])
+    df = df.sample(frac=1.0, random_state=0) if shuffled else df.sort_values("unique_id")
+    frame = pl.from_pandas(df) if library == "polars" else df
+    whole = Panel.from_frame(frame, freq="D", inputs=["kind", "price"])
+    monkeypatch.setattr(regularize, "_ROWS_AT_ONCE", 25)
+    parts = Panel.from_frame(frame, freq="D", inputs=["kind", "price"])
+    assert len(list(regularize.row_pieces(np.repeat(np.arange(9), 12), 9))) > 3
+    assert parts.problems == whole.problems
+    assert len(whole.problems) > 3
+    np.testing.assert_array_equal(parts.offsets, whole.offsets)
+    np.testing.assert_array_equal(parts.y, whole.y)
+    np.testing.assert_array_equal(parts.inputs["price"], whole.inputs["price"])
+    assert parts.inputs["kind"].tolist() == whole.inputs["kind"].tolist()
+    ahead = [panel.frame(panel.lengths, np.full(9, 2), {}) for panel in (whole, parts)]
+    assert ahead[0].equals(ahead[1])
+
+
+def test_a_frequency_that_fits_few_series_is_refused_in_pieces_too(monkeypatch):
+    df = pd.DataFrame({"unique_id": np.repeat([1, 2, 3], 20), "ds": np.tile(np.arange(20), 3)})
+    df["y"] = 1.0
+    mostly = df.assign(ds=np.where(df["unique_id"] < 3, 2, 1) * df["ds"])
+    monkeypatch.setattr(regularize, "_ROWS_AT_ONCE", 20)
+    assert Panel.from_frame(mostly, freq=2).n_series == 3
+    with pytest.raises(ValueError, match="39 of 60 dates"):
+        Panel.from_frame(df, freq=3)

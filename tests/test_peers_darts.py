@@ -148,6 +148,7 @@ def test_files(name, tmp_path):
     np.testing.assert_array_equal(
         SKLearnModel.load(path, trusted=True).predict(H).values(), expected
     )
+    serialization.clear_safe_globals()  # of other tests in this process
     with pytest.raises(Exception, match=f"{name}` is not allow-listed"):
         SKLearnModel.load(path)
     serialization.add_safe_globals([type(REGRESSORS[name]), Network])

@@ -10,6 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from panels import CONFIGURATIONS, LOCAL, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
+from rbfdiffnet.archive import write_arrays
 from rbfdiffnet.persistence import FORMAT_VERSION
 from rbfdiffnet.transforms import Difference, Rescale
 
@@ -34,7 +35,7 @@ def rewritten(path, **changes):
     """Save the same file with other arrays; None leaves one out."""
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files} | changes
-    np.savez(path, **{name: values for name, values in arrays.items() if values is not None})
+    write_arrays(path, {name: values for name, values in arrays.items() if values is not None})
 
 
 def words_of(path):
@@ -273,7 +274,9 @@ def test_pickled_objects_are_never_loaded(copy):
         def __reduce__(self):
             return pytest.fail, ("executed",)
 
-    rewritten(copy, **{"panel/y": np.array([Trap()], dtype=object)})
+    with np.load(copy) as file:
+        arrays = {name: file[name] for name in file.files}
+    np.savez(copy, **arrays | {"panel/y": np.array([Trap()], dtype=object)})
     with pytest.raises(ValueError, match="damaged or not a model"):
         RBFDiffNet.load(copy)
 
@@ -300,8 +303,6 @@ def test_incomplete_or_contradictory_files_are_refused(saved, tmp_path):
     for change in changes:
         path.write_bytes(whole)
         rewritten(path, **change)
-        if "panel/y" in change:  # the panel can do without
-            continue
         with pytest.raises(ValueError, match=r"odd\.npz"):
             RBFDiffNet.load(path)
 
@@ -309,11 +310,11 @@ def test_incomplete_or_contradictory_files_are_refused(saved, tmp_path):
 def test_a_failed_save_leaves_the_old_file(saved, copy, monkeypatch):
     model = RBFDiffNet("D", preset="fast").fit(make_panel("a", n=40))
 
-    def interrupted(file, **_):
+    def interrupted(file, *_, **__):
         file.write(b"half a file")
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    monkeypatch.setattr(np.lib.format, "write_array", interrupted)
     with pytest.raises(OSError, match="disk full"):
         model.save(copy)
     monkeypatch.undo()

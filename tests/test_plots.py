@@ -151,5 +151,5 @@ def test_text_plot_labels_extreme_values_with_powers(low, high, label):
 def test_text_plot_rejects():
     with pytest.raises(ValueError, match="not empty"):
         text_plot([], [1])
-    with pytest.raises(ValueError, match="3 x 12"):
+    with pytest.raises(ValueError, match="width must be an integer of at least 4; got 3"):
         text_plot([1], [1], width=3)

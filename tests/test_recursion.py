@@ -66,13 +66,13 @@ def test_infinite_forecast_is_clipped_and_constant_history_stays():
 
 def test_wrong_arguments():
     last = autoregression([1.0])
-    with pytest.raises(ValueError, match="h must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="h must be an integer of at least 1; got 0"):
         forecast_recursive(last, [1.0], 0)
     with pytest.raises(ValueError, match="5 lags asked of a history of 2"):
         forecast_recursive(last, [1.0, 2.0], 1, n_lags=5)
     with pytest.raises(ValueError, match=r"\(1, 1, 1\)"):
         forecast_recursive(last, [[[1.0]]], 1)
-    with pytest.raises(ValueError, match="reach must not be negative"):
+    with pytest.raises(ValueError, match="reach must be a number of at least 0"):
         forecast_recursive(last, [1.0], 1, reach=-1.0)
     with pytest.raises(ValueError, match="series 1 is not finite at position 0"):
         forecast_recursive(last, [[1.0], [np.nan]], 1)

@@ -1,5 +1,7 @@
 """The members of a stack on arrays: one network for all series, autoregressions, and the rest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -304,7 +306,7 @@ def test_members_are_their_methods_with_the_season_put_back(rng):
     bare = seasons.removed(histories)
 
     def on_logs(values, h):
-        return forecast_direct(histories.with_values(values), h)
+        return forecast_direct(replace(histories, values=values, logged=histories.positive), h)
 
     expected = {
         "direct": forecast_direct(histories, 6),
@@ -317,6 +319,17 @@ def test_members_are_their_methods_with_the_season_put_back(rng):
     assert list(members) == list(expected)
     for name, forecast in expected.items():
         assert_array_equal(members[name], forecast)
+
+
+def test_units_of_single_series_do_not_matter_to_any_member(rng):
+    series = [*seasonal(rng, (60, 70, 80, 75), 12), rng.normal(size=60)]
+    units = 2.0 ** np.array([-20, -6, 0, 5, 13])[:, None]
+    found = member_forecasts(Histories.of(series, 12), 6)
+    other = member_forecasts(
+        Histories.of([u * y for u, y in zip(units, series, strict=True)], 12), 6
+    )
+    for name, forecast in found.items():
+        assert_allclose(other[name], units * forecast, rtol=1e-9, err_msg=name)
 
 
 def test_without_three_seasons_only_the_network_is_left(rng):

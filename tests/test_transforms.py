@@ -128,7 +128,7 @@ def test_log_inverse_stays_finite():
 
 
 def test_difference_errors():
-    with pytest.raises(ValueError, match="lag must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="lag must be an integer of at least 1; got 0"):
         Difference(0)
     with pytest.raises(ValueError, match="at least 5 values, it has 3"):
         Difference(5).apply([1.0, 2.0, 3.0])
@@ -195,5 +195,5 @@ def test_log1p_counts_negative_values_as_zero_and_stays_finite():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])
 def test_rescale_needs_a_positive_scale(scale):
-    with pytest.raises(ValueError, match="scale must be positive"):
+    with pytest.raises(ValueError, match="scale must be a number above 0"):
         Rescale(0.0, scale)

@@ -39,7 +39,7 @@ def test_not_finite_says_where(bad):
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match="at least 1; got 0"):
         lag_windows([1, 2, 3], 0)
     with pytest.raises(ValueError, match=r"shape \(2, 3\)"):
         lag_windows(np.zeros((2, 3)), 1)
