@@ -240,7 +240,7 @@ CHANGES = {
     "zoned": _zoned,
     "text ds": lambda df, _: df.assign(ds=df["ds"].astype(str)),
     "number ds": lambda df, _: df.assign(ds=range(len(df))),
-    "seconds": lambda df, _: df.assign(ds=df["ds"].astype("datetime64[s]")) if dated(df) else df,
+    "seconds": lambda df, _: df.assign(ds=df["ds"].dt.as_unit("s")) if dated(df) else df,
 }
 
 
