@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet import RBFDiffNet, engine, forecaster
+from rbfdiffnet import RBFDiffNet, engine, large_panels
+from rbfdiffnet.forecasting import Work
 from rbfdiffnet.memory import bytes_of, pieces
 from rbfdiffnet.stack import model, parts
 
@@ -45,7 +46,7 @@ def test_pieces_change_nothing(monkeypatch, settings):
     report = forecaster_.report_
     fitted = RBFDiffNet("D", **settings).fit(df, 6)
     assert fitted.predict(6, level=[80, 95]).equals(whole)
-    monkeypatch.setattr(forecaster, "pieces", by_fives)
+    monkeypatch.setattr(large_panels, "pieces", by_fives)
     assert forecaster_.forecast(df, 6, level=[80, 95]).equals(whole)
     assert forecaster_.report_.equals(report)
     assert len(report)
@@ -61,7 +62,7 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
     future = model_.make_future_frame(5)
     future["price"] = rng.random(len(future))
     expected = model_.predict(5, X_df=future)
-    monkeypatch.setattr(forecaster, "pieces", by_fives)
+    monkeypatch.setattr(large_panels, "pieces", by_fives)
     mixed = future.sample(frac=1.0, random_state=0)
     found = RBFDiffNet("D", **settings).forecast(df, 5, X_df=mixed, level=[80, 95])
     assert found.equals(expected)
@@ -72,20 +73,20 @@ def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
     df = panel(20, shortest=30)
     expected = RBFDiffNet("D").fit(df).predict(4, level=[80])
     sizes = []
-    original = RBFDiffNet._learned
+    original = Work.learned
 
-    def learned(self, panel, series, plan, *, calibrate):
+    def learned(self, panel, series, *, calibrate):
         sizes.append(len(series))
-        return original(self, panel, series, plan, calibrate=calibrate)
+        return original(self, panel, series, calibrate=calibrate)
 
-    monkeypatch.setattr(RBFDiffNet, "_learned", learned)
+    monkeypatch.setattr(Work, "learned", learned)
     assert RBFDiffNet("D").forecast(df, 4, level=[80]).equals(expected)
     assert len(sizes) > 1
     assert sum(sizes) == 20
 
 
 def test_missing_future_inputs_are_said_before_anything_is_fitted(monkeypatch):
-    monkeypatch.setattr(RBFDiffNet, "_learned", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr(Work, "learned", lambda *_, **__: pytest.fail("it was fitted"))
     df = panel(3, shortest=30).assign(price=1.0)
     with pytest.raises(ValueError, match="price"):
         RBFDiffNet("D").forecast(df, 3)
@@ -101,7 +102,7 @@ def test_inputs_make_pieces_smaller():
 def test_the_first_bad_series_is_named_whatever_the_pieces(monkeypatch, level):
     df = panel(12, shortest=40)
     df.loc[df["unique_id"].isin(["s1", "s7"]), "y"] = 1.0
-    monkeypatch.setattr(forecaster, "pieces", by_fives)
+    monkeypatch.setattr(large_panels, "pieces", by_fives)
     with pytest.raises(ValueError, match="'s1'"):
         RBFDiffNet("D", preset="fast", errors="raise").forecast(df, 3, level=level)
 

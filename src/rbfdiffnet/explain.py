@@ -24,7 +24,7 @@ from rbfdiffnet.models import Series, SeriesModel
 from rbfdiffnet.transforms import Difference, Rescale
 
 if TYPE_CHECKING:
-    from rbfdiffnet.forecaster import State
+    from rbfdiffnet.forecasting import State
     from rbfdiffnet.panel import Panel
     from rbfdiffnet.stack.model import Mixture
 
@@ -66,7 +66,7 @@ class _Terms:
         return np.asarray(np.sum([row["contribution"] for row in self.rows], axis=0))
 
 
-def explanation(state: State, forecasts: Forecasts, ahead: list[Array], bounded: Array) -> Any:
+def explanation(state: State, forecasts: Forecasts, ahead: Sequence[Array], bounded: Array) -> Any:
     """Return the frame `RBFDiffNet.explain` promises."""
     h = bounded.shape[1]
     tables: list[_Terms] = []

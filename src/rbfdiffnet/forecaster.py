@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.calendar_inputs import Event, check_days
-from rbfdiffnet.checks import as_list, check_choice, check_count, check_number, is_number
-from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel, lenders
+from rbfdiffnet.backtest import Windows, backtest
+from rbfdiffnet.calendar_inputs import Event
+from rbfdiffnet.checks import as_list, check_count
+from rbfdiffnet.engine import adopt_series, fit_panel
 from rbfdiffnet.exogenous import Exogenous
-from rbfdiffnet.intervals import Pool, pooled
-from rbfdiffnet.memory import bytes_of, pieces
-from rbfdiffnet.models import Plan, Series, default_lags
+from rbfdiffnet.forecasting import Asked, State, Work, notes_frame
+from rbfdiffnet.large_panels import forecast_in_pieces
+from rbfdiffnet.memory import bytes_of
+from rbfdiffnet.models import Plan
+from rbfdiffnet.options import NAME, check_levels, check_options, check_refit, lags_of, scope_of
 from rbfdiffnet.panel import Columns, Panel, Problem
-from rbfdiffnet.parameters import Noise, check_noise
+from rbfdiffnet.parameters import Noise
 from rbfdiffnet.parts import ALONE, Parts
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.training import Settings
-from rbfdiffnet.transforms import Transform, check_transform
-from rbfdiffnet.watching import within
+from rbfdiffnet.transforms import Transform
 
 if TYPE_CHECKING:
     from rbfdiffnet.stack.model import Mixture
@@ -34,38 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["RBFDiffNet"]
 
 Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-NAME = "RBFDiffNet"
-_MOST_STEPS = 1_000_000  # of lags and seasons
-
-
-@dataclass(frozen=True)
-class State:
-    """What `fit` leaves behind."""
-
-    panel: Panel
-    exogenous: Exogenous
-    model: PanelModel
-    series: list[Series] = field(repr=False)
-    notes: tuple[Problem, ...] = ()
-
-    def select(self, chosen: Ints) -> State:
-        """Return the state of some series."""
-        notes: dict[int, list[Problem]] = {}
-        for note in self.notes:
-            notes.setdefault(note.series, []).append(note)
-        return State(
-            self.panel.select(chosen),
-            self.exogenous,
-            self.model.select(chosen.tolist()),
-            [self.series[i] for i in chosen.tolist()],
-            tuple(
-                replace(n, series=k)
-                for k, i in enumerate(chosen.tolist())
-                for n in notes.get(i, ())
-            ),
-        )
 
 
 class RBFDiffNet:
@@ -234,7 +202,7 @@ class RBFDiffNet:
         self.target_col = target_col
         self._state: State | None = None
         self._last_report: Any = None
-        self._check()
+        check_options(self)
 
     # Fitting ------------------------------------------------------------------------------------
 
@@ -255,7 +223,7 @@ class RBFDiffNet:
         h = None if h is None else check_count("h", h)
         panel = self._panel(df)
         exogenous = self._exogenous(panel)
-        self._state = self._fitted(panel, exogenous, self._plan(panel, h), calibrate=True)
+        self._state = self._work(self._plan(panel, h)).fitted(panel, exogenous, calibrate=True)
         self._last_report = None
         return self
 
@@ -283,16 +251,15 @@ class RBFDiffNet:
             As by `predict`.
         """
         h = check_count("h", h)
-        levels = _check_levels(level)
+        levels = check_levels(level)
         panel = self._panel(df)
         panel.check_ahead(h)
         exogenous = self._exogenous(panel)
-        plan = self._plan(panel, h)
-        ahead = exogenous.ahead(panel, h, X_df)
-        columns, notes = self._forecast_in_pieces(panel, exogenous, plan, h, ahead, levels)
-        self._last_report = self._report_of(panel, (*panel.problems, *notes))
-        flat = {name: values.ravel() for name, values in columns.items()}
-        return panel.frame(panel.lengths, np.full(panel.n_series, h), flat)
+        work = self._work(self._plan(panel, h))
+        asked = Asked(h, exogenous.ahead(panel, h, X_df), levels)
+        columns, notes = forecast_in_pieces(work, panel, exogenous, asked)
+        self._last_report = notes_frame(panel, notes)
+        return _forecast_frame(panel, h, columns)
 
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
@@ -316,10 +283,8 @@ class RBFDiffNet:
         RBFDiffNet
         """
         state = self._fitted_state()
-        _check_refit(refit, self._scope)
-        newer = Panel.from_frame(
-            df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
-        )
+        check_refit(refit, self._scope)
+        newer = self._panel(df, state.exogenous)
         panel = state.panel.extended(newer)
         grown = panel.n_series - state.panel.n_series
         if grown and not refit and self._scope == "local":
@@ -332,13 +297,14 @@ class RBFDiffNet:
             )
         series = state.exogenous.series(panel)
         model = state.model
+        work = self._work(model.plan)
         if self._scope == "auto" or (refit and refit != "weights"):
-            model = self._learned(panel, series, model.plan, calibrate=True)
+            model = work.learned(panel, series, calibrate=True)
         elif grown:
             model = model.joined(adopt_series(model, series[-grown:]))
         if refit == "weights":
             model = model.learned(series)
-        notes = self._notes(panel, model, series)
+        notes = work.notes(panel, model, series)
         self._state = State(panel, state.exogenous, model, series, notes)
         self._last_report = None
         return self
@@ -373,9 +339,10 @@ class RBFDiffNet:
         state = self._fitted_state()
         if new_df is not None:
             state = self._adopted(state, new_df)
-        frame, notes = self._predicted(state, h, X_df, level)
-        self._last_report = self._report(replace(state, notes=(*state.notes, *notes)))
-        return frame
+        asked = self._asked(state, h, X_df, level)
+        columns, notes = self._columns_of(state, asked)
+        self._last_report = notes_frame(state.panel, (*state.notes, *notes))
+        return _forecast_frame(state.panel, asked.h, columns)
 
     def cross_validation(
         self,
@@ -410,38 +377,14 @@ class RBFDiffNet:
         """
         h, n_windows = check_count("h", h), check_count("n_windows", n_windows)
         step = h if step_size is None else check_count("step_size", step_size)
-        _check_refit(refit, self._scope, or_count=True)
-        levels = _check_levels(level)
+        check_refit(refit, self._scope, or_count=True)
+        levels = check_levels(level)
         panel = self._panel(df)
-        plan = self._plan(panel, h)
-        every = n_windows if refit in (False, "weights") else int(refit)
-        lengths = panel.lengths
-        values: list[Array] = []
-        cutoffs: list[Ints] = []
-        model: PanelModel | None = None
-        notes: dict[tuple[int, str], Problem] = {}
-        for window in range(n_windows):
-            origins = np.maximum(lengths - h - (n_windows - 1 - window) * step, 0)
-            if model is None or window % every == 0:
-                # Series that have not begun say nothing about the inputs.
-                past = panel.truncated(lengths - origins).select(np.flatnonzero(origins))
-                exogenous = self._exogenous(past)
-                series = exogenous.series(panel)
-                seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
-                model = self._learned(panel, seen, plan, calibrate=level is not None)
-                for note in self._notes(panel, model, seen):
-                    notes[note.series, note.problem] = note
-            elif refit == "weights":
-                seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
-                model = model.learned(seen)
-            ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
-            ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
-            with within(window / n_windows, (window + 1) / n_windows):
-                found, _ = self._columns_of(model, series, origins, h, ahead, levels)
-            values.append(np.stack(list(found.values())))
-            cutoffs.append(origins)
-        self._last_report = self._report_of(panel, (*panel.problems, *notes.values()))
-        return _backtest_frame(panel, cutoffs, values, [*self._names(levels)], h)
+        work = self._work(self._plan(panel, h))
+        windows = Windows(h, n_windows, step, refit)
+        frame, notes = backtest(work, panel, self._exogenous, windows, levels)
+        self._last_report = notes_frame(panel, notes)
+        return frame
 
     def make_future_frame(self, h: int, new_df: Any = None) -> Any:
         """Return the rows `predict` wants in ``X_df``, without values: ids and dates.
@@ -483,10 +426,11 @@ class RBFDiffNet:
             i for i, m in enumerate(model.models) if m is not None and panel.lengths[i] > m.history
         ]
         firsts = np.array([model.models[i].history for i in keep], dtype=np.int64)  # type: ignore[union-attr]
+        bounded = self._work(model.plan).bounded
         values, actual = [], []
         for i, first in zip(keep, firsts, strict=True):
             fitted = model.one_step(i, state.series[i], int(first))
-            values.append(self._bounded(fitted))
+            values.append(bounded(fitted))
             actual.append(state.series[i].y[first:])
         chosen = panel.select(np.array(keep, dtype=np.int64))
         columns = {
@@ -523,28 +467,26 @@ class RBFDiffNet:
         if self._scope == "auto":
             return self._explained_stack(h, X_df, ids)
         state = self._selected(ids)
-        h = check_count("h", h)
-        state.panel.check_ahead(h)
-        ahead = state.exogenous.ahead(state.panel, h, X_df, self._fitted_state().panel)
+        asked = self._asked(state, h, X_df, within=self._fitted_state().panel)
         origins = state.panel.lengths
-        forecasts = state.model.forecast(state.series, origins, h, ahead, self.n_jobs)
-        return explanation(state, forecasts, ahead, self._bounded(forecasts.values))
+        forecasts = state.model.forecast(state.series, origins, asked.h, asked.ahead, self.n_jobs)
+        values = self._work(state.model.plan).bounded(forecasts.values)
+        return explanation(state, forecasts, asked.ahead, values)
 
     def _explained_stack(self, h: int, X_df: Any, ids: Sequence[Any] | None) -> Any:
         from rbfdiffnet.explain import stack_explanation
 
         state = self._fitted_state()
         stack: Any = state.model
-        h = check_count("h", h)
-        state.panel.check_ahead(h)
         chosen = self._chosen(ids)
-        ahead = state.exogenous.ahead(state.panel, h, X_df)
-        mixture = stack.mixture(state.series, state.panel.lengths, h, ahead, self.n_jobs)
+        asked = self._asked(state, h, X_df)
+        origins = state.panel.lengths
+        mixture = stack.mixture(state.series, origins, asked.h, asked.ahead, self.n_jobs)
         return stack_explanation(
             state.panel.select(np.array(chosen, dtype=np.int64)),
             mixture,
             chosen,
-            self._bounded(mixture.values),
+            self._work(stack.plan).bounded(mixture.values),
             [preparation is not None for preparation in stack.preparations],
         )
 
@@ -612,21 +554,16 @@ class RBFDiffNet:
         """
         from rbfdiffnet.plots import plot_panel
 
-        whole = self._fitted_state()
         together = self._scope == "auto"  # a stack forecasts all series or none
-        state = whole if together else self._selected(ids, most=4)
-        h = check_count("h", h)
+        state = self._fitted_state() if together else self._selected(ids, most=4)
         history = check_count("history", history)
-        state.panel.check_ahead(h)
-        levels = _check_levels(level)
-        ahead = state.exogenous.ahead(state.panel, h, X_df, whole.panel)
-        origins = state.panel.lengths
-        columns, _ = self._columns_of(state.model, state.series, origins, h, ahead, levels)
+        asked = self._asked(state, h, X_df, level, within=self._fitted_state().panel)
+        columns, _ = self._columns_of(state, asked)
         if not together:
-            return plot_panel(state.panel, columns, h, history)
+            return plot_panel(state.panel, columns, asked.h, history)
         chosen = np.array(self._chosen(ids, most=4), dtype=np.int64)
         columns = {name: values[chosen] for name, values in columns.items()}
-        return plot_panel(whole.panel.select(chosen), columns, h, history)
+        return plot_panel(state.panel.select(chosen), columns, asked.h, history)
 
     @property
     def report_(self) -> Any:
@@ -638,7 +575,8 @@ class RBFDiffNet:
         """
         if self._last_report is not None:
             return self._last_report
-        return self._report(self._fitted_state())
+        state = self._fitted_state()
+        return notes_frame(state.panel, state.notes)
 
     @property
     def chosen_(self) -> Any:
@@ -737,20 +675,7 @@ class RBFDiffNet:
 
     @property
     def _scope(self) -> str:
-        """The scope that was given, or the one that the other arguments ask for."""
-        if self.scope is not None:
-            return self.scope
-        single = (
-            self.preset in ("paper", "fast"),
-            not isinstance(self.lags, str),
-            self.strategy != "recursive",
-            not isinstance(self.transforms, str),
-            self.regressor is not None,
-            self.past_exog,
-            self.noise is not None,
-            self.device != "cpu",
-        )
-        return "local" if any(single) else "auto"
+        return scope_of(self)
 
     @property
     def _quick(self) -> bool:
@@ -760,84 +685,6 @@ class RBFDiffNet:
     @property
     def _columns(self) -> Columns:
         return Columns(self.id_col, self.time_col, self.target_col)
-
-    def _check(self) -> None:
-        names = {name: getattr(self, name) for name in ("id_col", "time_col", "target_col")}
-        for name, value in names.items():
-            if not isinstance(value, str):
-                raise ValueError(f"{name} must be the name of a column, a text; got {value!r}.")
-        if len({*names.values(), NAME, "cutoff"}) < 5:
-            raise ValueError(
-                f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
-            )
-        check_choice("preset", self.preset, PRESETS)
-        check_choice("strategy", self.strategy, ("recursive", "direct"))
-        check_choice("errors", self.errors, ("fallback", "raise"))
-        if not (isinstance(self.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", self.device)):
-            raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
-        check_noise(self.noise)
-        check_choice("scope", self._scope, ("auto", "local", "global"))
-        if self.device != "cpu" and not (self._quick and self._scope == "local"):
-            raise ValueError(
-                f"device={self.device!r} is for preset='fast' with scope='local' and its own "
-                "regressor; use these, or device='cpu'."
-            )
-        if self.noise and self.device != "cpu":
-            raise ValueError("noise is treated on the processor only; use device='cpu'.")
-        if self.noise and (self._scope, self.strategy) != ("local", "recursive"):
-            raise ValueError("noise needs scope='local' and strategy='recursive'.")
-        if self.season_length is not None:
-            _checked_steps("season_length", self.season_length)
-        if self.lower is not None and not is_number(self.lower):
-            raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
-        if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
-            raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
-        bytes_of(self.memory_limit)
-        check_number("random_state", self.random_state, at_least=0, integer=True)
-        if not isinstance(self.outliers, bool | np.bool_ | None):
-            raise ValueError(f"outliers must be True, False or None; got {self.outliers!r}.")
-        self._lags()
-        self._check_inputs()
-        if self.regressor is not None and not (
-            hasattr(self.regressor, "_settings") and not isinstance(self.regressor, type)
-        ):
-            raise ValueError(
-                "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
-                f"{self.regressor!r}."
-            )
-        if isinstance(self.transforms, str | None):
-            if self.transforms not in ("auto", None):
-                raise ValueError(
-                    f"transforms must be 'auto', None or a list; got {self.transforms!r}."
-                )
-            return
-        for place, step in enumerate(
-            as_list("transforms", self.transforms, "'auto', None or a list")
-        ):
-            check_transform(step)
-            if place and isinstance(step, str) and step == "log1p":
-                raise ValueError("The transform 'log1p' comes first, before any other.")
-
-    def _check_inputs(self) -> None:
-        if not all(isinstance(event, Event) for event in self.events):
-            raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
-        if not isinstance(self.calendar, str | None):
-            as_list("calendar", self.calendar, "None, 'auto' or a list of parts")
-        if not isinstance(self.holidays, str | None):
-            raise ValueError(f"holidays must be a country such as 'US'; got {self.holidays!r}.")
-        for name in ("holiday_lead", "holiday_lag"):
-            check_days(name, getattr(self, name))
-
-    def _lags(self) -> tuple[int, ...] | None:
-        if isinstance(self.lags, str) and self.lags == "auto":
-            return None
-        if is_number(self.lags, Integral):
-            lags = range(1, _checked_steps("lags", self.lags) + 1)
-            return tuple(lags)
-        chosen = as_list("lags", self.lags, "'auto', a number or a list")
-        if not chosen:
-            raise ValueError(f"lags must be 'auto', a number or a list; got {self.lags!r}.")
-        return tuple(sorted({_checked_steps("lags", lag) for lag in chosen}))
 
     def _plan(self, panel: Panel, h: int | None) -> Plan:
         preset: Preset = PRESETS[self.preset]
@@ -849,7 +696,7 @@ class RBFDiffNet:
         if self.strategy == "direct" and h is None:
             raise ValueError("The direct strategy must know the horizon: fit(df, h=...).")
         regressor = preset.regressor() if self.regressor is None else self.regressor
-        lags = self._lags()
+        lags = lags_of(self.lags)
         if lags is None and preset.seasons_of_lags:
             lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
         return Plan(
@@ -868,9 +715,20 @@ class RBFDiffNet:
             parts=self._parts,
         )
 
-    def _panel(self, df: Any) -> Panel:
-        names = Exogenous.columns_of(df, self._columns)
-        return Panel.from_frame(df, self._columns, self.freq, inputs=names, errors=self.errors)
+    def _work(self, plan: Plan) -> Work:
+        return Work(
+            plan,
+            scope=self._scope,
+            lower=self.lower,
+            strict=self.errors == "raise",
+            n_jobs=self.n_jobs,
+            memory_limit=bytes_of(self.memory_limit),
+        )
+
+    def _panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
+        """Series of a frame, with all its inputs or those that are known already."""
+        known = exogenous.columns if exogenous else Exogenous.columns_of(df, self._columns)
+        return Panel.from_frame(df, self._columns, self.freq, inputs=known, errors=self.errors)
 
     def _exogenous(self, panel: Panel) -> Exogenous:
         return Exogenous.fitted(
@@ -886,29 +744,31 @@ class RBFDiffNet:
             parts=self._parts,
         )
 
-    def _fitted(self, panel: Panel, exogenous: Exogenous, plan: Plan, *, calibrate: bool) -> State:
-        series = exogenous.series(panel)
-        model = self._learned(panel, series, plan, calibrate=calibrate)
-        return State(panel, exogenous, model, series, self._notes(panel, model, series))
-
-    def _learned(
-        self, panel: Panel, series: Sequence[Series], plan: Plan, *, calibrate: bool
-    ) -> Any:
-        if self._scope == "auto":
-            from rbfdiffnet.stack.parts import stack_of
-
-            return stack_of(series, plan, [panel.name(i) for i in range(panel.n_series)])
-        return fit_panel(series, plan, scope=self._scope, calibrate=calibrate, n_jobs=self.n_jobs)
-
     def _adopted(self, state: State, df: Any) -> State:
         if self._scope != "global":
             raise ValueError("Other series can be forecast by a global model only: scope='global'.")
-        panel = Panel.from_frame(
-            df, self._columns, self.freq, inputs=state.exogenous.columns, errors=self.errors
-        )
+        panel = self._panel(df, state.exogenous)
         series = state.exogenous.series(panel)
         model = adopt_series(state.model, series)
-        return State(panel, state.exogenous, model, series, self._notes(panel, model, series))
+        notes = self._work(model.plan).notes(panel, model, series)
+        return State(panel, state.exogenous, model, series, notes)
+
+    def _asked(
+        self,
+        state: State,
+        h: int,
+        X_df: Any,
+        level: Sequence[float] | None = None,
+        within: Panel | None = None,
+    ) -> Asked:
+        """What is asked of the series of a state; ``X_df`` may have others of a panel, too."""
+        h, levels = check_count("h", h), check_levels(level)
+        state.panel.check_ahead(h)
+        return Asked(h, state.exogenous.ahead(state.panel, h, X_df, within), levels)
+
+    def _columns_of(self, state: State, asked: Asked) -> tuple[dict[str, Array], list[Problem]]:
+        work = self._work(state.model.plan)
+        return work.columns(state.model, state.series, state.panel.lengths, asked)
 
     def _chosen(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
         panel = self._fitted_state().panel
@@ -941,219 +801,15 @@ class RBFDiffNet:
         panel = state.panel.select(np.array(chosen, dtype=np.int64))
         return State(panel, state.exogenous, model, series)
 
-    def _notes(
-        self, panel: Panel, model: PanelModel, series: Sequence[Series]
-    ) -> tuple[Problem, ...]:
-        if model.reasons and self.errors == "raise":
-            i, reason = next(iter(model.reasons.items()))
-            raise ValueError(
-                f"Series {panel.name(i)!r} cannot be fitted: {reason}. Leave it out, or use "
-                "errors='fallback' to get a naive forecast for it."
-            )
-        naive = "forecast by the last season, or the last value"
-        notes = [
-            Problem(i, reason, "forecast 0" if reason == "no values" else naive)
-            for i, reason in model.reasons.items()
-        ]
-        for i, own in enumerate(model.models):
-            if own is not None and own.noise is not None:
-                std, ratio = own.noise
-                logs = " of the logarithms" if own.preparation.log else ""
-                text = f"noise{logs} of standard deviation {std:.3g}, signal-to-noise {ratio:.3g}"
-                notes.append(Problem(i, text, "clean trajectory learned, latest values filtered"))
-            elif own is not None and self.noise and self.noise != "auto":
-                notes.append(Problem(i, own.untreated, "noise was not treated"))
-        for i, odd in model.outliers(series):
-            plural = "s" if odd.size > 1 else ""
-            text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"
-            notes.append(Problem(i, text, "treated as missing"))
-        return tuple(notes)
-
-    def _predicted(
-        self, state: State, h: int, X_df: Any, level: Sequence[float] | None
-    ) -> tuple[Any, tuple[Problem, ...]]:
-        h = check_count("h", h)
-        levels = _check_levels(level)
-        panel = state.panel
-        panel.check_ahead(h)
-        ahead = state.exogenous.ahead(panel, h, X_df)
-        columns, notes = self._columns_of(
-            state.model, state.series, panel.lengths, h, ahead, levels
-        )
-        flat = {name: values.ravel() for name, values in columns.items()}
-        return panel.frame(panel.lengths, np.full(panel.n_series, h), flat), notes
-
-    def _pieces(self, panel: Panel, plan: Plan, h: int, n_inputs: int) -> list[Ints]:
-        """Positions of the series that are forecast together."""
-        if self._parts is not ALONE:
-            return [np.arange(panel.n_series)]
-        if self._scope == "auto":
-            from rbfdiffnet.stack.parts import part_numbers
-
-            numbers = part_numbers(map(panel.name, range(panel.n_series)), panel.y.size)
-            return [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-        n_lags = max(plan.lags or (default_lags(plan.season_length),))
-        return pieces(panel.lengths, n_inputs, n_lags + h, bytes_of(self.memory_limit))
-
-    def _pool(
-        self,
-        panel: Panel,
-        exogenous: Exogenous,
-        plan: Plan,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Mapping[str, float],
-        cut: Sequence[Ints],
-        model: PanelModel | None,
-    ) -> Pool:
-        """What series with few errors borrow from others; those may be in any piece."""
-        chosen = _lenders(panel, exogenous, cut)
-        largest = max(piece.size for piece in cut)
-        errors, scales = [], []
-        for first in range(0, chosen.size, largest):
-            some = chosen[first : first + largest]
-            part = panel.select(some)
-            series, later = exogenous.series(part), [ahead[i] for i in some.tolist()]
-            if model is None:
-                own = self._learned(part, series, plan, calibrate=True)
-            else:
-                own = model.select(some.tolist())
-            lent = own.lent(series, part.lengths, h, later, self.n_jobs)
-            errors += lent[0]
-            scales.append(lent[1])
-        return pooled(errors, np.concatenate(scales), list(levels.values()))
-
-    def _forecast_in_pieces(
-        self,
-        panel: Panel,
-        exogenous: Exogenous,
-        plan: Plan,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Mapping[str, float],
-    ) -> tuple[dict[str, Array], list[Problem]]:
-        """Forecasts and intervals, shape (n, h) each, and what was unusual.
-
-        Of one piece of the panel after the other, whose models are not kept.
-        """
-        n_inputs = len(exogenous.ahead_names) + len(exogenous.extra_names)
-        calibrate, cut = bool(levels), self._pieces(panel, plan, h, n_inputs)
-        everything = None
-        if self._scope == "global" or len(cut) < 2:
-            everything = self._fitted(panel, exogenous, plan, calibrate=calibrate)
-
-        def of(chosen: Ints) -> State:
-            if everything is None:
-                return self._fitted(panel.select(chosen), exogenous, plan, calibrate=calibrate)
-            return everything.select(chosen) if len(cut) > 1 else everything
-
-        pool = None
-        if levels and len(cut) > 1 and self._scope != "auto":
-            model = None if everything is None else everything.model
-            pool = self._pool(panel, exogenous, plan, h, ahead, levels, cut, model)
-        columns = {name: np.empty((panel.n_series, h)) for name in self._names(levels)}
-        notes: list[Problem] = []
-        done, total = 0, max(panel.n_series, 1)
-        for piece in cut:
-            end = done + piece.size
-            with within(done / total, end / total):
-                state, later = of(piece), [ahead[i] for i in piece.tolist()]
-                found, odd = self._columns_of(
-                    state.model, state.series, state.panel.lengths, h, later, levels, pool
-                )
-            for name, values in found.items():
-                columns[name][piece] = values
-            for note in (*state.notes, *odd):
-                notes.append(replace(note, series=int(piece[note.series])))
-            done = end
-        return columns, notes
-
-    def _columns_of(
-        self,
-        model: PanelModel,
-        series: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Mapping[str, float],
-        pool: Pool | None = None,
-    ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
-        """Forecasts and intervals, shape (n, h) each, and what went wrong."""
-        forecasts: Forecasts = model.forecast(series, origins, h, ahead, self.n_jobs)
-        columns = {NAME: self._bounded(forecasts.values)}
-        notes = [
-            Problem(i, "the network gave no finite forecast", "forecast by the last season")
-            for i in forecasts.diverged
-        ]
-        notes += [Problem(i, said, "held within bounds") for i, said in forecasts.runaway.items()]
-        if levels and len(series):
-            shares = list(levels.values())
-            low, high, sure = model.intervals(series, origins, h, ahead, shares, self.n_jobs, pool)
-            for j, label in enumerate(levels):
-                lowest = np.minimum(low[:, :, j], forecasts.values)
-                columns[f"{NAME}-lo-{label}"] = self._bounded(lowest)
-                highest = np.maximum(high[:, :, j], forecasts.values)
-                columns[f"{NAME}-hi-{label}"] = self._bounded(highest)
-            notes += [
-                Problem(int(i), "too few errors for the intervals", "the largest error was taken")
-                for i in np.flatnonzero(~sure)
-            ]
-        elif levels:
-            columns |= {name: np.empty((0, h)) for name in self._names(levels)[1:]}
-        return columns, tuple(notes)
-
-    def _names(self, levels: Mapping[str, float]) -> list[str]:
-        return [NAME, *(f"{NAME}-{side}-{label}" for label in levels for side in ("lo", "hi"))]
-
-    def _bounded(self, values: Array) -> Array:
-        largest = np.finfo(np.float64).max / 4
-        values = np.clip(values, -largest, largest)
-        return values if self.lower is None else np.maximum(values, self.lower)
-
-    def _report(self, state: State) -> Any:
-        return self._report_of(state.panel, (*state.panel.problems, *state.notes))
-
-    def _report_of(self, panel: Panel, problems: Sequence[Problem]) -> Any:
-        ordered = sorted(problems, key=lambda problem: problem.series)
-        return panel.table(
-            np.array([problem.series for problem in ordered], dtype=np.int64),
-            {
-                "problem": [problem.problem for problem in ordered],
-                "action": [problem.action for problem in ordered],
-            },
-        )
-
     def _fitted_state(self) -> State:
         if self._state is None:
             raise RuntimeError("This model is not fitted yet; call fit(df) first.")
         return self._state
 
 
-def _lenders(panel: Panel, exogenous: Exogenous, cut: Sequence[Ints]) -> Ints:
-    """Positions of the series from which others borrow errors."""
-    prints: list[bytes] = [b""] * panel.n_series
-    for piece in cut:
-        for i, series in zip(piece.tolist(), exogenous.series(panel.select(piece)), strict=True):
-            prints[i] = series.fingerprint
-    return np.array(lenders(prints), dtype=np.int64)
-
-
-def _backtest_frame(
-    panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[str], h: int
-) -> Any:
-    """Frame of all windows, series by series, without those that have no value before them."""
-    n, windows = panel.n_series, len(cutoffs)
-    origins = np.stack(cutoffs, axis=1) if n else np.empty((0, windows), dtype=np.int64)
-    i, w = np.nonzero(origins > 0)
-    start = origins[i, w]
-    size = np.minimum(panel.lengths[i] - start, h)
-    row = np.repeat(np.arange(i.size), size)
-    ahead = np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
-    table = np.stack(values, axis=2) if n else np.empty((len(names), 0, windows, h))
-    columns = {panel.columns.target: panel.y[panel.offsets[i[row]] + start[row] + ahead]}
-    columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
-    chosen = panel.select(i)
-    return chosen.frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+def _forecast_frame(panel: Panel, h: int, columns: dict[str, Array]) -> Any:
+    flat = {name: values.ravel() for name, values in columns.items()}
+    return panel.frame(panel.lengths, np.full(panel.n_series, h), flat)
 
 
 def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
@@ -1166,42 +822,3 @@ def _names(name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
     if not all(isinstance(column, str) for column in found):
         raise ValueError(f"{name} must be a list of names of columns; got {columns!r}.")
     return tuple(found)
-
-
-def _checked_steps(name: str, value: Any) -> int:
-    if check_count(name, value) > _MOST_STEPS:
-        raise ValueError(f"{name} must be at most {_MOST_STEPS:,}; got {value!r}.")
-    return int(value)
-
-
-def _check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
-    if isinstance(refit, bool):
-        return
-    if or_count and not isinstance(refit, str):
-        check_count("refit", refit)
-    elif not (isinstance(refit, str) and refit == "weights"):
-        number = " or a positive integer" if or_count else ""
-        raise ValueError(f"refit must be True, False, 'weights'{number}; got {refit!r}.")
-    elif scope == "auto":
-        raise ValueError(
-            "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
-            "for every forecast, with refit=True and refit=False alike."
-        )
-    elif scope == "local":
-        raise ValueError(
-            "refit='weights' needs scope='global': networks of single series have no statistics "
-            "that rows can be added to. Use refit=True."
-        )
-
-
-def _check_levels(level: Any) -> dict[str, float]:
-    """Levels in percent by their label, ascending."""
-    if level is None:
-        return {}
-    given = [level] if is_number(level) else as_list("level", level, "a list of percentages")
-    for value in given:
-        if not (is_number(value) and 1 <= value < 100):
-            raise ValueError(
-                f"level must hold percentages from 1 to 100, such as 80; got {value!r}."
-            )
-    return {f"{value:g}": value / 100.0 for value in sorted({float(v) for v in given})}

@@ -134,7 +134,7 @@ def load(cls: type[Forecaster], path: Any) -> Forecaster:
 
 
 def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -> Forecaster:
-    from rbfdiffnet.forecaster import State
+    from rbfdiffnet.forecasting import State
 
     forecaster = cls(**_restored_parameters(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
@@ -147,7 +147,7 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     block = int(words["block"])
     plan = forecaster._plan(panel, block if forecaster.strategy == "direct" else None)
     if forecaster._scope == "auto":
-        model = forecaster._learned(panel, series, plan, calibrate=True)
+        model = forecaster._work(plan).learned(panel, series, calibrate=True)
     else:
         model = _restored_networks(plan, words, arrays)
     if len(model.models) != panel.n_series:

@@ -12,7 +12,8 @@ import pandas as pd
 
 from rbfdiffnet.adapters import require
 from rbfdiffnet.calendar_inputs import Event
-from rbfdiffnet.forecaster import NAME, RBFDiffNet
+from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.options import NAME
 from rbfdiffnet.panel import Panel
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.transforms import Transform

@@ -13,6 +13,7 @@ import pandas as pd
 
 from rbfdiffnet import forecaster
 from rbfdiffnet.adapters import require
+from rbfdiffnet.options import NAME
 
 require("statsforecast")
 
@@ -223,7 +224,7 @@ class RBFDiffNet:
         fitted = np.full(y.size, np.nan)
         if model._scope != "auto":
             frame = model.fitted_values()
-            fitted[frame["ds"]] = frame[forecaster.NAME]
+            fitted[frame["ds"]] = frame[NAME]
         elif not self._told:
             self._told.append("fitted")
             warnings.warn(
@@ -268,11 +269,9 @@ def _forecasts(
 
 def _columns(frame: pd.DataFrame, level: Levels) -> dict[str, Array]:
     """Take forecasts from a frame; intervals from wide to narrow, then from narrow to wide."""
-    names = {"mean": forecaster.NAME}
-    names |= {f"lo-{share}": f"{forecaster.NAME}-lo-{share:g}" for share in _descending(level)}
-    names |= {
-        f"hi-{share}": f"{forecaster.NAME}-hi-{share:g}" for share in _descending(level)[::-1]
-    }
+    names = {"mean": NAME}
+    names |= {f"lo-{share}": f"{NAME}-lo-{share:g}" for share in _descending(level)}
+    names |= {f"hi-{share}": f"{NAME}-hi-{share:g}" for share in _descending(level)[::-1]}
     return {key: frame[name].to_numpy() for key, name in names.items()}
 
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rbfdiffnet.checks import check_count
-from rbfdiffnet.forecaster import RBFDiffNet, _check_levels, _check_refit
+from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.options import check_levels, check_refit, column_names
 
 __all__ = ["cross_validation", "forecast"]
 
@@ -132,7 +133,7 @@ def cross_validation(
     model = _model(model, settings)
     for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
         check_count(name, value)
-    _check_refit(refit, model._scope, or_count=True)
+    check_refit(refit, model._scope, or_count=True)
     windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
     options = {"h": h, "level": level, **windows}
     where = engine, group_size, num_partitions
@@ -167,7 +168,7 @@ def _run(
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
         if value is not None:
             check_count(name, value)
-    levels = _check_levels(options["level"])
+    levels = check_levels(options["level"])
     cluster: Any
     if engine is None and isinstance(df, pd.DataFrame):
         cluster, columns = OneMachine(model.id_col), list(df)
@@ -188,7 +189,7 @@ def _run(
     groups = cluster.grouped(df, X_df, size)
     if groups is not None and not alone:
         groups = cluster.agreed(groups, request)
-    names = model._names(levels)
+    names = column_names([*levels])
     if method == "cross_validation":
         names = ["cutoff", model.target_col, *names]
     frame, report = cluster.frames(groups, request, names, with_report)

@@ -14,6 +14,7 @@ from rbfdiffnet.distributed.groups import cuts, digests, group_of
 from rbfdiffnet.distributed.replay import Failure, Key, Pending, Replay, answered
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.forecasting import Asked, Work
 from rbfdiffnet.intervals import Pool
 from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Panel, Problem
@@ -166,31 +167,39 @@ class _Part(RBFDiffNet):
         self._parts = parts
         self._rehearsal = rehearsal
 
-    def _learned(
-        self, panel: Panel, series: Sequence[Series], plan: Plan, *, calibrate: bool
-    ) -> Any:
-        learned = super()._learned
-        # Kept without the plan, which refers to the run it comes from.
-        model = self._parts.keep(
-            lambda: _with_plan(learned(panel, series, plan, calibrate=calibrate), None)
-        )
-        return _with_plan(model, plan)
+    def _work(self, plan: Plan) -> _PartWork:
+        work = vars(super()._work(plan))
+        return _PartWork(**work, rehearsal=self._rehearsal)
 
-    def _columns_of(
+
+@dataclass(frozen=True)
+class _PartWork(Work):
+    """What a part of a panel has to do, or to rehearse."""
+
+    rehearsal: bool
+
+    def learned(self, panel: Panel, series: Sequence[Series], *, calibrate: bool) -> Any:
+        learned = super().learned
+        # Kept without the plan, which refers to the run it comes from.
+        model = self.plan.parts.keep(
+            lambda: _with_plan(learned(panel, series, calibrate=calibrate), None)
+        )
+        return _with_plan(model, self.plan)
+
+    def columns(
         self,
         model: PanelModel,
         series: Sequence[Series],
         origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Mapping[str, float],
+        asked: Asked,
         pool: Pool | None = None,
-    ) -> tuple[dict[str, Array], tuple[Problem, ...]]:
-        if not self._rehearsal:
-            return super()._columns_of(model, series, origins, h, ahead, levels, pool)
-        if levels and len(series):
-            model.intervals(series, origins, h, ahead, list(levels.values()), self.n_jobs)
-        return {name: np.zeros((len(series), h)) for name in self._names(levels)}, ()
+    ) -> tuple[dict[str, Array], list[Problem]]:
+        if not self.rehearsal:
+            return super().columns(model, series, origins, asked, pool)
+        if asked.levels and len(series):
+            shares = list(asked.levels.values())
+            model.intervals(series, origins, asked.h, asked.ahead, shares, self.n_jobs)
+        return {name: np.zeros((len(series), asked.h)) for name in asked.columns}, []
 
 
 def _with_plan(model: Any, plan: Plan | None) -> Any:

@@ -165,7 +165,6 @@ class StackModel:
         ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
-        pool: None = None,  # noqa: ARG002
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         mixture = self.mixture(panel, origins, h, ahead, n_jobs)

@@ -186,7 +186,6 @@ class PartedStack:
         ahead: Sequence[Array],
         levels: Sequence[float],
         n_jobs: int = 1,
-        pool: None = None,  # noqa: ARG002
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
         found = self._each(StackModel.intervals, panel, origins, h, ahead, levels, n_jobs)
