@@ -19,11 +19,12 @@ from rbfdiffnet.engine import Forecasts, PanelModel, adopt_series, fit_panel, le
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.intervals import Pool, pooled
 from rbfdiffnet.memory import bytes_of, pieces
-from rbfdiffnet.models import Plan, Series, default_lags
 from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise, check_noise
 from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.plan import Plan, default_lags
 from rbfdiffnet.presets import PRESETS, Preset
+from rbfdiffnet.series import Series
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Transform, check_transform
 from rbfdiffnet.watching import within

@@ -22,10 +22,11 @@ from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.learning import Learning
-from rbfdiffnet.models import Plan, SeriesModel
+from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stability import LARGEST
 from rbfdiffnet.statistics import Statistics

@@ -18,10 +18,11 @@ from rbfdiffnet.batched import BatchNetworks, forecast_batch, train
 from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for
-from rbfdiffnet.models import FEWEST_ROWS, Seen, SeriesModel
+from rbfdiffnet.models import Seen, SeriesModel
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stability import bounds
 from rbfdiffnet.threads import parallel_map, workers
+from rbfdiffnet.training_rows import FEWEST_ROWS
 from rbfdiffnet.transforms import Compose, Difference, Rescale
 from rbfdiffnet.window_model import WindowModel, affordable_centers
 
