@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.backend import NUMPY, Backend, padded_rows
-from rbfdiffnet.batched import BatchNetworks, forecast_batch, train
+from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
+from rbfdiffnet.batched import train
 from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.batched import BatchNetworks, forecast_batch
+from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.plan import Plan
