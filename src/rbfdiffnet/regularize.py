@@ -14,7 +14,7 @@ from rbfdiffnet.frequency import DAY
 from rbfdiffnet.grid import Grid, to_wall
 from rbfdiffnet.stability import LARGEST
 
-__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize", "row_pieces"]
+__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize", "row_pieces", "spans"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -278,3 +278,17 @@ def _mean(rows: Mapping[str, npt.NDArray[Any]], target: str, places: Ints, total
     counts = np.bincount(places[used], minlength=total)
     mean = np.bincount(places[used], y[used] / counts[places[used]], minlength=total)
     return np.where(counts > 0, mean, np.nan)
+
+
+def spans(starts: Ints, lengths: Ints) -> Ints:
+    """Return the whole numbers of stretches, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.regularize import spans
+    >>> spans(np.array([2, 7]), np.array([3, 2]))
+    array([2, 3, 4, 7, 8])
+    """
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
