@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import narwhals as nw
@@ -29,7 +28,7 @@ from rbfdiffnet.frames import (
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import Grid, to_wall
 from rbfdiffnet.panel_updates import extended
-from rbfdiffnet.regularize import Problem, labels, regularize, row_pieces, spans
+from rbfdiffnet.regularize import Problem, labels, regularize_in_pieces, spans
 
 __all__ = ["Columns", "Panel", "Problem"]
 
@@ -150,18 +149,9 @@ class Panel:
         values = {name: read_target(frame[name]) for name in targets}
         values |= {name: read_values(frame[name]) for name in inputs}
 
-        problems: list[Problem] = []
-        grids, lengths, parts, n_off = [], [], [], 0
-        for series, rows in row_pieces(codes, len(ids)):
-            own, at = codes[rows] - series.start, times[rows]
-            grid = Grid.from_times(frequency, at, own, series.stop - series.start, zone)
-            n_off += int((~grid.locate(at, own)[1]).sum())
-            some = {name: column[rows] for name, column in values.items()}
-            report, arrays = regularize(grid, at, own, some, columns.target)
-            problems += [replace(p, series=p.series + series.start) for p in report.problems()]
-            grids.append(report.grid)
-            lengths.append(np.diff(report.offsets))
-            parts.append(arrays)
+        grid, offsets, flat, problems, n_off = regularize_in_pieces(
+            frequency, zone, times, codes, len(ids), values, columns.target
+        )
         if 2 * n_off > len(times):
             raise misfit(
                 Grid.from_times(frequency, times, codes, len(ids), zone), times, codes, ids
@@ -171,13 +161,9 @@ class Panel:
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "
                 f"frame, or pass errors='fallback' ({problems[0].action})."
             )
-        offsets = np.append(0, np.cumsum(np.concatenate(lengths)))
-        flat = {name: np.concatenate([arrays.pop(name) for arrays in parts]) for name in values}
         y = flat.get(columns.target, np.full(offsets[-1], np.nan))
         kept = {name: flat[name] for name in inputs}
-        return cls(
-            offsets, y, kept, tuple(problems), columns, reduce(Grid.joined, grids), ids, time[:0]
-        )
+        return cls(offsets, y, kept, tuple(problems), columns, grid, ids, time[:0])
 
     @property
     def n_series(self) -> int:
