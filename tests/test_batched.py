@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.backend import NUMPY, Backend, padded_rows, standardize
-from rbfdiffnet.batched import _place, _Problem, fit_batch, forecast_batch
+from rbfdiffnet.batch_networks import forecast_batch
+from rbfdiffnet.batched import _place, _Problem, fit_batch
 
 B, D, N, C = 3, 4, 200, 7
 

@@ -8,7 +8,8 @@ from rbfdiffnet.engine import adopt_series, fit_panel
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import calibration_length
 from rbfdiffnet.intervals import half_widths as widths_of
-from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 from rbfdiffnet.threads import parallel_map
 from rbfdiffnet.training import Settings
 

@@ -6,7 +6,9 @@ from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.basis import derivatives
 from rbfdiffnet.explain import operator_terms
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.models import Plan, Series, fit_local
+from rbfdiffnet.models import fit_local
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference
 

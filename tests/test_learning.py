@@ -12,9 +12,11 @@ from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, shared
 from rbfdiffnet.archive import write_arrays
 from rbfdiffnet.engine import fit_panel
 from rbfdiffnet.learning import new_rows, standardized, trained
-from rbfdiffnet.models import Plan, Series, TrainingRows
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.training import Settings
+from rbfdiffnet.training_rows import TrainingRows
 
 PLAN = Plan(lambda _: Settings(6, width_factor=4.0), season_length=7, lags=(1, 2, 7))
 GLOBAL = {"scope": "global", "lags": 7}

@@ -5,7 +5,9 @@ import pytest
 
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import fit_effects
-from rbfdiffnet.models import Plan, Series, UnfitError, fit_local, forecast_many, prepare_for
+from rbfdiffnet.models import fit_local, forecast_many, prepare_for
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series, UnfitError
 from rbfdiffnet.shared import adopt, fit_shared
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Difference

@@ -9,11 +9,14 @@ from rbfdiffnet.backend import padded_rows
 from rbfdiffnet.batched import fit_batch
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.gpu import TorchBackend
-from rbfdiffnet.models import Plan, Series, forecast_many, transformed
+from rbfdiffnet.models import forecast_many
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import prepare
 from rbfdiffnet.quick import fit_quickly, forecast_arrays
 from rbfdiffnet.quick_models import fit_models, is_quick
+from rbfdiffnet.series import Series
 from rbfdiffnet.training import Settings
+from rbfdiffnet.training_rows import transformed
 from rbfdiffnet.window_model import window_rows
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.regressors import _NetworkRegressor
+from rbfdiffnet.regressor_base import NetworkRegressor
 
 VARIANTS = [
     RBFDiffNetRegressor(),
@@ -410,7 +410,7 @@ def test_wrong_weights_are_refused(weight, message, friedman):
 
 def test_base_class_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
-        _NetworkRegressor()
+        NetworkRegressor()
 
 
 def test_a_given_metric_of_ones_is_the_standard_one(friedman):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rbfdiffnet import shared
-from rbfdiffnet.models import Plan, TrainingRows
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.training import Settings
+from rbfdiffnet.training_rows import TrainingRows
 
 SETTINGS = Settings(10, width_factor=4.0, n_lags=4)
 

@@ -11,7 +11,8 @@ from pandas.testing import assert_frame_equal
 from panels import EVENTS, LEVELS, NAME, every_series, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 from rbfdiffnet.stack import model as model_module
 from rbfdiffnet.stack import windows as windows_module
 from rbfdiffnet.stack.histories import Histories

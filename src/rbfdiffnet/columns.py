@@ -9,7 +9,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.frames import Column, group_rows, read_values, time_zone, untyped_times
+from rbfdiffnet.column_types import untyped_times
+from rbfdiffnet.frames import Column, group_rows, read_values, time_zone
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import Grid, to_wall
 from rbfdiffnet.regularize import labels

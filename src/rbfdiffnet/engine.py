@@ -24,20 +24,13 @@ from rbfdiffnet.intervals import (
     thin,
 )
 from rbfdiffnet.learning import Learning, learn
-from rbfdiffnet.models import (
-    NUMERICAL,
-    Plan,
-    Series,
-    SeriesModel,
-    UnfitError,
-    base_windows,
-    fit_local,
-    forecast_many,
-)
+from rbfdiffnet.models import SeriesModel, base_windows, fit_local, forecast_many
 from rbfdiffnet.parts import chained
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import clean_many
 from rbfdiffnet.quick import even_parts
 from rbfdiffnet.quick_models import SlidingWindows, fit_models, forecast_models, is_quick
+from rbfdiffnet.series import NUMERICAL, Series, UnfitError
 from rbfdiffnet.shared import adopt, fit_shared
 from rbfdiffnet.stability import runaway
 from rbfdiffnet.threads import one_blas_thread, parallel_map, workers

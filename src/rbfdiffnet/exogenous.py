@@ -12,9 +12,9 @@ import numpy.typing as npt
 from rbfdiffnet.calendar_inputs import CalendarInputs, Event, calendar_names
 from rbfdiffnet.frames import read_frame, read_values
 from rbfdiffnet.inputs import Encoder
-from rbfdiffnet.models import Series
 from rbfdiffnet.panel import Columns, Panel
 from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.series import Series
 
 __all__ = ["Exogenous"]
 

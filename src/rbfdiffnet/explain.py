@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
-from rbfdiffnet.models import Series, SeriesModel
+from rbfdiffnet.models import SeriesModel
+from rbfdiffnet.series import Series
 from rbfdiffnet.transforms import Difference, Rescale
 
 if TYPE_CHECKING:

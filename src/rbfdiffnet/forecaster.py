@@ -19,11 +19,11 @@ from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.forecasting import Asked, State, Work, notes_frame
 from rbfdiffnet.large_panels import forecast_in_pieces
 from rbfdiffnet.memory import bytes_of
-from rbfdiffnet.models import Plan
 from rbfdiffnet.options import NAME, check_levels, check_options, check_refit, lags_of, scope_of
 from rbfdiffnet.panel import Columns, Panel, Problem
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.presets import PRESETS, Preset
 from rbfdiffnet.training import Settings
 from rbfdiffnet.transforms import Transform

@@ -16,9 +16,10 @@ import numpy.typing as npt
 from rbfdiffnet.engine import Forecasts, PanelModel, fit_panel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.intervals import Pool
-from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.options import NAME, column_names
 from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 
 __all__ = ["Asked", "State", "Work", "notes_frame"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rbfdiffnet import batched
 from rbfdiffnet.backend import NUMPY, TIE
-from rbfdiffnet.batched import BatchNetworks
+from rbfdiffnet.batch_networks import BatchNetworks
 
 try:
     from numba import njit

@@ -16,9 +16,9 @@ from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.forecasting import Asked, State, Work
 from rbfdiffnet.intervals import Pool, pooled
 from rbfdiffnet.memory import pieces
-from rbfdiffnet.models import default_lags
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.parts import ALONE
+from rbfdiffnet.plan import default_lags
 from rbfdiffnet.watching import within
 
 __all__ = ["forecast_in_pieces"]

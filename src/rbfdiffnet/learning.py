@@ -19,10 +19,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models import Plan, Series, SeriesModel, TrainingRows
+from rbfdiffnet.models import SeriesModel
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.recent import FILLED_FROM
+from rbfdiffnet.series import Series
 from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.threads import one_blas_thread
+from rbfdiffnet.training_rows import TrainingRows
 from rbfdiffnet.window_model import WindowModel
 
 __all__ = ["Learning", "learn", "new_rows", "standardized", "trained"]
@@ -48,7 +51,8 @@ class Learning:
     --------
     >>> import numpy as np
     >>> from rbfdiffnet.engine import fit_panel
-    >>> from rbfdiffnet.models import Plan, Series
+    >>> from rbfdiffnet.plan import Plan
+    >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.training import Settings
     >>> y = np.sin(np.arange(90)) + 0.1 * np.random.default_rng(0).normal(size=90)
     >>> series = Series(y, np.zeros((90, 0)), np.zeros((90, 0)))

@@ -5,198 +5,38 @@ Everything here works on arrays; `rbfdiffnet.forecaster` brings frames in and ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.adf import adf_test
 from rbfdiffnet.effects import Effects
-from rbfdiffnet.noise.filtering import StateFilter
-from rbfdiffnet.parameters import Noise
-from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation, prepare_many
 from rbfdiffnet.recent import latest_values
+from rbfdiffnet.series import Series, UnfitError, check_fit
 from rbfdiffnet.tracked import fit_tracked
-from rbfdiffnet.training import Settings
-from rbfdiffnet.transforms import Difference, Transform
-from rbfdiffnet.window_model import WindowModel, fit_windows, fit_windows_quickly, window_rows
+from rbfdiffnet.training_rows import FEWEST_ROWS, TrainingRows, transformed
+from rbfdiffnet.window_model import WindowModel
 
 __all__ = [
-    "FEWEST_ROWS",
-    "NUMERICAL",
-    "Plan",
     "Seen",
-    "Series",
     "SeriesModel",
-    "TrainingRows",
-    "UnfitError",
     "base_windows",
-    "check_fit",
-    "default_lags",
     "fit_local",
     "forecast_many",
     "nearest_windows",
     "prepare_all",
     "prepare_for",
-    "transformed",
 ]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
-_FEWEST_VALUES = 8
-FEWEST_ROWS = 6
-_MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
-_NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
 _MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
 _ROWS_AT_ONCE = 256  # forecast together
 _NEAREST = 3  # training windows named for each center
-
-
-#: What goes wrong in computations, for one series alone.
-NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
-
-
-class UnfitError(ValueError):
-    """A series no network can be fitted to; the message says why."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """One series on its grid.
-
-    Attributes
-    ----------
-    y : ndarray of shape (T,)
-        NaN where missing.
-    known_ahead : ndarray of shape (T, q)
-        Inputs known in advance.
-    extra : ndarray of shape (T, p)
-        Inputs known when they happen, and static ones.
-    """
-
-    y: Array
-    known_ahead: Array
-    extra: Array
-
-    def until(self, n: int) -> Series:
-        """Return the first n steps."""
-        return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
-
-    def after(self, n: int) -> Series:
-        """Return all but the first n steps."""
-        return Series(self.y[n:], self.known_ahead[n:], self.extra[n:])
-
-    @property
-    def fingerprint(self) -> bytes:
-        """Digest of the content, by which series are put in an order of their own."""
-        parts = (self.y, self.known_ahead, self.extra)
-        return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How series are modeled.
-
-    Attributes
-    ----------
-    settings : callable
-        Settings of the network for a number of inputs.
-    season_length : int
-    lags : tuple of int or None
-        Ages of the inputs, ascending; None chooses them from season and length.
-    level : {"mean", "last", "none"} or None
-        See `WindowModel`; None chooses by length.
-    transforms : tuple
-        As for `rbfdiffnet.transforms.fit_transforms`.
-    log, clean : bool
-        As for `prepare`.
-    block : int
-        Number of steps a network forecasts at once.
-    device : str
-        Where quick networks are trained; see `rbfdiffnet.gpu.backend_for`.
-    quick : bool
-        Whether networks of one output are trained by `rbfdiffnet.batched`, with the settings'
-        number of centers and that module's own choice of everything else.
-    noise : None, "auto" or float
-        Whether noise in the observations is treated; see `rbfdiffnet.tracked`.
-    like : StateFilter or None
-        What was learned from more of the same series.
-    thorough : bool
-        Whether a stack takes the time for more rows, and for noise in the series of its networks.
-    parts : Parts
-        Of which the series are one, where the panel is spread over several machines.
-    """
-
-    settings: Callable[[int], Settings]
-    season_length: int = 1
-    lags: tuple[int, ...] | None = None
-    level: str | None = None
-    transforms: tuple[str | Transform, ...] = ()
-    log: bool = False
-    clean: bool = True
-    block: int = 1
-    quick: bool = False
-    device: str = "cpu"
-    noise: Noise = None
-    like: StateFilter | None = None
-    thorough: bool = False
-    parts: Parts = ALONE
-
-    def lags_for(self, n: int) -> tuple[int, ...]:
-        """Return the lags for a series of n values."""
-        if self.lags is not None:
-            return self.lags
-        return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
-
-    def level_for(self, *series: Array) -> str:
-        """Return the level for transformed series: one for all of them.
-
-        None where they are differenced, or return to their mean beyond any doubt; the mean of the
-        window where they are long, and its latest value where they are short.
-        """
-        return self.level_of([self.tendency(z) for z in series])
-
-    @property
-    def _differs(self) -> bool:
-        names = ("adf", "difference", "seasonal")
-        return any(isinstance(t, Difference) or t in names for t in self.transforms)
-
-    def tendency(self, z: Array) -> tuple[float, int]:
-        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
-        matters = self.level is None and not self._differs
-        return _unit_root(z) if matters else 1.0, z.size
-
-    def level_of(self, tendencies: Sequence[tuple[float, int]]) -> str:
-        """Return the level for series of these tendencies; see `level_for`."""
-        if self.level is not None:
-            return self.level
-        p_value, size = np.median(tendencies, axis=0)
-        if self._differs or p_value < _NO_UNIT_ROOT:
-            return "none"
-        return "mean" if size >= _MANY_ROWS else "last"
-
-
-def default_lags(season_length: int) -> int:
-    """Return the number of lags for a season: four days or weeks, one or two longer seasons.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.models import default_lags
-    >>> [default_lags(season) for season in (1, 4, 7, 12, 24, 52)]
-    [4, 8, 28, 15, 48, 56]
-    """
-    if season_length <= 4:
-        return max(4, 2 * season_length)
-    if season_length <= 7:
-        return 4 * season_length
-    if season_length == 24:
-        return 48
-    return season_length + max(3, min(4, season_length // 4))
 
 
 @dataclass(frozen=True)
@@ -348,17 +188,6 @@ def _in_blocks(windows: WindowModel, z: Array, h: int, extra: Array) -> tuple[Ar
     return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
 
 
-def check_fit(series: Series) -> None:
-    """Raise UnfitError if a network has nothing to learn from a series."""
-    known = series.y[np.isfinite(series.y)]
-    if not known.size:
-        raise UnfitError("no values")
-    if np.ptp(known) == 0.0:
-        raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
-    if known.size < _FEWEST_VALUES:
-        raise UnfitError(f"too short (known values: {known.size}, needed: {_FEWEST_VALUES})")
-
-
 def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> Preparation:
     """Fix the preparation of a series by plan; raise UnfitError where a step does not apply."""
     (found,) = prepare_all([series], plan, [effects])
@@ -394,7 +223,9 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.models import Plan, Series, fit_local, forecast_many
+    >>> from rbfdiffnet.models import fit_local, forecast_many
+    >>> from rbfdiffnet.plan import Plan
+    >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.training import Settings
     >>> y = np.sin(np.arange(80) * np.pi / 6)
     >>> none = np.zeros((80, 0))
@@ -454,81 +285,6 @@ def _unit_of(preparation: Preparation) -> float:
     """By how much the steps of a preparation stretch a series, where they do nothing else."""
     ends = preparation.steps.apply(np.array([[0.0, 1.0]]))[0]
     return float(abs(ends[1] - ends[0]))
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Rows to learn from, with the step at which each window ends."""
-
-    X: Array
-    Y: Array
-    ends: Ints
-    lags: tuple[int, ...]
-    level: str
-
-    @classmethod
-    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
-        """Return the rows of a series."""
-        return cls.cut(*transformed(series, preparation), series, plan)
-
-    @classmethod
-    def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
-        """Return the rows of a series that has been transformed."""
-        lost = series.y.size - z.size
-        lags = plan.lags_for(int(known.sum()))
-        level = plan.level_for(z)
-        steps = np.arange(z.size, dtype=np.float64)[:, None] + lost
-        # The step travels along as a first input, and is taken off again.
-        extra = np.concatenate([steps, series.extra[lost:]], axis=1)
-        X, Y = window_rows(z, known, extra, lags=lags, level=level, block=plan.block)
-        return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
-
-    @classmethod
-    def pooled(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
-        """Return the rows of several series as one."""
-        X, Y, ends = (
-            np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
-        )
-        return cls(X, Y, ends, rows[0].lags, rows[0].level)
-
-    def part(self, which: slice, every: int) -> TrainingRows:
-        """Return every so many of some rows."""
-        return replace(
-            self, X=self.X[which][::every], Y=self.Y[which][::every], ends=self.ends[which][::every]
-        )
-
-    def fit(self, plan: Plan) -> WindowModel:
-        """Train a network on the rows."""
-        settings = plan.settings(self.X.shape[1])
-        if plan.quick and plan.block == 1:
-            return fit_windows_quickly(
-                self.X, self.Y, n_centers=settings.n_centers, lags=self.lags, level=self.level
-            )
-        n_extra = self.X.shape[1] - len(self.lags)
-        if n_extra and isinstance(settings.metric, str) and settings.metric == "standard":
-            # Inputs other than lags are often rare switches: dividing them by their small spread
-            # would make them outweigh everything else in distances.
-            spread = np.minimum(self.X[:, :n_extra].std(axis=0), 1.0)
-            settings = replace(settings, metric=np.append(spread, np.ones(len(self.lags))))
-        return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
-
-
-def transformed(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
-    """Return the transformed series, and which of its values are made of observations only."""
-    u, known = preparation.base(series.y, series.known_ahead)
-    if u.size <= preparation.steps.lost:
-        return np.empty(0), np.empty(0, dtype=bool)
-    for step in preparation.steps.steps:
-        if isinstance(step, Difference):
-            known = known[step.lag :] & known[: -step.lag]
-        else:
-            known = known[step.lost :]
-    return preparation.steps.apply(u), known
-
-
-def _unit_root(z: Array) -> float:
-    """p-value of the test for a unit root, 1 where it has no answer."""
-    return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))
 
 
 def nearest_windows(windows: WindowModel, X: Array, ends: Ints) -> Ints:

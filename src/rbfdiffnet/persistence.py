@@ -22,10 +22,12 @@ from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.learning import Learning
-from rbfdiffnet.models import Plan, SeriesModel
+from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
-from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.panel import Problem
+from rbfdiffnet.panel_state import panel_state, restore_panel
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stability import LARGEST
 from rbfdiffnet.statistics import Statistics
@@ -59,7 +61,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     stack = forecaster._scope == "auto"  # which is nothing but its data
     needed = lengths if stack else _needed(model, lengths)
     networks = ({}, {}) if stack else _networks(model, np.maximum(lengths - needed, 0))
-    panel_arrays, panel_words = state.panel.latest(needed).state()
+    panel_arrays, panel_words = panel_state(state.panel.latest(needed))
     arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | networks[0]
     words = {
         "format": _FORMAT,
@@ -139,7 +141,7 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     forecaster = cls(**_restored_parameters(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
     _check_panel(inside)
-    panel = Panel.from_state(inside, words["panel"])
+    panel = restore_panel(inside, words["panel"])
     if Frequency.parse(forecaster.freq) != panel.frequency:
         raise ValueError("steps of time differ")
     exogenous = Exogenous.from_json(words["exogenous"])

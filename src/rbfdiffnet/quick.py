@@ -14,14 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.backend import NUMPY, Backend, padded_rows
-from rbfdiffnet.batched import BatchNetworks, forecast_batch, train
+from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
+from rbfdiffnet.batched import train
 from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for
-from rbfdiffnet.models import FEWEST_ROWS, Seen, SeriesModel
+from rbfdiffnet.models import Seen, SeriesModel
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.stability import bounds
 from rbfdiffnet.threads import parallel_map, workers
+from rbfdiffnet.training_rows import FEWEST_ROWS
 from rbfdiffnet.transforms import Compose, Difference, Rescale
 from rbfdiffnet.window_model import WindowModel, affordable_centers
 

@@ -12,19 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.batched import BatchNetworks, forecast_batch
+from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
 from rbfdiffnet.gpu import backend_for
-from rbfdiffnet.models import (
-    FEWEST_ROWS,
-    NUMERICAL,
-    Plan,
-    Series,
-    SeriesModel,
-    UnfitError,
-    check_fit,
-)
+from rbfdiffnet.models import SeriesModel
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.quick import WORTHWHILE, even_parts, fit_quickly
+from rbfdiffnet.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.threads import parallel_map, workers
+from rbfdiffnet.training_rows import FEWEST_ROWS
 
 __all__ = ["SlidingWindows", "fit_models", "forecast_models", "is_quick"]
 
@@ -65,7 +60,8 @@ def fit_models(
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.models import Plan, Series
+    >>> from rbfdiffnet.plan import Plan
+    >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.quick_models import fit_models
     >>> from rbfdiffnet.training import Settings
     >>> none = np.zeros((90, 0))

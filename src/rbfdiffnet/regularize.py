@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.frequency import DAY
+from rbfdiffnet.frequency import DAY, Frequency
 from rbfdiffnet.grid import Grid, to_wall
 from rbfdiffnet.stability import LARGEST
 
-__all__ = ["Problem", "Report", "labels", "longest", "place", "regularize", "row_pieces"]
+__all__ = [
+    "Problem",
+    "Report",
+    "labels",
+    "longest",
+    "place",
+    "regularize",
+    "regularize_in_pieces",
+    "row_pieces",
+    "spans",
+]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -230,6 +241,52 @@ def regularize(
     return report, columns
 
 
+def regularize_in_pieces(
+    frequency: Frequency,
+    zone: str | None,
+    times: Ints,
+    codes: Ints,
+    n_series: int,
+    values: Mapping[str, npt.NDArray[Any]],
+    target: str,
+) -> tuple[Grid, Ints, dict[str, npt.NDArray[Any]], list[Problem], int]:
+    """Bring the rows of a frame to grids, some series after the others, which saves memory.
+
+    Parameters
+    ----------
+    frequency : Frequency
+    zone : str or None
+        Time zone of the times.
+    times, codes, values, target
+        As for `regularize`.
+    n_series : int
+
+    Returns
+    -------
+    grid : Grid
+    offsets : ndarray of shape (n_series + 1,)
+    columns : dict of str to ndarray of shape (offsets[-1],)
+    problems : list of Problem
+    n_off : int
+        Number of rows off the grids.
+    """
+    problems: list[Problem] = []
+    grids, lengths, parts, n_off = [], [], [], 0
+    for series, rows in row_pieces(codes, n_series):
+        own, at = codes[rows] - series.start, times[rows]
+        grid = Grid.from_times(frequency, at, own, series.stop - series.start, zone)
+        n_off += int((~grid.locate(at, own)[1]).sum())
+        some = {name: column[rows] for name, column in values.items()}
+        report, arrays = regularize(grid, at, own, some, target)
+        problems += [replace(p, series=p.series + series.start) for p in report.problems()]
+        grids.append(report.grid)
+        lengths.append(np.diff(report.offsets))
+        parts.append(arrays)
+    offsets = np.append(0, np.cumsum(np.concatenate(lengths)))
+    flat = {name: np.concatenate([arrays.pop(name) for arrays in parts]) for name in values}
+    return reduce(Grid.joined, grids), offsets, flat, problems, n_off
+
+
 def row_pieces(codes: Ints, n_series: int) -> Iterator[tuple[slice, slice | Ints]]:
     """Series that are brought to their grids together, and their rows.
 
@@ -278,3 +335,17 @@ def _mean(rows: Mapping[str, npt.NDArray[Any]], target: str, places: Ints, total
     counts = np.bincount(places[used], minlength=total)
     mean = np.bincount(places[used], y[used] / counts[places[used]], minlength=total)
     return np.where(counts > 0, mean, np.nan)
+
+
+def spans(starts: Ints, lengths: Ints) -> Ints:
+    """Return the whole numbers of stretches, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.regularize import spans
+    >>> spans(np.array([2, 7]), np.array([3, 2]))
+    array([2, 3, 4, 7, 8])
+    """
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())

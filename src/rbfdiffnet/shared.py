@@ -16,23 +16,14 @@ import numpy.typing as npt
 from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import Effects, fit_effects, never_negative
 from rbfdiffnet.learning import Learning, standardized, trained
-from rbfdiffnet.models import (
-    FEWEST_ROWS,
-    NUMERICAL,
-    Plan,
-    Series,
-    SeriesModel,
-    TrainingRows,
-    UnfitError,
-    check_fit,
-    nearest_windows,
-    prepare_for,
-    transformed,
-)
+from rbfdiffnet.models import SeriesModel, nearest_windows, prepare_for
 from rbfdiffnet.parts import ALONE, chained
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation, learnable
+from rbfdiffnet.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.training import Settings
+from rbfdiffnet.training_rows import FEWEST_ROWS, TrainingRows, transformed
 from rbfdiffnet.window_model import WindowModel, targets_known
 
 __all__ = ["adopt", "fit_shared"]

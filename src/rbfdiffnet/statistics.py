@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from rbfdiffnet.basis import Array, DifferentialBasis, mean_width
-from rbfdiffnet.solvers.gram import Products, minimize
+from rbfdiffnet.solvers.gram import InnerProducts, minimize
 from rbfdiffnet.solvers.objective import Solution, Weights
 
 __all__ = ["MOST_COLUMNS", "Statistics"]
@@ -362,11 +362,11 @@ class Statistics:
         columns[n_theta + self.n_linear + 1 :] = Y.T
         return columns
 
-    def _products(self) -> Products:
+    def _products(self) -> InnerProducts:
         n_centers, n_terms = len(self.beta), self.n_terms
         n_theta, y = n_terms * n_centers, len(self.gram) - self.n_targets
         shape = (n_terms, n_centers)
-        return Products(
+        return InnerProducts(
             np.ascontiguousarray(self.gram[:n_theta, :n_theta]).reshape(*shape, *shape),
             self.gram[:n_theta, n_theta:y].reshape(*shape, -1),
             self.gram[:n_theta, y:].reshape(*shape, -1),

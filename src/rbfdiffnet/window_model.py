@@ -80,7 +80,7 @@ class WindowModel:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `rbfdiffnet.batched.forecast_batch` can continue windows with it."""
+        """Whether `rbfdiffnet.batch_networks.forecast_batch` can continue windows with it."""
         net, lags = self.network, self.lags
         return (
             self.level == "none"

@@ -15,6 +15,7 @@ from rbfdiffnet.calendar_inputs import Event
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.options import NAME
 from rbfdiffnet.panel import Panel
+from rbfdiffnet.panel_updates import revised
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.transforms import Transform
 
@@ -187,7 +188,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         state = self.model_._fitted_state()
         series, steps, on_grid = state.panel.rows_of(rows)
         known = (series >= 0) & on_grid & (steps < state.panel.lengths[series])
-        panel = state.panel.revised(rows[known])
+        panel = revised(state.panel, rows[known])
         self.model_._state = replace(state, panel=panel, series=state.exogenous.series(panel))
         self.model_.update(rows[~known], refit=update_params)
         return self

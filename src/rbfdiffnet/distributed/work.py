@@ -16,8 +16,9 @@ from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting import Asked, Work
 from rbfdiffnet.intervals import Pool
-from rbfdiffnet.models import Plan, Series
 from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.plan import Plan
+from rbfdiffnet.series import Series
 from rbfdiffnet.stack.parts import PartedStack
 
 __all__ = ["Group", "OneMachine", "Request"]

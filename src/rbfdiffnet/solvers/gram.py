@@ -31,7 +31,7 @@ _MOST_RETRIES = 25  # of one step
 
 
 @dataclass(frozen=True)
-class Products:
+class InnerProducts:
     """Weighted inner products of the columns of a training problem (K terms, c functions).
 
     Attributes
@@ -100,12 +100,12 @@ class Points:
             self.factors[i] = factor
 
 
-def project(products: Products, ridge: Array, a: Array) -> Points:
+def project(products: InnerProducts, ridge: Array, a: Array) -> Points:
     """Eliminate the linear weights at every a, which has length 1.
 
     Parameters
     ----------
-    products : Products
+    products : InnerProducts
     ridge : ndarray of shape (B, 2)
         Penalties on the RBF part and on the linear part.
     a : ndarray of shape (B, K)
@@ -135,7 +135,7 @@ def project(products: Products, ridge: Array, a: Array) -> Points:
     return Points(a, u, half, factors, value)
 
 
-def newton_systems(products: Products, ridge: Array, points: Points) -> tuple[Array, Array]:
+def newton_systems(products: InnerProducts, ridge: Array, points: Points) -> tuple[Array, Array]:
     """Gradients and exact Hessians of the projected objective, shape (B, K) and (B, K, K)."""
     n_terms, n_centers = products.theta.shape[:2]
     a, half = points.a, points.half
@@ -164,13 +164,13 @@ def newton_systems(products: Products, ridge: Array, points: Points) -> tuple[Ar
 
 
 def minimize(
-    products: Products, ridge: Array, starts: Array, *, max_iter: int, tol: float
+    products: InnerProducts, ridge: Array, starts: Array, *, max_iter: int, tol: float
 ) -> list[Solution]:
     """Minimize the objective of every problem from its start.
 
     Parameters
     ----------
-    products : Products
+    products : InnerProducts
     ridge : ndarray of shape (B, 2)
     starts : ndarray of shape (B, K)
     max_iter, tol
@@ -253,7 +253,7 @@ class _Model:
 
 
 def _trusted_steps(
-    products: Products, ridge: Array, points: Points, model: _Model, radius: Array
+    products: InnerProducts, ridge: Array, points: Points, model: _Model, radius: Array
 ) -> tuple[Points, Array]:
     """One Newton step within its trust region for every problem: where to, and the radii.
 
@@ -282,7 +282,7 @@ def _trusted_steps(
     return result, radius
 
 
-def _penalty(products: Products, ridge: Array) -> Array:
+def _penalty(products: InnerProducts, ridge: Array) -> Array:
     """Diagonals that are added to the inner products, shape (B, c + q)."""
     n_centers, n_linear = products.theta.shape[1], len(products.linear)
     strength = np.repeat(ridge, [n_centers, n_linear], axis=1)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.series import Series
 from rbfdiffnet.stability import runaway
 from rbfdiffnet.stack.mixing import mixing_weights
 from rbfdiffnet.stack.spread import half_widths
@@ -106,7 +107,8 @@ class StackModel:
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.models import Plan, Series
+    >>> from rbfdiffnet.plan import Plan
+    >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.stack.model import StackModel
     >>> from rbfdiffnet.training import Settings
     >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
-from rbfdiffnet.models import Plan, Series
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.series import Series
 from rbfdiffnet.stack.model import Mixture, StackModel
 from rbfdiffnet.watching import within
 
@@ -34,7 +35,8 @@ def stack_of(panel: Sequence[Series], plan: Plan, names: Sequence[Any]) -> Stack
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.models import Plan, Series
+    >>> from rbfdiffnet.plan import Plan
+    >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.stack.parts import stack_of
     >>> from rbfdiffnet.training import Settings
     >>> y = np.random.default_rng(0).normal(size=60)
@@ -101,7 +103,8 @@ class PartedStack:
         Examples
         --------
         >>> import numpy as np
-        >>> from rbfdiffnet.models import Plan, Series
+        >>> from rbfdiffnet.plan import Plan
+        >>> from rbfdiffnet.series import Series
         >>> from rbfdiffnet.stack.parts import PartedStack
         >>> from rbfdiffnet.training import Settings
         >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)

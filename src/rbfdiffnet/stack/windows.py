@@ -11,9 +11,11 @@ import numpy.typing as npt
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import fit_panel
 from rbfdiffnet.fallback import naive_forecast
-from rbfdiffnet.models import Plan, Series, UnfitError, check_fit, prepare_all
+from rbfdiffnet.models import prepare_all
 from rbfdiffnet.parameters import Noise
+from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation, clean_many
+from rbfdiffnet.series import Series, UnfitError, check_fit
 from rbfdiffnet.stack.histories import Histories
 from rbfdiffnet.stack.members import member_forecasts
 from rbfdiffnet.stack.pooled import pooled_effects
@@ -57,7 +59,8 @@ class Window:
         Examples
         --------
         >>> import numpy as np
-        >>> from rbfdiffnet.models import Plan, Series
+        >>> from rbfdiffnet.plan import Plan
+        >>> from rbfdiffnet.series import Series
         >>> from rbfdiffnet.stack.windows import Window
         >>> from rbfdiffnet.training import Settings
         >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)

@@ -1,0 +1,129 @@
+"""How series are modeled: what is asked for, and what follows from a series where nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.adf import adf_test
+from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.parameters import Noise
+from rbfdiffnet.parts import ALONE, Parts
+from rbfdiffnet.training import Settings
+from rbfdiffnet.transforms import Difference, Transform
+
+__all__ = ["Plan", "default_lags"]
+
+Array = npt.NDArray[np.float64]
+
+_MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
+_NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How series are modeled.
+
+    Attributes
+    ----------
+    settings : callable
+        Settings of the network for a number of inputs.
+    season_length : int
+    lags : tuple of int or None
+        Ages of the inputs, ascending; None chooses them from season and length.
+    level : {"mean", "last", "none"} or None
+        See `WindowModel`; None chooses by length.
+    transforms : tuple
+        As for `rbfdiffnet.transforms.fit_transforms`.
+    log, clean : bool
+        As for `prepare`.
+    block : int
+        Number of steps a network forecasts at once.
+    device : str
+        Where quick networks are trained; see `rbfdiffnet.gpu.backend_for`.
+    quick : bool
+        Whether networks of one output are trained by `rbfdiffnet.batched`, with the settings'
+        number of centers and that module's own choice of everything else.
+    noise : None, "auto" or float
+        Whether noise in the observations is treated; see `rbfdiffnet.tracked`.
+    like : StateFilter or None
+        What was learned from more of the same series.
+    thorough : bool
+        Whether a stack takes the time for more rows, and for noise in the series of its networks.
+    parts : Parts
+        Of which the series are one, where the panel is spread over several machines.
+    """
+
+    settings: Callable[[int], Settings]
+    season_length: int = 1
+    lags: tuple[int, ...] | None = None
+    level: str | None = None
+    transforms: tuple[str | Transform, ...] = ()
+    log: bool = False
+    clean: bool = True
+    block: int = 1
+    quick: bool = False
+    device: str = "cpu"
+    noise: Noise = None
+    like: StateFilter | None = None
+    thorough: bool = False
+    parts: Parts = ALONE
+
+    def lags_for(self, n: int) -> tuple[int, ...]:
+        """Return the lags for a series of n values."""
+        if self.lags is not None:
+            return self.lags
+        return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
+
+    def level_for(self, *series: Array) -> str:
+        """Return the level for transformed series: one for all of them.
+
+        None where they are differenced, or return to their mean beyond any doubt; the mean of the
+        window where they are long, and its latest value where they are short.
+        """
+        return self.level_of([self.tendency(z) for z in series])
+
+    @property
+    def _differs(self) -> bool:
+        names = ("adf", "difference", "seasonal")
+        return any(isinstance(t, Difference) or t in names for t in self.transforms)
+
+    def tendency(self, z: Array) -> tuple[float, int]:
+        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
+        matters = self.level is None and not self._differs
+        return _unit_root(z) if matters else 1.0, z.size
+
+    def level_of(self, tendencies: Sequence[tuple[float, int]]) -> str:
+        """Return the level for series of these tendencies; see `level_for`."""
+        if self.level is not None:
+            return self.level
+        p_value, size = np.median(tendencies, axis=0)
+        if self._differs or p_value < _NO_UNIT_ROOT:
+            return "none"
+        return "mean" if size >= _MANY_ROWS else "last"
+
+
+def default_lags(season_length: int) -> int:
+    """Return the number of lags for a season: four days or weeks, one or two longer seasons.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.plan import default_lags
+    >>> [default_lags(season) for season in (1, 4, 7, 12, 24, 52)]
+    [4, 8, 28, 15, 48, 56]
+    """
+    if season_length <= 4:
+        return max(4, 2 * season_length)
+    if season_length <= 7:
+        return 4 * season_length
+    if season_length == 24:
+        return 48
+    return season_length + max(3, min(4, season_length // 4))
+
+
+def _unit_root(z: Array) -> float:
+    """p-value of the test for a unit root, 1 where it has no answer."""
+    return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))

@@ -1,0 +1,66 @@
+"""One series on its grid, and whether a network can learn from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NUMERICAL", "Series", "UnfitError", "check_fit"]
+
+Array = npt.NDArray[np.float64]
+
+_FEWEST_VALUES = 8
+
+#: What goes wrong in computations, for one series alone.
+NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
+
+
+class UnfitError(ValueError):
+    """A series no network can be fitted to; the message says why."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series on its grid.
+
+    Attributes
+    ----------
+    y : ndarray of shape (T,)
+        NaN where missing.
+    known_ahead : ndarray of shape (T, q)
+        Inputs known in advance.
+    extra : ndarray of shape (T, p)
+        Inputs known when they happen, and static ones.
+    """
+
+    y: Array
+    known_ahead: Array
+    extra: Array
+
+    def until(self, n: int) -> Series:
+        """Return the first n steps."""
+        return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
+
+    def after(self, n: int) -> Series:
+        """Return all but the first n steps."""
+        return Series(self.y[n:], self.known_ahead[n:], self.extra[n:])
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Digest of the content, by which series are put in an order of their own."""
+        parts = (self.y, self.known_ahead, self.extra)
+        return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
+
+
+def check_fit(series: Series) -> None:
+    """Raise UnfitError if a network has nothing to learn from a series."""
+    known = series.y[np.isfinite(series.y)]
+    if not known.size:
+        raise UnfitError("no values")
+    if np.ptp(known) == 0.0:
+        raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
+    if known.size < _FEWEST_VALUES:
+        raise UnfitError(f"too short (known values: {known.size}, needed: {_FEWEST_VALUES})")
