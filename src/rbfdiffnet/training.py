@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.basis import Array, DifferentialBasis
+from rbfdiffnet.basis import Array, DifferentialBasis, evaluate
 from rbfdiffnet.centers import forward_selection, kmeans, self_organizing_map
 from rbfdiffnet.losses import Loss, OwnLoss, UserLoss, huber_delta
-from rbfdiffnet.network import Network, linear_inputs, normalized
+from rbfdiffnet.network import Network, linear_inputs
 from rbfdiffnet.rows import Rows, standardize
 from rbfdiffnet.selection import Candidate, choose
 from rbfdiffnet.solvers import als, bfgs, varpro
@@ -38,6 +38,7 @@ class Settings:
     order_zero: bool = True
     intercept: bool = True
     normalize: bool = False
+    basis: str = "gaussian"
     centers: str | Array = "kmeans"
     width: str = "cluster"
     width_factor: float | None = None
@@ -109,6 +110,7 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
         intercept=settings.intercept,
         normalize=settings.normalize,
         unit=basis.unit,
+        basis=settings.basis,
     )
     return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
 
@@ -126,14 +128,15 @@ def _basis(
 ) -> DifferentialBasis:
     """Return the basis functions at the rows."""
     active = metric > 0
-    basis = DifferentialBasis.on(
+    basis = evaluate(
+        settings.basis,
         rows.Z[:, active] * metric[active],
         centers,
         beta,
         order=settings.order,
         order_zero=settings.order_zero,
     )
-    return normalized(basis) if settings.normalize else basis
+    return basis.normalized() if settings.normalize else basis
 
 
 def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
@@ -303,7 +306,7 @@ def _starts(
         if settings.penalty == "lasso":
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
-            plain = replace(objective.basis, order=0, order_zero=True)
+            plain = objective.basis.plain()
             network = replace(objective, basis=plain, linear=objective.linear[-1:])
             w = varpro.project(network, network.quadratic(None), np.ones(1)).weights.w
         first = bfgs.taylor_start(objective, w)
