@@ -193,12 +193,12 @@ class DifferentialBasis:
         total = weighted.sum(axis=1)
         if first:
             result[:, 0] = total
-        blocks = result[:, first:].reshape(self.phi.shape[0], self.order, -1)
+        blocks = result[:, first:].reshape(self.phi.shape[0], self.order, len(self.x))
         if self.powers is None:
             for i, polynomials in self._polynomials():
                 blocks[:, :, i] = np.einsum("kjn,jn->jk", polynomials, weighted)
             return result
-        moments = (weighted @ self.powers.T).reshape(self.phi.shape[0], self.order, -1)
+        moments = (weighted @ self.powers.T).reshape(blocks.shape)
         blocks[...] = np.einsum("kji->jki", self.coefficients[:, 0]) * total[:, None, None]
         blocks += np.einsum("kqji,jqi->jki", self.coefficients[:, 1:], moments)
         return result

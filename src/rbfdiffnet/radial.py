@@ -122,7 +122,7 @@ class RadialBasis(DifferentialBasis):
         result = np.empty((len(self.phi), self.n_terms))
         if first:
             result[:, 0] = self.phi @ r
-        blocks = result[:, first:].reshape(len(self.phi), self.order, -1)
+        blocks = result[:, first:].reshape(len(self.phi), self.order, len(self.x))
         for i, terms in self._terms():
             blocks[:, :, i] = (terms @ r).T
         return result

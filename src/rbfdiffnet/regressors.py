@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from rbfdiffnet.basis import Array
+from rbfdiffnet.centers import Placement
 from rbfdiffnet.checks import (
     as_floats,
     check_choice,
@@ -33,6 +34,7 @@ from rbfdiffnet.noise.regressor import SeriesMixin, series_of
 from rbfdiffnet.parameters import Noise, check_metric, check_noise, common_settings
 from rbfdiffnet.threads import one_blas_thread
 from rbfdiffnet.training import SOLVERS, Settings, fit_network
+from rbfdiffnet.widths import WidthRule
 
 _MANY_ROWS = 50_000
 
@@ -165,10 +167,14 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
         Whether the operator contains the basis functions themselves, :math:`a_0`.
     fit_intercept : bool, default=True
         Whether there is a bias :math:`w_0`. Without one X and y should have mean zero.
-    centers : {"kmeans", "som", "forward"} or array-like of shape (c, d), default="kmeans"
-        K-Means, self-organizing map, forward selection by leave-one-out error, or the centers.
-    width : {"cluster", "max_distance", "nearest", "nearest_shared"}, default="cluster"
-        Rule for the widths, see `rbfdiffnet.widths`.
+    basis : str, default="gaussian"
+        Basis functions, by a name in `rbfdiffnet.basis.BASES`.
+    centers : str, callable or array-like of shape (c, d), default="kmeans"
+        A name in `rbfdiffnet.centers.CENTERS` ("kmeans", "som": self-organizing map, "forward":
+        forward selection by leave-one-out error), a function like those, or the centers.
+    width : str or callable, default="cluster"
+        Rule for the widths: a name in `rbfdiffnet.widths.WIDTH_RULES` ("cluster", "max_distance",
+        "nearest", "nearest_shared"), or a function like those.
     width_factor : float or "auto", default="auto"
         Factor for all widths.
     n_nearest : int, default=10
@@ -264,8 +270,9 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
         n_lags: int | None = None,
         include_order_zero: bool = True,
         fit_intercept: bool = True,
-        centers: str | npt.ArrayLike = "kmeans",
-        width: str = "cluster",
+        basis: str = "gaussian",
+        centers: str | Placement | npt.ArrayLike = "kmeans",
+        width: str | WidthRule = "cluster",
         width_factor: float | Literal["auto"] = "auto",
         n_nearest: int = 10,
         metric: str | npt.ArrayLike = "learned",
@@ -285,6 +292,7 @@ class RBFDiffNetRegressor(SeriesMixin, _NetworkRegressor):
         self.n_lags = n_lags
         self.include_order_zero = include_order_zero
         self.fit_intercept = fit_intercept
+        self.basis = basis
         self.centers = centers
         self.width = width
         self.width_factor = width_factor
@@ -428,7 +436,7 @@ class RBFNetworkRegressor(_NetworkRegressor):
         Number c of basis functions; fewer if there are fewer distinct rows.
     normalize : bool, default=False
         Whether basis functions are divided by their sum.
-    centers, width, n_nearest
+    basis, centers, width, n_nearest
         As for `RBFDiffNetRegressor`.
     width_factor : float or "auto", default=1.0
         Factor for all widths; "auto" chooses by leave-one-out error, and mostly predicts better.
@@ -470,8 +478,9 @@ class RBFNetworkRegressor(_NetworkRegressor):
         n_centers: int = 28,
         *,
         normalize: bool = False,
-        centers: str | npt.ArrayLike = "kmeans",
-        width: str = "cluster",
+        basis: str = "gaussian",
+        centers: str | Placement | npt.ArrayLike = "kmeans",
+        width: str | WidthRule = "cluster",
         width_factor: float | Literal["auto"] = 1.0,
         n_nearest: int = 10,
         metric: str = "standard",
@@ -481,6 +490,7 @@ class RBFNetworkRegressor(_NetworkRegressor):
     ) -> None:
         self.n_centers = n_centers
         self.normalize = normalize
+        self.basis = basis
         self.centers = centers
         self.width = width
         self.width_factor = width_factor
