@@ -74,7 +74,7 @@ def profile(name: str) -> Profile:
     array([[ 1.  ,  0.5 ],
            [-1.  , -0.25]])
     """
-    if name not in BASES:
+    if not isinstance(name, str) or name not in BASES:
         raise ValueError(
             f"basis must be one of {', '.join(BASES)}; got {name!r}. A function of your own is "
             "added by rbfdiffnet.basis.BASES[name] = function, before it is used or loaded"

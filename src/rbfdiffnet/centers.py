@@ -8,7 +8,6 @@ return at most ``n_centers`` centers: no more than there are distinct rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -246,22 +245,12 @@ def forward_selection(
     return candidates[chosen] if chosen else candidates[:1]
 
 
-def _kmeans(
-    X: Array, n_centers: int, *, weight: Array, rng: np.random.Generator, **_: Any
-) -> Array:
-    return kmeans(X, n_centers, weight=weight, rng=rng)
-
-
-def _som(X: Array, n_centers: int, *, weight: Array, **_: Any) -> Array:
-    return self_organizing_map(X, n_centers, weight=weight)
-
-
-def _forward(X: Array, n_centers: int, *, y: Array, weight: Array, **_: Any) -> Array:
-    return forward_selection(X, y, n_centers, weight=weight)
-
-
 #: The ways to place centers by name.
-CENTERS: dict[str, Placement] = {"kmeans": _kmeans, "som": _som, "forward": _forward}
+CENTERS: dict[str, Placement] = {
+    "kmeans": lambda X, n, *, weight, rng, **_: kmeans(X, n, weight=weight, rng=rng),
+    "som": lambda X, n, *, weight, **_: self_organizing_map(X, n, weight=weight),
+    "forward": lambda X, n, *, y, weight, **_: forward_selection(X, y, n, weight=weight),
+}
 
 
 def place(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from rbfdiffnet.basis import Array, DifferentialBasis, evaluate
+from rbfdiffnet.candidates import Candidate
 from rbfdiffnet.centers import Placement, place
 from rbfdiffnet.losses import Loss, OwnLoss, UserLoss, huber_delta
 from rbfdiffnet.network import Network, linear_inputs
 from rbfdiffnet.rows import Rows, standardize
-from rbfdiffnet.selection import Candidate, choose
+from rbfdiffnet.selection import choose
 from rbfdiffnet.solvers import als, bfgs, varpro
 from rbfdiffnet.solvers.linear import lasso, repeatable_folds
 from rbfdiffnet.solvers.objective import Objective, Solution, Weights
