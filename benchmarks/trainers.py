@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.basis import DifferentialBasis, derivatives
+from rbfdiffnet.candidates import default_start
 from rbfdiffnet.centers import kmeans
-from rbfdiffnet.selection import default_start
 from rbfdiffnet.solvers import varpro
 from rbfdiffnet.solvers.objective import Objective
 from rbfdiffnet.widths import widths

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from problems import make_objective
-from rbfdiffnet.selection import (
-    Candidate,
-    default_start,
-    fit_candidate,
-    grown_metric,
-    leave_one_out,
-    pruned_metrics,
-)
+from rbfdiffnet.candidates import Candidate, default_start, fit_candidate, leave_one_out
+from rbfdiffnet.input_metric import grown_metric, pruned_metrics
 from rbfdiffnet.solvers.varpro import minimize, project
 
 

@@ -8,8 +8,8 @@ from scipy import optimize
 from sklearn.linear_model import Lasso, Ridge
 
 from problems import make_objective
+from rbfdiffnet.candidates import default_start
 from rbfdiffnet.losses import Loss
-from rbfdiffnet.selection import default_start
 from rbfdiffnet.solvers import als, bfgs, varpro
 from rbfdiffnet.solvers.linear import lasso, repeatable_folds
 from rbfdiffnet.solvers.objective import TRACE, Weights
@@ -211,7 +211,7 @@ def test_folds_keep_copies_together_and_ignore_order(rng):
 
 @pytest.mark.slow
 def test_five_starts_find_the_best_of_twenty_by_a_general_optimizer():
-    from rbfdiffnet.selection import Candidate
+    from rbfdiffnet.candidates import Candidate
     from rbfdiffnet.training import Settings, _starts
 
     excess = []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from problems import make_objective
+from rbfdiffnet.candidates import default_start
 from rbfdiffnet.centers import kmeans
-from rbfdiffnet.selection import default_start
 from rbfdiffnet.solvers import gram, varpro
 from rbfdiffnet.solvers.objective import TRACE, Weights
 from rbfdiffnet.statistics import MOST_COLUMNS, Statistics

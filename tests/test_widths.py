@@ -76,7 +76,9 @@ def test_degenerate_clusters_have_sane_widths(rule, X, centers):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(WIDTH_RULES), st.integers(1, 12), st.floats(1e-8, 1e8), st.integers(0, 99))
+@given(
+    st.sampled_from(list(WIDTH_RULES)), st.integers(1, 12), st.floats(1e-8, 1e8), st.integers(0, 99)
+)
 def test_widths_scale_with_the_data(rule, n, scale, seed):
     X = np.random.default_rng(seed).integers(0, 4, size=(n, 2)).astype(float)
     centers = kmeans(X, 3)

@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.basis import DifferentialBasis
+from rbfdiffnet.candidates import leave_one_out
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.datasets import mackey_glass
 from rbfdiffnet.losses import Loss
-from rbfdiffnet.selection import leave_one_out
 from rbfdiffnet.solvers.objective import Objective
 from rbfdiffnet.solvers.varpro import project
 from rbfdiffnet.widths import widths

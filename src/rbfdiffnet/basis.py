@@ -1,35 +1,131 @@
-r"""Gaussian radial basis functions, their axis derivatives and products with them.
+r"""Radial basis functions, their axis derivatives, and an operator applied to them.
 
 .. math::
 
-    \varphi_j(x) = \exp(-\beta_j \lVert x - \mu_j \rVert^2), \qquad
-    \partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
-    - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j, \qquad
-    u = -2 \beta_j (x_i - \mu_{ji})
+    \varphi_j(x) = g(s), \qquad s = \beta_j \lVert x - \mu_j \rVert^2, \qquad
+    \beta_j = \frac{1}{2 \sigma_j^2}
 
-where :math:`\mu_j` are the ``centers`` (c of them, in d dimensions) and
-:math:`\beta_j = 1 / (2 \sigma_j^2)` belongs to the width :math:`\sigma_j`.
+where :math:`\mu_j` are the ``centers`` (c of them, in d dimensions) and :math:`\sigma_j` the
+widths. `BASES` has the functions g by name:
 
-A differential network never needs the N x c x (order * d) tensor of all derivatives, only three
-products with it, one for each of its axes. `DifferentialBasis` computes them as matrix products
-over whole batches of rows, because every derivative is a polynomial in :math:`x_i` times
-:math:`\varphi_j`.
+=====================  ============================================================================
+``gaussian``           :math:`e^{-s}`, the paper's
+``inverse_quadratic``  :math:`1 / (1 + s)`, with tails that reach far
+=====================  ============================================================================
+
+Along an axis, with :math:`t = x_i - \mu_{ji}`,
+
+.. math::
+
+    \partial_i^k \varphi_j = \sum_{m=0}^{\lfloor k/2 \rfloor} \frac{k!}{m!\, (k - 2m)!}\,
+    (2t)^{k-2m}\, \beta_j^{k-m}\, g^{(k-m)}(s)
+
+so the derivatives of g are all that a new function has to tell. For the Gaussian this is the
+paper's recurrence, :math:`\partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
+- 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j` with :math:`u = -2 \beta_j t`.
+
+Training needs products with the derivatives, not the derivatives themselves: `evaluate` returns
+what computes them, a `DifferentialBasis` of Gaussians or a `RadialBasis` of any other function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from math import comb
+from math import factorial
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.differential import DifferentialBasis, mean_width
+from rbfdiffnet.distances import Array, squared_distances
+from rbfdiffnet.radial import Profile, RadialBasis, axis_derivatives
 
-# Largest relative error that expanding powers of x may cause before the direct route is taken.
-_CANCELLATION_LIMIT = 1e-11
+__all__ = ["BASES", "Array", "DifferentialBasis", "Profile", "RadialBasis", "contract"]
+__all__ += ["derivatives", "evaluate", "gaussian", "mean_width", "profile", "squared_distances"]
+
+
+def _gaussian(s: Array, order: int) -> Array:
+    return np.stack([(-1.0) ** m * np.exp(-s) for m in range(order + 1)])
+
+
+def _inverse_quadratic(s: Array, order: int) -> Array:
+    return np.stack([(-1.0) ** m * factorial(m) / (1.0 + s) ** (m + 1) for m in range(order + 1)])
+
+
+#: The functions g by name. Each takes s and an order, and returns g and its derivatives by s up to
+#: that order, stacked along a new first axis.
+BASES: dict[str, Profile] = {
+    "gaussian": _gaussian,
+    "inverse_quadratic": _inverse_quadratic,
+}
+
+
+def profile(name: str) -> Profile:
+    """Return the function g of a name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import profile
+    >>> profile("inverse_quadratic")(np.array([0.0, 1.0]), 1)
+    array([[ 1.  ,  0.5 ],
+           [-1.  , -0.25]])
+    """
+    if not isinstance(name, str) or name not in BASES:
+        raise ValueError(
+            f"basis must be one of {', '.join(BASES)}; got {name!r}. A function of your own is "
+            "added by rbfdiffnet.basis.BASES[name] = function, before it is used or loaded"
+        )
+    return BASES[name]
+
+
+def evaluate(
+    name: str,
+    X: Array,
+    centers: Array,
+    beta: Array,
+    *,
+    order: int,
+    order_zero: bool,
+    unit: float | None = None,
+) -> DifferentialBasis:
+    """Evaluate basis functions on the rows of X, ready for products with their derivatives.
+
+    Parameters
+    ----------
+    name : str
+        One of `BASES`.
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (c, d)
+    beta : ndarray of shape (c,)
+    order : int
+        Highest derivative; 0 leaves the basis functions alone (with ``order_zero``).
+    order_zero : bool
+        Whether the basis functions themselves are the first term.
+    unit : float, optional
+        Length that makes derivatives of all orders comparable; the mean width by default.
+
+    Returns
+    -------
+    DifferentialBasis
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.basis import evaluate
+    >>> X, centers, beta = np.ones((1, 1)), np.zeros((1, 1)), np.ones(1)
+    >>> basis = evaluate("inverse_quadratic", X, centers, beta, order=1, order_zero=True, unit=1.0)
+    >>> basis.phi, basis.contract(np.array([0.0, 1.0]))
+    (array([[0.5]]), array([[-0.5]]))
+    """
+    if name == "gaussian":
+        return DifferentialBasis.on(X, centers, beta, order=order, order_zero=order_zero, unit=unit)
+    return RadialBasis.of(
+        profile(name), X, centers, beta, order=order, order_zero=order_zero, unit=unit
+    )
 
 
 def gaussian(X: Array, centers: Array, beta: Array) -> Array:
@@ -59,49 +155,18 @@ def gaussian(X: Array, centers: Array, beta: Array) -> Array:
     return DifferentialBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
 
 
-def squared_distances(X: Array, centers: Array, *, expand: bool = True) -> Array:
-    r"""Squared distances :math:`\lVert x_n - \mu_j \rVert^2` between rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    centers : ndarray of shape (c, d)
-    expand : bool, default=True
-        Use :math:`|x|^2 + |\mu|^2 - 2 x \cdot \mu`, clamped at 0, which is one matrix product;
-        otherwise add up squared differences one axis at a time, which never cancels.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.basis import squared_distances
-    >>> squared_distances(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]]))
-    array([[ 0.],
-           [25.]])
-    """
-    if expand:
-        squares = (-2.0 * X) @ centers.T
-        squares += np.einsum("nd,nd->n", X, X)[:, None]
-        squares += np.einsum("cd,cd->c", centers, centers)
-        return np.asarray(np.maximum(squares, 0.0, out=squares))
-    squares = np.zeros((X.shape[0], centers.shape[0]))
-    for i in range(X.shape[1]):
-        squares += np.subtract.outer(X[:, i], centers[:, i]) ** 2
-    return squares
-
-
-def derivatives(X: Array, centers: Array, beta: Array, order: int) -> Array:
-    r"""All axis derivatives of all basis functions, by the recurrence: the dense tensor.
+def derivatives(
+    X: Array, centers: Array, beta: Array, order: int, *, basis: str = "gaussian"
+) -> Array:
+    r"""All axis derivatives of all basis functions: the dense tensor.
 
     .. math::
 
         \partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
         - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j
 
-    This is the definition, for inspection and tests; training uses `DifferentialBasis`.
+    for Gaussians, and for others the sum at the top of this module. This is the definition,
+    for inspection and tests; training uses `evaluate`.
 
     Parameters
     ----------
@@ -110,6 +175,8 @@ def derivatives(X: Array, centers: Array, beta: Array, order: int) -> Array:
     beta : ndarray of shape (c,)
     order : int
         Highest order, at least 0.
+    basis : str, default="gaussian"
+        One of `BASES`.
 
     Returns
     -------
@@ -125,7 +192,13 @@ def derivatives(X: Array, centers: Array, beta: Array, order: int) -> Array:
     """
     if order < 0:
         raise ValueError(f"order must be at least 0, got {order}")
-    phi = np.exp(-beta * squared_distances(X, centers, expand=False))
+    s = beta * squared_distances(X, centers, expand=False)
+    if basis != "gaussian":
+        slopes = profile(basis)(s, order) * beta ** np.arange(order + 1)[:, None, None]
+        t = X[:, None, :] - centers
+        first = slopes[:1, :, :, None] * np.ones_like(t)
+        return np.concatenate([first, axis_derivatives(t, slopes[..., None], order)])
+    phi = np.exp(-s)
     u = -2.0 * beta[:, None] * (X[:, None, :] - centers)
     result = np.empty((order + 1, *u.shape))
     result[0] = phi[:, :, None]
@@ -171,273 +244,3 @@ def contract(X: Array, centers: Array, beta: Array, a: Array, *, order_zero: flo
     """
     basis = DifferentialBasis.on(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
     return basis.contract(np.concatenate([[order_zero], a.ravel()])).T
-
-
-@dataclass(frozen=True)
-class DifferentialBasis:
-    r"""The basis functions at given points, ready for products with their derivatives.
-
-    The tensor :math:`\theta_{pjn}` holds the terms p = (order k, axis i) of basis function j at
-    row n. Terms are ordered as a weight vector ``a``: first order zero (if included), then the d
-    axes of order 1, then those of order 2, and so on; order k is scaled by ``unit ** k``. The
-    three products with it are
-
-    ====================  =========================================  ===============
-    `contract` (a)        :math:`\sum_p a_p \theta_{pjn}`            (c, n)
-    `jacobian` (w)        :math:`\sum_j w_j \theta_{pjn}`            (terms, n)
-    `adjoint` (r)         :math:`\sum_n r_n \theta_{pjn}`            (c, terms)
-    ====================  =========================================  ===============
-
-    and none of them forms the tensor. Rows are contiguous (the last axis). With
-    :math:`\partial_i^k \varphi_j = \varphi_j \sum_q C_{kqji} x_i^q` each is a matrix product with
-    powers of x; where expanding the powers would cancel (narrow functions far from the origin,
-    high orders) the same products are added up axis by axis from the recurrence instead.
-
-    Attributes
-    ----------
-    phi : ndarray of shape (c, n)
-        Basis functions.
-    x, mu, beta : ndarray of shape (d, n), (c, d), (c,)
-        Points and centers, moved to a common origin, and inverse widths.
-    origin : ndarray of shape (d,)
-    order : int
-    order_zero : bool
-    unit : float
-    powers : ndarray of shape (order * d, n) or None
-        :math:`x^1 .. x^\nu`; None means the axis-by-axis route.
-    coefficients : ndarray of shape (order, order + 1, c, d)
-        :math:`C_{kqji}`, times ``unit ** k``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.basis import DifferentialBasis
-    >>> X, centers, beta = np.zeros((5, 2)), np.ones((3, 2)), np.ones(3)
-    >>> basis = DifferentialBasis.on(X, centers, beta, order=2, order_zero=True)
-    >>> basis.n_terms, basis.contract(np.ones(5)).shape, basis.jacobian(np.ones(3)).shape
-    (5, (3, 5), (5, 5))
-    """
-
-    phi: Array
-    x: Array
-    mu: Array
-    beta: Array
-    origin: Array
-    order: int
-    order_zero: bool
-    unit: float
-    powers: Array | None
-    coefficients: Array
-
-    @classmethod
-    def on(
-        cls,
-        X: Array,
-        centers: Array,
-        beta: Array,
-        *,
-        order: int,
-        order_zero: bool,
-        unit: float | None = None,
-        expand: bool | None = None,
-    ) -> DifferentialBasis:
-        r"""Evaluate the basis functions on the rows of X.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        centers : ndarray of shape (c, d)
-        beta : ndarray of shape (c,)
-        order : int
-            Highest derivative; 0 leaves the basis functions alone (with ``order_zero``).
-        order_zero : bool
-            Whether the basis functions themselves are the first term.
-        unit : float, optional
-            Length that makes derivatives of all orders comparable; the mean width by default.
-        expand : bool, optional
-            Force (True) or forbid (False) the expansion in powers; decided from the data if None.
-
-        Returns
-        -------
-        DifferentialBasis
-        """
-        n, d = X.shape
-        origin = centers.mean(axis=0)
-        mu = centers - origin
-        inputs = np.empty((d + 2, n))  # x, |x|^2 and 1: the exponent is one product with them
-        x = np.subtract(X.T, origin[:, None], out=inputs[:d])
-        if expand is None:
-            expand = _can_expand(x, mu, beta, power=max(2, order))
-        unit = mean_width(beta) if unit is None else unit
-        if expand:
-            np.einsum("in,in->n", x, x, out=inputs[d])
-            inputs[d + 1] = 1.0
-            column = beta[:, None]
-            square = np.einsum("ji,ji->j", mu, mu)[:, None]
-            phi = np.concatenate([2.0 * column * mu, -column, -column * square], axis=1) @ inputs
-            np.minimum(phi, 0.0, out=phi)
-        else:
-            phi = -beta[:, None] * squared_distances(mu, x.T, expand=False)
-        np.exp(phi, out=phi)
-        powers = x[: order * d] if expand else None
-        if expand and order > 1:
-            powers = np.concatenate([x**q for q in range(1, order + 1)])
-        coefficients = _power_coefficients(mu, beta, order, unit)
-        return cls(phi, x, mu, beta, origin, order, order_zero, unit, powers, coefficients)
-
-    @cached_property
-    def scratch(self) -> Array:
-        """Room for one array like phi: fresh pages would cost more than the arithmetic."""
-        return np.empty_like(self.phi)
-
-    @property
-    def n_terms(self) -> int:
-        """Number of terms p, the length of ``a``."""
-        return int(self.order_zero) + self.order * len(self.x)
-
-    def contract(self, a: Array, out: Array | None = None) -> Array:
-        r"""Features :math:`G_{jn} = \sum_p a_p \theta_{pjn}`, shape (c, n), written to ``out``."""
-        zero, rest = self._split(a)
-        result = np.empty_like(self.phi) if out is None else out
-        if self.powers is None:
-            result[...] = zero
-            for i, polynomials in self._polynomials():
-                result += np.tensordot(rest[:, i], polynomials, axes=1)
-        else:
-            # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
-            by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
-            weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)
-            np.matmul(weights, self.powers, out=result)
-            result += (zero + by_power[0].sum(axis=1))[:, None]
-        result *= self.phi
-        return result
-
-    def jacobian(self, w: Array, out: Array | None = None) -> Array:
-        r"""Slopes of the network by ``a``: :math:`\sum_j w_j \theta_{pjn}`, shape (terms, n)."""
-        first = int(self.order_zero)
-        n_axes, n_rows = self.x.shape
-        result = np.empty((self.n_terms, n_rows)) if out is None else out
-        if first:
-            result[0] = w @ self.phi
-        blocks = result[first:].reshape(self.order, n_axes, n_rows)
-        if self.powers is None:
-            weighted = w[:, None] * self.phi
-            for i, polynomials in self._polynomials():
-                blocks[:, i] = np.einsum("kjn,jn->kn", polynomials, weighted)
-            return result
-        for k in range(1, self.order + 1):
-            weights = w[:, None] * self.coefficients[k - 1, : k + 1]  # (k + 1, c, d)
-            # The highest power has the same coefficient along every axis.
-            block = np.multiply(self.x, weights[k, :, 0] @ self.phi, out=blocks[k - 1])
-            for q in range(k - 1, -1, -1):  # Horner's rule
-                block += weights[q].T @ self.phi
-                if q:
-                    block *= self.x
-        return result
-
-    def adjoint(self, r: Array) -> Array:
-        r"""Correlations with a residual: :math:`\sum_n r_n \theta_{pjn}`, shape (c, terms)."""
-        first = int(self.order_zero)
-        weighted = np.multiply(self.phi, r, out=self.scratch)
-        result = np.empty((self.phi.shape[0], self.n_terms))
-        total = weighted.sum(axis=1)
-        if first:
-            result[:, 0] = total
-        blocks = result[:, first:].reshape(self.phi.shape[0], self.order, -1)
-        if self.powers is None:
-            for i, polynomials in self._polynomials():
-                blocks[:, :, i] = np.einsum("kjn,jn->jk", polynomials, weighted)
-            return result
-        moments = (weighted @ self.powers.T).reshape(self.phi.shape[0], self.order, -1)
-        blocks[...] = np.einsum("kji->jki", self.coefficients[:, 0]) * total[:, None, None]
-        blocks += np.einsum("kqji,jqi->jki", self.coefficients[:, 1:], moments)
-        return result
-
-    def input_gradient(self, a: Array, w: Array) -> Array:
-        r"""Derivatives of the network by its inputs, shape (d, n).
-
-        .. math::
-
-            \frac{\partial}{\partial x_i} \sum_p a_p \theta_{pj} = -2 \beta_j \Big[
-            (x_i - \mu_{ji}) \sum_p a_p \theta_{pj}
-            + \sum_k k\, a_{ki}\, \partial_i^{k-1} \varphi_j \Big]
-
-        because :math:`H_k' = 2 k H_{k-1}`.
-        """
-        _, rest = self._split(a)
-        features, weights = self.contract(a), w * self.beta
-        if self.powers is None:
-            result = np.stack(
-                [
-                    np.einsum("j,jn,jn->n", weights, np.subtract.outer(-m, -x), features)
-                    for x, m in zip(self.x, self.mu.T, strict=True)
-                ]
-            )
-        else:
-            result = self.x * (weights @ features) - (weights[:, None] * self.mu).T @ features
-        lower = self.jacobian(weights)[int(self.order_zero) :]
-        lower = lower.reshape(self.order, *self.x.shape)
-        for k in range(1, self.order + 1):
-            below = weights @ self.phi if k == 1 else lower[k - 2]
-            result += k * self.unit * rest[k - 1][:, None] * below
-        return np.asarray(-2.0 * result)
-
-    def tensor(self) -> Array:
-        """Return the dense tensor, shape (terms, c, n): for inspection and tests only."""
-        return np.stack([self.contract(a) for a in np.eye(self.n_terms)])
-
-    def _split(self, a: Array) -> tuple[float, Array]:
-        first = int(self.order_zero)
-        return (float(a[0]) if first else 0.0), a[first:].reshape(self.order, self.x.shape[0])
-
-    def _polynomials(self) -> Iterator[tuple[int, Array]]:
-        r"""Each axis i with :math:`\partial_i^k \varphi_j / \varphi_j` of all orders, (k, c, n)."""
-        slope = -2.0 * self.beta[:, None]
-        for i in range(self.x.shape[0]):
-            u = slope * (self.x[i] - self.mu[:, i : i + 1])
-            polynomials = [np.ones_like(u), u]
-            for k in range(2, self.order + 1):  # paper, eq. (deriv)
-                polynomials.append(u * polynomials[-1] + slope * (k - 1) * polynomials[-2])
-            scale = self.unit ** np.arange(1, self.order + 1)
-            yield i, np.stack(polynomials[1:]) * scale[:, None, None]
-
-
-def mean_width(beta: Array) -> float:
-    r"""Mean width :math:`\sigma`, where :math:`\beta = 1 / (2 \sigma^2)`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.basis import mean_width
-    >>> mean_width(np.array([0.5, 0.125]))
-    1.5
-    """
-    return float(np.mean(1.0 / np.sqrt(2.0 * beta)))
-
-
-def _can_expand(x: Array, mu: Array, beta: Array, *, power: int) -> bool:
-    """Whether powers of x may be expanded without losing digits to cancellation."""
-    reach = max(float(np.abs(x).max(initial=0.0)), float(np.abs(mu).max(initial=0.0)))
-    in_widths = max(1.0, reach * float(np.sqrt(2.0 * beta.max(initial=0.0))))
-    return bool(in_widths**power * len(x) * np.finfo(float).eps < _CANCELLATION_LIMIT)
-
-
-def _power_coefficients(mu: Array, beta: Array, order: int, unit: float) -> Array:
-    r"""Coefficients :math:`C_{kqji}` of :math:`x_i^q` in :math:`\partial_i^k \varphi_j/\varphi_j`.
-
-    The recurrence gives them for powers of :math:`t = x_i - \mu_{ji}`, the binomial theorem for
-    powers of x. Shape (order, order + 1, c, d), times ``unit ** k``.
-    """
-    in_t = np.zeros((order + 1, order + 1, len(beta)))  # [k, power of t, j]
-    in_t[0, 0] = 1.0
-    for k in range(1, order + 1):
-        in_t[k, 1:] = -2.0 * beta * in_t[k - 1, :-1]
-        if k > 1:
-            in_t[k] -= 2.0 * beta * (k - 1) * in_t[k - 2]
-    result = np.zeros((order, order + 1, *mu.shape))
-    for k in range(1, order + 1):
-        for q in range(k + 1):
-            for m in range(q, k + 1):
-                result[k - 1, q] += comb(m, q) * in_t[k, m][:, None] * (-mu) ** (m - q)
-        result[k - 1] *= unit**k
-    return result

@@ -1,16 +1,25 @@
 r"""Where the basis functions sit: K-Means, self-organizing map and forward selection.
 
-All three take weighted rows, and a weight of 3 means the same as three copies of a row. None
-depends on the order of the rows. They return at most ``n_centers`` centers: no more than there
-are distinct rows.
+`CENTERS` has them by name: ``kmeans``, ``som`` and ``forward``. All take weighted rows, and a
+weight of 3 means the same as three copies of a row. None depends on the order of the rows. They
+return at most ``n_centers`` centers: no more than there are distinct rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.basis import Array, gaussian, squared_distances
+
+__all__ = ["CENTERS", "Placement", "forward_selection", "kmeans", "place", "self_organizing_map"]
+
+#: Called as ``placement(X, n_centers, y=..., weight=..., rng=...)`` with rows (n, d), the most
+#: centers wanted, targets (n, m), weights of the rows (n,) and a source of random numbers; returns
+#: the centers (c, d). What it does not need goes to ``**_``.
+Placement = Callable[..., Array]
 
 
 def kmeans(
@@ -234,6 +243,68 @@ def forward_selection(
         columns -= column @ (column.T @ columns) / power[pick]
         power = np.einsum("np,np->p", columns, columns)
     return candidates[chosen] if chosen else candidates[:1]
+
+
+#: The ways to place centers by name.
+CENTERS: dict[str, Placement] = {
+    "kmeans": lambda X, n, *, weight, rng, **_: kmeans(X, n, weight=weight, rng=rng),
+    "som": lambda X, n, *, weight, **_: self_organizing_map(X, n, weight=weight),
+    "forward": lambda X, n, *, y, weight, **_: forward_selection(X, y, n, weight=weight),
+}
+
+
+def place(
+    how: str | Placement,
+    X: Array,
+    n_centers: int,
+    *,
+    y: Array,
+    weight: Array | None = None,
+    rng: np.random.Generator | None = None,
+) -> Array:
+    """Place centers in a way of `CENTERS`, or by a function like those.
+
+    Parameters
+    ----------
+    how : str or callable
+    X : ndarray of shape (n, d)
+    n_centers : int
+    y : ndarray of shape (n, m)
+        Targets.
+    weight : ndarray of shape (n,), optional
+    rng : numpy.random.Generator, optional
+
+    Returns
+    -------
+    ndarray of shape (c, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.centers import place
+    >>> X = np.array([[0.0], [0.2], [5.0], [5.2]])
+    >>> place("kmeans", X, 2, y=X)
+    array([[0.1],
+           [5.1]])
+    >>> place(lambda X, n_centers, **_: X[:n_centers], X, 2, y=X)
+    array([[0. ],
+           [0.2]])
+    """
+    if isinstance(how, str):
+        if how not in CENTERS:
+            raise ValueError(f"centers must be one of {', '.join(CENTERS)}; got {how!r}")
+        how = CENTERS[how]
+    weight = np.ones(len(X)) if weight is None else weight
+    rng = np.random.default_rng(0) if rng is None else rng
+    centers = np.asarray(how(X, n_centers, y=y, weight=weight, rng=rng), dtype=np.float64)
+    if centers.ndim != 2 or centers.shape[1] != X.shape[1] or not len(centers):
+        raise ValueError(
+            f"centers: the function must return an array with {X.shape[1]} columns like X; it "
+            f"returned one of shape {centers.shape}"
+        )
+    if not np.all(np.isfinite(centers)):
+        raise ValueError("centers: the function returned numbers that are not finite")
+    return centers
 
 
 def _loo_error(residual: Array, slack: Array) -> float:

@@ -14,11 +14,11 @@ i is also multiplied by ``metric[i]``, and left out where that is 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from rbfdiffnet.basis import Array, DifferentialBasis, squared_distances
+from rbfdiffnet.basis import Array, DifferentialBasis, evaluate, squared_distances
 
 # Standardized inputs are cut off here inside the basis functions, which are zero long before.
 _FARTHEST = 1e6
@@ -51,6 +51,8 @@ class Network:
     order : int
     order_zero, intercept, normalize : bool
     unit : float
+    basis : str
+        Name of the basis functions, one of `rbfdiffnet.basis.BASES`.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Network:
     intercept: bool
     normalize: bool
     unit: float
+    basis: str = "gaussian"
 
     @property
     def n_parameters(self) -> int:
@@ -162,7 +165,8 @@ class Network:
     def _inputs(self, X: Array) -> tuple[DifferentialBasis, Array]:
         """Basis functions and linear inputs at the rows of X."""
         Z = (X - self.x_shift) / self.x_scale
-        basis = DifferentialBasis.on(
+        basis = evaluate(
+            self.basis,
             self._near(Z),
             self.centers,
             self.beta,
@@ -171,7 +175,7 @@ class Network:
             unit=self.unit,
         )
         if self.normalize:
-            basis = normalized(basis)
+            basis = basis.normalized()
         offset = self.x_shift / self.x_scale
         return basis, linear_inputs(Z, self.n_lags, self.intercept, offset)
 
@@ -185,13 +189,3 @@ def linear_inputs(Z: Array, n_lags: int, intercept: bool, offset: Array) -> Arra
     if intercept:
         return np.concatenate([lags, np.ones((1, len(Z)))])
     return np.asarray(lags + offset[Z.shape[1] - n_lags :, None])
-
-
-def normalized(basis: DifferentialBasis) -> DifferentialBasis:
-    r"""Return basis functions that add up to 1, :math:`\varphi_j / \sum_j \varphi_j` (order 0).
-
-    Far from all centers, where every Gaussian underflows, the nearest one takes it all.
-    """
-    exponent = basis.beta[:, None] * squared_distances(basis.mu, basis.x.T, expand=False)
-    phi = np.exp(exponent.min(axis=0) - exponent)
-    return replace(basis, phi=phi / phi.sum(axis=0))

@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rbfdiffnet.basis import Array
+from rbfdiffnet.basis import BASES, Array
+from rbfdiffnet.centers import CENTERS, Placement
 from rbfdiffnet.checks import as_floats, check_choice, check_number
 from rbfdiffnet.solvers.objective import PENALTIES
-from rbfdiffnet.training import CENTERS, METRICS
+from rbfdiffnet.training import METRICS
 from rbfdiffnet.widths import WIDTH_RULES
 
 Noise = float | Literal["auto"] | None
@@ -19,19 +20,20 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
     """Check and translate the parameters that both regressors have."""
     check_number("n_centers", estimator.n_centers, at_least=1, integer=True)
     check_number("n_nearest", estimator.n_nearest, at_least=1, integer=True)
-    check_choice("width", estimator.width, WIDTH_RULES)
+    check_choice("basis", estimator.basis, BASES)
+    if not callable(estimator.width):
+        check_choice("width", estimator.width, WIDTH_RULES)
     check_choice("penalty", estimator.penalty, PENALTIES)
-    centers: str | Array
-    if isinstance(estimator.centers, str):
-        check_choice("centers", estimator.centers, CENTERS)
-        centers = estimator.centers
-    else:
-        centers = as_floats("centers", estimator.centers)
+    centers: str | Array | Placement = estimator.centers
+    if isinstance(centers, str):
+        check_choice("centers", centers, CENTERS)
+    elif not callable(centers):
+        centers = as_floats("centers", centers)
         good = centers.ndim == 2 and centers.shape[1] == n_inputs and len(centers) > 0
         if not good or not np.all(np.isfinite(centers)):
             raise ValueError(
-                f"centers must be {', '.join(CENTERS)} or a finite array with {n_inputs} columns "
-                f"like X; got shape {centers.shape}"
+                f"centers must be one of {', '.join(CENTERS)}, a function, or a finite array with "
+                f"{n_inputs} columns like X; got shape {centers.shape}"
             )
     factor = None
     if not _is_auto(estimator.width_factor):
@@ -48,6 +50,7 @@ def common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
             raise ValueError(f"random_state makes no seed: {error}") from error
     return {
         "n_centers": estimator.n_centers,
+        "basis": estimator.basis,
         "centers": centers,
         "width": estimator.width,
         "width_factor": factor,

@@ -42,7 +42,7 @@ __all__ = ["FORMAT_VERSION", "load", "save"]
 Forecaster = TypeVar("Forecaster", bound="RBFDiffNet")
 Arrays = dict[str, npt.NDArray[Any]]
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4  # from 4 on with the name of the basis functions
 _SEALED = 3  # the version from which on files have a digest
 _FORMAT = "rbfdiffnet-forecaster"
 _TRACKER = ("noise", "process", "slack", "low", "high")
@@ -234,7 +234,8 @@ def _parameters(forecaster: RBFDiffNet) -> dict[str, Any]:
     except TypeError as error:
         raise ValueError(
             f"The model's settings cannot be saved: {error}. Functions and arrays among the "
-            "regressor's parameters have no text form."
+            "regressor's parameters have no text form; functions with a name in CENTERS of "
+            "rbfdiffnet.centers or WIDTH_RULES of rbfdiffnet.widths can be given by it."
         ) from error
     return words
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
+from rbfdiffnet.centers import Placement
 from rbfdiffnet.checks import check_choice, check_flag, check_number
 from rbfdiffnet.losses import LOSSES, UserLoss
 from rbfdiffnet.noise.learn import Trajectory
@@ -15,6 +16,7 @@ from rbfdiffnet.noise.regressor import SeriesMixin, series_of
 from rbfdiffnet.parameters import Noise, check_metric, check_noise, common_settings
 from rbfdiffnet.regressor_base import NetworkRegressor
 from rbfdiffnet.training import SOLVERS, Settings
+from rbfdiffnet.widths import WidthRule
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
@@ -53,10 +55,14 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         Whether the operator contains the basis functions themselves, :math:`a_0`.
     fit_intercept : bool, default=True
         Whether there is a bias :math:`w_0`. Without one X and y should have mean zero.
-    centers : {"kmeans", "som", "forward"} or array-like of shape (c, d), default="kmeans"
-        K-Means, self-organizing map, forward selection by leave-one-out error, or the centers.
-    width : {"cluster", "max_distance", "nearest", "nearest_shared"}, default="cluster"
-        Rule for the widths, see `rbfdiffnet.widths`.
+    basis : str, default="gaussian"
+        Basis functions, by a name in `rbfdiffnet.basis.BASES`.
+    centers : str, callable or array-like of shape (c, d), default="kmeans"
+        A name in `rbfdiffnet.centers.CENTERS` ("kmeans", "som": self-organizing map, "forward":
+        forward selection by leave-one-out error), a function like those, or the centers.
+    width : str or callable, default="cluster"
+        Rule for the widths: a name in `rbfdiffnet.widths.WIDTH_RULES` ("cluster", "max_distance",
+        "nearest", "nearest_shared"), or a function like those.
     width_factor : float or "auto", default="auto"
         Factor for all widths.
     n_nearest : int, default=10
@@ -152,8 +158,9 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         n_lags: int | None = None,
         include_order_zero: bool = True,
         fit_intercept: bool = True,
-        centers: str | npt.ArrayLike = "kmeans",
-        width: str = "cluster",
+        basis: str = "gaussian",
+        centers: str | Placement | npt.ArrayLike = "kmeans",
+        width: str | WidthRule = "cluster",
         width_factor: float | Literal["auto"] = "auto",
         n_nearest: int = 10,
         metric: str | npt.ArrayLike = "learned",
@@ -173,6 +180,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         self.n_lags = n_lags
         self.include_order_zero = include_order_zero
         self.fit_intercept = fit_intercept
+        self.basis = basis
         self.centers = centers
         self.width = width
         self.width_factor = width_factor
@@ -316,7 +324,7 @@ class RBFNetworkRegressor(NetworkRegressor):
         Number c of basis functions; fewer if there are fewer distinct rows.
     normalize : bool, default=False
         Whether basis functions are divided by their sum.
-    centers, width, n_nearest
+    basis, centers, width, n_nearest
         As for `RBFDiffNetRegressor`.
     width_factor : float or "auto", default=1.0
         Factor for all widths; "auto" chooses by leave-one-out error, and mostly predicts better.
@@ -358,8 +366,9 @@ class RBFNetworkRegressor(NetworkRegressor):
         n_centers: int = 28,
         *,
         normalize: bool = False,
-        centers: str | npt.ArrayLike = "kmeans",
-        width: str = "cluster",
+        basis: str = "gaussian",
+        centers: str | Placement | npt.ArrayLike = "kmeans",
+        width: str | WidthRule = "cluster",
         width_factor: float | Literal["auto"] = 1.0,
         n_nearest: int = 10,
         metric: str = "standard",
@@ -369,6 +378,7 @@ class RBFNetworkRegressor(NetworkRegressor):
     ) -> None:
         self.n_centers = n_centers
         self.normalize = normalize
+        self.basis = basis
         self.centers = centers
         self.width = width
         self.width_factor = width_factor

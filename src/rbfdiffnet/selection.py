@@ -1,164 +1,35 @@
-r"""Choosing the width factor, the penalties and the metric from the training data alone.
+"""Choosing the width factor, the penalties and the metric from the training data alone.
 
-Settings are compared by the leave-one-out error, which for a linear fit follows from the leverages
-:math:`h_n` of the rows without refitting:
-
-.. math::
-
-    \mathrm{LOO} = \frac{1}{N} \sum_n v_n \Big(\frac{r_n}{1 - h_n}\Big)^2
-
-The leverages count the linear weights given a, and a itself through the slope of the network by a.
-
-The metric says how much each input counts inside the basis functions. A network that responds to
-an input linearly, or not at all, gains nothing from seeing it there, and in many dimensions
-loses a lot, because distances fill up with noise. So the metric is learned: fit, measure how
-much the slope along each input varies over the data,
-
-.. math::
-
-    m_i = \sqrt{s_i / \max s}, \qquad s_i = \operatorname{sd}_n \frac{\partial f(x_n)}{\partial x_i}
-
-drop inputs with :math:`s_i` below a quarter of the largest, fit again with centers in the new
-metric, and keep whichever had the lower error. All inputs stay in the linear part.
+Settings are compared by their leave-one-out error (`rbfdiffnet.candidates`), on a grid, coarse
+first, then from neighbor to neighbor. How the metric is learned stands in
+`rbfdiffnet.input_metric`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from rbfdiffnet.basis import Array, DifferentialBasis
-from rbfdiffnet.solvers.objective import TRACE, Objective, Weights
-from rbfdiffnet.solvers.varpro import Projection, minimize, project
+from rbfdiffnet.basis import Array
+from rbfdiffnet.candidates import Candidate, default_start, fit_candidate
+from rbfdiffnet.input_metric import improve_metric
+from rbfdiffnet.solvers.objective import Objective
 
-_DROP_BELOW = 0.25
-_METRIC_ROUNDS = 4
-_MOST_GROWTH = 3  # inputs taken back in a round
-_NEWCOMER = 0.7  # their metric
-_WORTHWHILE = 0.5  # standard errors by which a new metric must improve on the old one
-_CONVINCING = 2.0  # and the RBF part on the linear part alone
-_QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
+__all__ = ["Builder", "Search", "choose"]
+
+_CONVINCING = 2.0  # standard errors by which the RBF part must improve on the linear part alone
 
 # Exponents: the width factor is 2 ** i, alpha is 10 ** j.
 _FACTORS = range(-1, 5)
 _ALPHAS = range(-9, 1)
 _COARSE = [(i, j) for i in (0, 2, 4) for j in (-1, -4, -8)]
 _LINEAR_ALPHAS = (1e-6, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-_MOST_FREEDOM = 0.5  # of the number of rows; beyond, leaving rows out says little
 _OFF = 1e9  # alpha at which the RBF part vanishes
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A fitted choice of settings, and its score."""
-
-    errors: Array
-    factor: float
-    alpha: float
-    alpha_linear: float
-    metric: Array
-    objective: Objective
-    weights: Weights
-
-    @classmethod
-    def unscored(cls, objective: Objective, factor: float, metric: Array) -> Candidate:
-        """Return settings that need no comparison, at the default start."""
-        n_outputs = len(objective.target)
-        weights = Weights(
-            default_start(objective.basis),
-            np.zeros((len(objective.basis.phi), n_outputs)),
-            np.zeros((len(objective.linear), n_outputs)),
-        )
-        errors = np.full(len(objective.weight), np.nan)
-        return cls(
-            errors, factor, objective.alpha, objective.alpha_linear, metric, objective, weights
-        )
-
-    @property
-    def centers(self) -> Array:
-        """Centers of the basis functions."""
-        return self.objective.basis.mu + self.objective.basis.origin
-
-    @property
-    def beta(self) -> Array:
-        """Inverse widths of the basis functions."""
-        return self.objective.basis.beta
-
-    @property
-    def score(self) -> float:
-        """Mean squared leave-one-out error."""
-        return float(np.average(self.errors, weights=self.objective.weight))
-
-    def limited(self, limit: float) -> Candidate:
-        """Return the same with errors cut off at a limit (infinite ones stay)."""
-        if limit == np.inf or not np.isfinite(self.score):
-            return self
-        return replace(self, errors=np.minimum(self.errors, limit))
-
-    def beats(self, other: Candidate, standard_errors: float) -> bool:
-        """Whether the error is lower than another's by so many standard errors of the gain."""
-        if not np.isfinite(other.score):
-            return bool(np.isfinite(self.score))
-        if not np.isfinite(self.score):
-            return False
-        weight = self.objective.weight
-        gain = other.errors - self.errors
-        mean = float(np.average(gain, weights=weight))
-        spread = float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / len(weight)))
-        return mean > standard_errors * spread
-
 
 #: Builds the objective for a width factor; one for every metric.
 Builder = Callable[[float], Objective]
-
-
-def leave_one_out(objective: Objective, point: Projection) -> Array:
-    """Approximate squared leave-one-out errors of a fitted point (squared loss, ridge).
-
-    Parameters
-    ----------
-    objective : Objective
-    point : Projection
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Mean over the outputs; infinite where the fit uses up its data.
-    """
-    weight, n_rows = objective.weight, len(objective.weight)
-    n_outputs = len(objective.target)
-    lower = point.factors[0]
-    features = point.rows[: len(lower)]
-    whitened = solve_triangular(lower, features, lower=True, check_finite=False)
-    leverage = np.einsum("in,in->n", whitened, whitened)
-    leverages = np.broadcast_to(leverage, point.residual.shape)
-    n_terms = objective.basis.n_terms
-    if n_terms > 1:
-        # Given the linear weights' answer to a change of a, what is left of its effect?
-        effects = []
-        gram = np.zeros((n_terms, n_terms))
-        for w in point.weights.w.T:
-            jacobian = objective.basis.jacobian(w)
-            jacobian -= ((jacobian * weight) @ whitened.T) @ whitened
-            gram += (jacobian * weight) @ jacobian.T
-            effects.append(jacobian)
-        ridge = (objective.alpha + TRACE) * float(np.sum(point.weights.w**2)) + 1e-9
-        gram[np.diag_indices_from(gram)] += objective.total * ridge
-        root = np.linalg.cholesky(gram)
-        leverages = np.stack(
-            [
-                leverage + np.sum(solve_triangular(root, e, lower=True, check_finite=False) ** 2, 0)
-                for e in effects
-            ]
-        )
-    leverages = leverages * weight  # a row is left out with all its copies
-    if float(np.sum(leverages)) >= _MOST_FREEDOM * n_outputs * n_rows:
-        return np.full(n_rows, np.inf)
-    left_out = point.residual / np.maximum(1.0 - leverages, 1e-9)
-    return np.asarray(np.mean(left_out**2, axis=0))
 
 
 @dataclass
@@ -208,24 +79,6 @@ class Search:
         a = self.start if start is None else start.weights.a
         candidate = fit_candidate(objective, a, self.factors[i], self.metric)
         self.tried[cell] = candidate.limited(self.limit)
-
-
-def fit_candidate(
-    objective: Objective, a: Array, factor: float, metric: Array, *, steps: int = _QUICK_STEPS
-) -> Candidate:
-    """Fit roughly, in a few steps, and score."""
-    if objective.basis.order and steps:
-        a = minimize(objective, a, max_iter=steps, tol=_QUICK_TOL).weights.a
-    point = project(objective, objective.quadratic(None), a)
-    return Candidate(
-        leave_one_out(objective, point),
-        factor,
-        objective.alpha,
-        objective.alpha_linear,
-        metric,
-        objective,
-        point.weights,
-    )
 
 
 def choose(
@@ -295,7 +148,7 @@ def choose(
             search.grid([(factors.index(known.factor), alphas.index(known.alpha))])
             return search.walk()
 
-        best = _learn_metric(best, inputs, search_near)
+        best = improve_metric(best, inputs, search_near)
     trials = [
         fit_candidate(
             best.objective.with_alpha(best.alpha, strength),
@@ -318,84 +171,5 @@ def _outlier_limit(candidate: Candidate) -> float:
     return (6.0 * middle / 0.6745) ** 2 if 0.0 < middle < np.inf else np.inf
 
 
-def _learn_metric(
-    best: Candidate, inputs: Array, search_near: Callable[[Candidate, Array], Candidate]
-) -> Candidate:
-    """Drop inputs from the basis functions, take some back, as long as it helps."""
-
-    def grown(candidate: Candidate) -> Candidate:
-        for _ in range(_MOST_GROWTH):
-            metric = grown_metric(candidate, inputs)
-            larger = candidate if metric is None else search_near(candidate, metric)
-            if not larger.score < candidate.score:
-                break
-            candidate = larger
-        return candidate
-
-    for _ in range(_METRIC_ROUNDS):
-        for metric in pruned_metrics(best):
-            candidate = grown(search_near(best, metric))
-            if candidate.beats(best, _WORTHWHILE):
-                best = candidate
-                break
-        else:
-            break
-    return best
-
-
 def _score(candidate: Candidate) -> float:
     return candidate.score
-
-
-def pruned_metrics(candidate: Candidate) -> list[Array]:
-    """Metrics to try next, from how much the slope along each input varies over the data.
-
-    The first drops inputs with little variation, the second all but the stronger half.
-    """
-    active = np.flatnonzero(candidate.metric > 0)
-    weight = candidate.objective.weight
-    variance = np.zeros(len(active))
-    for w in candidate.weights.w.T:
-        slope = candidate.objective.basis.input_gradient(candidate.weights.a, w)
-        slope -= np.average(slope, axis=1, weights=weight)[:, None]
-        variance += np.average(slope**2, axis=1, weights=weight)
-    spread = np.sqrt(variance) * candidate.metric[active]
-    if len(active) < 2 or not spread.max() > 0.0:
-        return []
-    spread /= spread.max()
-    half = np.argsort(-spread, kind="stable")[: (len(spread) + 1) // 2]
-    metrics = []
-    for keep in (np.flatnonzero(spread >= _DROP_BELOW), half):
-        metric = np.zeros_like(candidate.metric)
-        metric[active[keep]] = np.sqrt(spread[keep])
-        metrics.append(metric)
-    return metrics
-
-
-def grown_metric(candidate: Candidate, inputs: Array) -> Array | None:
-    """Metric that takes the most promising dropped input back in, if there is one.
-
-    An input is promising if products of it, or its square, with the basis functions explain the
-    residual.
-    """
-    phi, weight = candidate.objective.basis.phi, candidate.objective.weight
-    residual = candidate.objective.target - candidate.objective.predict(candidate.weights)
-    dropped = np.flatnonzero(candidate.metric == 0)
-    if not dropped.size:
-        return None
-    explained = []
-    for i in dropped:
-        products = np.concatenate([phi * inputs[i], phi * inputs[i] ** 2])
-        products -= np.average(products, axis=1, weights=weight)[:, None]
-        moment = (products * weight) @ residual.T
-        gram = (products * weight) @ products.T
-        gram[np.diag_indices_from(gram)] += 1e-3 * np.trace(gram) / len(gram) + 1e-300
-        explained.append(float(np.sum(moment * np.linalg.solve(gram, moment))))
-    metric = candidate.metric.copy()
-    metric[dropped[int(np.argmax(explained))]] = _NEWCOMER
-    return metric
-
-
-def default_start(basis: DifferentialBasis) -> Array:
-    """Weights a to start from: all terms alike."""
-    return np.full(basis.n_terms, basis.n_terms**-0.5)

@@ -257,7 +257,7 @@ def _has_statistics(settings: Settings, n_inputs: int) -> bool:
     if settings.order == 0 or not settings.intercept or settings.max_iter is not None:
         return False
     chosen = (settings.penalty, settings.loss, settings.solver, settings.n_starts, settings.alpha)
-    if chosen != ("ridge", "squared", "varpro", 1, None):
+    if chosen != ("ridge", "squared", "varpro", 1, None) or settings.basis != "gaussian":
         return False
     n_lags = n_inputs if settings.n_lags is None else settings.n_lags
     n_terms = int(settings.order_zero) + settings.order * n_inputs

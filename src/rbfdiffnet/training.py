@@ -8,23 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.basis import Array, DifferentialBasis
-from rbfdiffnet.centers import forward_selection, kmeans, self_organizing_map
+from rbfdiffnet.basis import Array, DifferentialBasis, evaluate
+from rbfdiffnet.candidates import Candidate
+from rbfdiffnet.centers import Placement, place
 from rbfdiffnet.losses import Loss, OwnLoss, UserLoss, huber_delta
-from rbfdiffnet.network import Network, linear_inputs, normalized
+from rbfdiffnet.network import Network, linear_inputs
 from rbfdiffnet.rows import Rows, standardize
-from rbfdiffnet.selection import Candidate, choose
+from rbfdiffnet.selection import choose
 from rbfdiffnet.solvers import als, bfgs, varpro
 from rbfdiffnet.solvers.linear import lasso, repeatable_folds
 from rbfdiffnet.solvers.objective import Objective, Solution, Weights
-from rbfdiffnet.widths import widths
+from rbfdiffnet.widths import WidthRule, widths
 
-CENTERS = ("kmeans", "som", "forward")
 METRICS = ("learned", "standard", "common")
-SOLVERS = ("varpro", "als", "bfgs")
+#: The trainers by name, each with its usual limit of iterations.
+SOLVERS: dict[str, tuple[Callable[..., Solution], int]] = {
+    "varpro": (varpro.minimize, 300),
+    "als": (als.minimize, 2000),
+    "bfgs": (bfgs.minimize, 3000),
+}
 
 _ROWS_TO_CHOOSE = 4000  # on which settings are compared
-_MAX_ITER = {"varpro": 300, "als": 2000, "bfgs": 3000}
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
 
 
@@ -38,8 +42,9 @@ class Settings:
     order_zero: bool = True
     intercept: bool = True
     normalize: bool = False
-    centers: str | Array = "kmeans"
-    width: str = "cluster"
+    basis: str = "gaussian"
+    centers: str | Array | Placement = "kmeans"
+    width: str | WidthRule = "cluster"
     width_factor: float | None = None
     n_nearest: int = 10
     metric: str | Array = "standard"
@@ -109,6 +114,7 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
         intercept=settings.intercept,
         normalize=settings.normalize,
         unit=basis.unit,
+        basis=settings.basis,
     )
     return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
 
@@ -126,14 +132,15 @@ def _basis(
 ) -> DifferentialBasis:
     """Return the basis functions at the rows."""
     active = metric > 0
-    basis = DifferentialBasis.on(
+    basis = evaluate(
+        settings.basis,
         rows.Z[:, active] * metric[active],
         centers,
         beta,
         order=settings.order,
         order_zero=settings.order_zero,
     )
-    return normalized(basis) if settings.normalize else basis
+    return basis.normalized() if settings.normalize else basis
 
 
 def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
@@ -184,14 +191,10 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
 
 def _place_centers(near: Array, rows: Rows, metric: Array, settings: Settings) -> Array:
     how = settings.centers
-    if not isinstance(how, str):
+    if isinstance(how, np.ndarray):
         return (((how - rows.x_shift) / rows.x_scale) * metric)[:, metric > 0]
-    if how == "kmeans":
-        rng = np.random.default_rng(settings.seed)
-        return kmeans(near, settings.n_centers, weight=rows.weight, rng=rng)
-    if how == "som":
-        return self_organizing_map(near, settings.n_centers, weight=rows.weight)
-    return forward_selection(near, rows.target.T, settings.n_centers, weight=rows.weight)
+    rng = np.random.default_rng(settings.seed)
+    return place(how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng)
 
 
 def _penalized(
@@ -224,7 +227,7 @@ def _train(
     if settings.order == 0:
         return _train_plain(objective, rows, settings)
     options: dict[str, Any] = {
-        "max_iter": settings.max_iter or _MAX_ITER[settings.solver],
+        "max_iter": settings.max_iter or SOLVERS[settings.solver][1],
         "tol": settings.tol,
     }
     # Least squares would be thrown off by outliers: robust losses start from targets without.
@@ -235,7 +238,7 @@ def _train(
         return objective, squared, "squared"
     if callable(settings.loss):
         own = _own_objective(settings.loss, objective, squared.weights, rows)
-        options["max_iter"] = settings.max_iter or _MAX_ITER["bfgs"]
+        options["max_iter"] = settings.max_iter or SOLVERS["bfgs"][1]
         return own, bfgs.minimize(own, squared.weights, **options), "user"
     residual = calm.target - calm.predict(squared.weights)
     kind = "huber" if settings.loss == "auto" else settings.loss
@@ -275,8 +278,7 @@ def _value(solution: Solution) -> float:
 
 
 def _solve(objective: Objective, start: Weights, solver: str, options: dict[str, Any]) -> Solution:
-    minimize = {"varpro": varpro.minimize, "als": als.minimize, "bfgs": bfgs.minimize}[solver]
-    return minimize(objective, start, **options)
+    return SOLVERS[solver][0](objective, start, **options)
 
 
 def _train_plain(
@@ -303,7 +305,7 @@ def _starts(
         if settings.penalty == "lasso":
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
-            plain = replace(objective.basis, order=0, order_zero=True)
+            plain = objective.basis.plain()
             network = replace(objective, basis=plain, linear=objective.linear[-1:])
             w = varpro.project(network, network.quadratic(None), np.ones(1)).weights.w
         first = bfgs.taylor_start(objective, w)

@@ -16,29 +16,78 @@ function is a needle that no new row ever meets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from rbfdiffnet.basis import Array, squared_distances
+from rbfdiffnet.distances import Array, squared_distances
 
-WIDTH_RULES = ("max_distance", "cluster", "nearest", "nearest_shared")
+__all__ = ["WIDTH_RULES", "WidthRule", "widths"]
+
+#: Called as ``rule(X, centers, weight=..., n_nearest=...)`` with rows (n, d), centers (c, d),
+#: weights of the rows (n,) and r; returns the widths (c,). What it does not need goes to ``**_``.
+WidthRule = Callable[..., Array]
 
 _SMALLEST = 1e-2  # of the root mean square distance of the rows from their mean
 
 
+def _max_distance(_: Array, centers: Array, **__: Any) -> Array:
+    largest = np.sqrt(squared_distances(centers, centers, expand=False).max())
+    return np.full(len(centers), largest / np.sqrt(2.0 * len(centers)))
+
+
+def _cluster(X: Array, centers: Array, *, weight: Array, **_: Any) -> Array:
+    distance = np.sqrt(squared_distances(X, centers))
+    label = distance.argmin(axis=1)
+    mass = np.bincount(label, weight, minlength=len(centers))
+    total = np.bincount(label, weight * distance.min(axis=1), minlength=len(centers))
+    return total / np.where(mass > 0, mass, 1.0)
+
+
+def _nearest(X: Array, centers: Array, *, weight: Array, n_nearest: int) -> Array:
+    distance = np.sqrt(squared_distances(centers, X))
+    order = distance.argsort(axis=1)
+    closest = np.take_along_axis(distance, order, axis=1)
+    share = weight[order]
+    before = np.cumsum(share, axis=1) - share
+    share = np.clip(n_nearest - before, 0.0, share)  # the first r units of weight
+    return np.asarray((share * closest).sum(axis=1) / share.sum(axis=1))
+
+
+def _nearest_shared(X: Array, centers: Array, **known: Any) -> Array:
+    return np.full(len(centers), _nearest(X, centers, **known).mean())
+
+
+#: The rules by name.
+WIDTH_RULES: dict[str, WidthRule] = {
+    "max_distance": _max_distance,
+    "cluster": _cluster,
+    "nearest": _nearest,
+    "nearest_shared": _nearest_shared,
+}
+
+
 def widths(
-    rule: str, X: Array, centers: Array, *, weight: Array | None = None, n_nearest: int = 10
+    rule: str | WidthRule,
+    X: Array,
+    centers: Array,
+    *,
+    weight: Array | None = None,
+    n_nearest: int = 10,
 ) -> Array:
     r"""Widths :math:`\sigma_j` of the basis functions, always positive and finite.
 
     Parameters
     ----------
-    rule : {"max_distance", "cluster", "nearest", "nearest_shared"}
+    rule : str or callable
+        One of `WIDTH_RULES`, or a function like those.
     X : ndarray of shape (n, d)
     centers : ndarray of shape (c, d)
     weight : ndarray of shape (n,), optional
         Weights of the rows; 3 means the same as three copies.
     n_nearest : int, default=10
-        r, for the two rules that use it.
+        r, for the rules that use it.
 
     Returns
     -------
@@ -55,37 +104,18 @@ def widths(
     >>> widths("max_distance", X, centers)
     array([5.5, 5.5])
     """
-    if rule not in WIDTH_RULES:
-        raise ValueError(f"width must be one of {', '.join(WIDTH_RULES)}; got {rule!r}")
+    if isinstance(rule, str):
+        if rule not in WIDTH_RULES:
+            raise ValueError(f"width must be one of {', '.join(WIDTH_RULES)}; got {rule!r}")
+        rule = WIDTH_RULES[rule]
     weight = np.ones(len(X)) if weight is None else weight
-    if rule == "max_distance":
-        largest = np.sqrt(squared_distances(centers, centers, expand=False).max())
-        sigma = np.full(len(centers), largest / np.sqrt(2.0 * len(centers)))
-    elif rule == "cluster":
-        sigma = _cluster_mean_distance(X, centers, weight)
-    else:
-        sigma = _nearest_mean_distance(X, centers, weight, n_nearest)
-        if rule == "nearest_shared":
-            sigma = np.full(len(centers), sigma.mean())
+    sigma = np.asarray(rule(X, centers, weight=weight, n_nearest=n_nearest), dtype=np.float64)
+    if sigma.shape != (len(centers),) or not np.all(np.isfinite(sigma) & (sigma >= 0.0)):
+        raise ValueError(
+            f"width: the rule must return {len(centers)} finite numbers that are not negative, "
+            f"one for each center; it returned {sigma!r}"
+        )
     return _floored(sigma, X, centers, weight)
-
-
-def _cluster_mean_distance(X: Array, centers: Array, weight: Array) -> Array:
-    distance = np.sqrt(squared_distances(X, centers))
-    label = distance.argmin(axis=1)
-    mass = np.bincount(label, weight, minlength=len(centers))
-    total = np.bincount(label, weight * distance.min(axis=1), minlength=len(centers))
-    return total / np.where(mass > 0, mass, 1.0)
-
-
-def _nearest_mean_distance(X: Array, centers: Array, weight: Array, n_nearest: int) -> Array:
-    distance = np.sqrt(squared_distances(centers, X))
-    order = distance.argsort(axis=1)
-    closest = np.take_along_axis(distance, order, axis=1)
-    share = weight[order]
-    before = np.cumsum(share, axis=1) - share
-    share = np.clip(n_nearest - before, 0.0, share)  # the first r units of weight
-    return np.asarray((share * closest).sum(axis=1) / share.sum(axis=1))
 
 
 def _floored(sigma: Array, X: Array, centers: Array, weight: Array) -> Array:

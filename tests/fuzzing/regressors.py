@@ -10,11 +10,14 @@ from fuzzing.anything import ODD, anything
 from fuzzing.claims import Refused, attempt
 from fuzzing.trial import for_all
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
+from rbfdiffnet.basis import BASES
+from rbfdiffnet.centers import CENTERS
+from rbfdiffnet.widths import WIDTH_RULES
 
 CLASSES = {cls.__name__: cls for cls in (RBFDiffNetRegressor, RBFNetworkRegressor)}
 #: Values that make sense for some parameter, beside those that make none.
 USUAL = [
-    *("kmeans", "som", "forward", "cluster", "max_distance", "nearest", "nearest_shared"),
+    *(*CENTERS, *WIDTH_RULES, *BASES),
     *("learned", "standard", "common", "varpro", "als", "bfgs", "squared", "huber", "absolute"),
     *("quantile", "ridge", "lasso", "auto", (0.1, 0.2), 0.5, 1e-6, 5, [[0.0, 0.5], [1.0, 1.0]]),
     *(np.random.RandomState(0), [1.0, 0.0], 1e12, 1e-12),
