@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from rbfdiffnet.engine import adopt_series, fit_panel
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import calibration_length
 from rbfdiffnet.intervals import half_widths as widths_of
+from rbfdiffnet.panel_fit import adopt_series, fit_panel
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series
 from rbfdiffnet.threads import parallel_map

@@ -10,8 +10,8 @@ from pandas.testing import assert_frame_equal
 from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_part, make_panel
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, shared
 from rbfdiffnet.archive import write_arrays
-from rbfdiffnet.engine import fit_panel
 from rbfdiffnet.learning import new_rows, standardized, trained
+from rbfdiffnet.panel_fit import fit_panel
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series
 from rbfdiffnet.statistics import Statistics

@@ -1,6 +1,6 @@
-"""Fit and forecast a panel of series, each by its own network or all by a shared one.
+"""Forecast a panel of series, each by its own network or all by a shared one.
 
-Works on arrays: frames stay outside, in `rbfdiffnet.forecaster`.
+Works on arrays: frames stay outside, in `rbfdiffnet.forecaster`. `rbfdiffnet.panel_fit` fits.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +17,24 @@ from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.intervals import (
     MOST_POOLED,
     Pool,
-    calibration_length,
     half_widths,
     pooled,
     thin,
 )
 from rbfdiffnet.learning import Learning, learn
-from rbfdiffnet.models import SeriesModel, base_windows, fit_local, forecast_many
+from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.parts import chained
+from rbfdiffnet.paths import forecast_paths, inputs_ahead, said_of_runaway, tracked_paths
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import clean_many
-from rbfdiffnet.quick import even_parts
-from rbfdiffnet.quick_models import SlidingWindows, fit_models, forecast_models, is_quick
-from rbfdiffnet.series import NUMERICAL, Series, UnfitError
-from rbfdiffnet.shared import adopt, fit_shared
-from rbfdiffnet.stability import runaway
-from rbfdiffnet.threads import one_blas_thread, parallel_map, workers
+from rbfdiffnet.series import Series
+from rbfdiffnet.threads import parallel_map
 
-__all__ = ["Forecasts", "PanelModel", "fit_panel", "lenders"]
+__all__ = ["Forecasts", "PanelModel", "lenders"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_WINDOWS_AT_ONCE = 1_024, 128  # continued together by plain networks, at most and at least
-_PARTICLES = 100  # of a cloud, from each origin
 _MOST_ORIGINS = 200  # that calibrate intervals
 
 
@@ -159,7 +152,7 @@ class PanelModel:
         values, base = np.empty((n, h)), np.full((n, h), np.nan)
         rows: list[Sequence[Array]] = [[] for _ in range(n)]
         fitted = [i for i in range(n) if self.models[i] is not None]
-        paths = _paths(
+        paths = forecast_paths(
             [self.models[i] for i in fitted],  # type: ignore[misc]
             [panel[i].until(int(origins[i])) for i in fitted],
             [origins[i : i + 1] for i in fitted],
@@ -171,7 +164,7 @@ class PanelModel:
         for i, (u, y, inputs) in zip(fitted, paths, strict=True):
             if np.all(np.isfinite(y)):
                 values[i], base[i], rows[i] = y[0], u[0], inputs
-                if said := _runaway(self.models[i], u[0], inputs):  # type: ignore[arg-type]
+                if said := said_of_runaway(self.models[i], u[0], inputs):  # type: ignore[arg-type]
                     far[i] = said
             else:
                 diverged.append(i)
@@ -201,7 +194,7 @@ class PanelModel:
             raise ValueError(f"Series {i} has no model.")
         origins = np.arange(first, series.y.size, dtype=np.int64)
         ahead = series.known_ahead[first:, None]
-        ((_, y, _),) = _paths([model], [series], [origins], [ahead], 1, 1)
+        ((_, y, _),) = forecast_paths([model], [series], [origins], [ahead], 1, 1)
         naive = naive_forecast(series.y, origins, 1, self.plan.season_length)
         return np.where(np.isfinite(y), y, naive)[:, 0]
 
@@ -267,24 +260,24 @@ class PanelModel:
         for i, series in enumerate(seen):
             # From every origin of the last part with values, and from the present one; the
             # fallback has learned nothing, so from all that are known.
-            end, first = _n_seen(series), self.starts[i] if self.models[i] is not None else 1
+            end, first = series.n_seen, self.starts[i] if self.models[i] is not None else 1
             known = np.arange(max(int(first), end - _MOST_ORIGINS, 1), end, dtype=np.int64)
             at.append(np.append(known, origins[i]))
         noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
         fitted = [i for i, m in models.items() if m is not None and i not in noisy]
-        paths = _paths(
+        paths = forecast_paths(
             [self.calibrated[i] for i in fitted],  # type: ignore[misc]
             [seen[i] for i in fitted],
             [at[i] for i in fitted],
-            [_ahead(seen[i].known_ahead, at[i], ahead[i]) for i in fitted],
+            [inputs_ahead(seen[i].known_ahead, at[i], ahead[i]) for i in fitted],
             h,
             n_jobs,
         )
         forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
 
         def tracked(i: int) -> tuple[Array, Array]:
-            later = _ahead(seen[i].known_ahead, at[i], ahead[i])
-            return _tracked_paths(models[i], seen[i], at[i], later, h)  # type: ignore[arg-type]
+            later = inputs_ahead(seen[i].known_ahead, at[i], ahead[i])
+            return tracked_paths(models[i], seen[i], at[i], later, h)  # type: ignore[arg-type]
 
         growth: dict[int, Array] = {}
         for i, (y, grown) in zip(noisy, parallel_map(tracked, noisy, n_jobs), strict=True):
@@ -316,232 +309,3 @@ def _pooled(parts: Sequence[list[Share]], levels: Sequence[float]) -> Pool:
     return pooled(
         [errors for _, errors, _ in shares], np.array([scale for _, _, scale in shares]), levels
     )
-
-
-def fit_panel(
-    panel: Sequence[Series], plan: Plan, *, scope: str, calibrate: bool, n_jobs: int = 1
-) -> PanelModel:
-    """Fit models to a panel.
-
-    Parameters
-    ----------
-    panel : sequence of Series
-    plan : Plan
-    scope : {"local", "global"}
-        One network for each series, or one for all.
-    calibrate : bool
-        Whether to fit the models that intervals need.
-    n_jobs : int, default=1
-
-    Returns
-    -------
-    PanelModel
-        A series that cannot be fitted has no model, and a reason.
-    """
-    fit = _fit_shared if scope == "global" else _fit_each
-    models, reasons, effects, learning = fit(panel, [plan] * max(len(panel), 1), n_jobs)
-    lengths = [_n_seen(series) for series in panel]
-    starts = np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
-    calibrated: list[SeriesModel | None] = [None] * len(panel)
-    fitted = [i for i, model in enumerate(models) if model is not None]
-    if calibrate:
-        early = [panel[i].until(int(starts[i])) for i in fitted]
-        # The same lags and level, although less data might have led to others.
-        plans = [model.like(plan) for model in models if model is not None]
-        for i, model in zip(fitted, fit(early, plans or [plan], n_jobs)[0], strict=True):
-            calibrated[i] = model
-    return PanelModel(plan, tuple(models), tuple(calibrated), starts, effects, reasons, learning)
-
-
-Fitted = tuple[list[SeriesModel | None], dict[int, str], Effects | None, Learning | None]
-
-
-def _fit_each(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:
-    results: dict[int, SeriesModel | str] = {}
-    quick = [i for i in range(len(panel)) if is_quick(plans[i], panel[i])]
-    if quick:
-        found = fit_models([panel[i] for i in quick], [plans[i] for i in quick], n_jobs)
-        results |= dict(zip(quick, found, strict=True))
-    others = [i for i in range(len(panel)) if i not in results]
-    if others and plans[others[0]].device != "cpu":
-        raise ValueError(
-            f"device={plans[others[0]].device!r} takes no inputs, transforms, lags with gaps or "
-            "direct strategy; leave them out, or use device='cpu'."
-        )
-
-    def fit(job: tuple[Series, Plan]) -> SeriesModel | str:
-        try:
-            with np.errstate(all="ignore"):
-                return fit_local(*job)
-        except UnfitError as error:
-            return str(error)
-        except NUMERICAL as error:
-            return f"numerical failure ({error})"
-
-    fits = parallel_map(fit, [(panel[i], plans[i]) for i in others], n_jobs)
-    results |= dict(zip(others, fits, strict=True))
-    return (*_split([results[i] for i in range(len(panel))]), None, None)
-
-
-def _fit_shared(panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int) -> Fitted:  # noqa: ARG001
-    effects, learning = None, None
-    results: Sequence[SeriesModel | str]
-    try:
-        with one_blas_thread(), np.errstate(all="ignore"):
-            results, effects, learning = fit_shared(panel, plans[0])
-    except UnfitError as error:
-        results = [str(error)] * len(panel)
-    except NUMERICAL as error:
-        results = [f"numerical failure ({error})"] * len(panel)
-    return (*_split(results), effects, learning)
-
-
-def _split(
-    results: Sequence[SeriesModel | str],
-) -> tuple[list[SeriesModel | None], dict[int, str]]:
-    """Separate models from the reasons why there is none."""
-    models = [r if isinstance(r, SeriesModel) else None for r in results]
-    return models, {i: r for i, r in enumerate(results) if isinstance(r, str)}
-
-
-def adopt_series(model: PanelModel, panel: Sequence[Series]) -> PanelModel:
-    """Return a model of new series by a shared network that was not trained on them."""
-    shared = model.shared
-    models: list[SeriesModel | None] = []
-    calibrated: list[SeriesModel | None] = []
-    reasons: dict[int, str] = {}
-    other = next((c for c in model.calibrated if c is not None), None)
-    starts = [n - calibration_length(n) for n in map(_n_seen, panel)]
-    for i, series in enumerate(panel):
-        try:
-            if shared is None:
-                raise UnfitError("the model has no network")
-            own = adopt(series, shared, model.plan, model.effects)
-            models.append(own)
-            calibrated.append(None if other is None else own.with_network_of(other))
-        except UnfitError as error:
-            models.append(None)
-            calibrated.append(None)
-            reasons[i] = str(error)
-    return PanelModel(
-        model.plan,
-        tuple(models),
-        tuple(calibrated),
-        np.array(starts, dtype=np.int64),
-        model.effects,
-        reasons,
-    )
-
-
-def _n_seen(series: Series) -> int:
-    """Number of steps up to the last known value."""
-    known = np.flatnonzero(np.isfinite(series.y))
-    return int(known[-1]) + 1 if known.size else 0
-
-
-def _ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
-    """Inputs known in advance after each origin, (B, h, q), from the series and the h steps after.
-
-    For an early origin, where the series is followed by more than its own values, they go on.
-    """
-    everything = np.concatenate([known_ahead, later])
-    return np.asarray(everything[origins[:, None] + np.arange(len(later))])
-
-
-def _alike(
-    models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
-) -> list[list[int]]:
-    """Groups of series that are forecast together: by one network, or by plain ones."""
-    groups: dict[Any, list[int]] = {}
-    for k, model in enumerate(models):
-        windows = model.windows
-        plain = windows.is_plain
-        key = (windows.network.centers.shape, origins[k].size) if plain else id(windows)
-        groups.setdefault((plain, key), []).append(k)
-    parts = []
-    for (plain, _), members in groups.items():
-        if plain:
-            n_windows = max(origins[members[0]].size, 1)
-            largest, smallest = (max(n // n_windows, 1) for n in _WINDOWS_AT_ONCE)
-            cuts = even_parts(len(members), largest, n_workers, smallest)
-            parts += [members[cut] for cut in cuts]
-        else:
-            parts.append(members)
-    return parts
-
-
-def _bases(
-    models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
-) -> list[Array]:
-    """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
-    found: dict[int, Array] = {}
-    for k, (model, series) in enumerate(zip(models, panel, strict=True)):
-        known = model.seen and model.seen.length == series.y.size and model.windows.tracker is None
-        if known and np.all(origins[k] == series.y.size):
-            latest = model.seen.latest[-model.history :]  # type: ignore[union-attr]
-            found[k] = np.repeat(latest[None], origins[k].size, axis=0)
-    others = [k for k in range(len(models)) if k not in found]
-    rest = base_windows(
-        [models[k] for k in others], [panel[k] for k in others], [origins[k] for k in others]
-    )
-    found |= dict(zip(others, rest, strict=True))
-    return [found[k] for k in range(len(models))]
-
-
-def _paths(
-    models: Sequence[SeriesModel],
-    panel: Sequence[Series],
-    origins: Sequence[Ints],
-    ahead: Sequence[Array],
-    h: int,
-    n_jobs: int,
-) -> list[tuple[Array, Array, Sequence[Array]]]:
-    """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
-
-    def run(members: list[int]) -> list[tuple[int, Array, Array, Sequence[Array]]]:
-        own = [models[k] for k in members]
-        with np.errstate(all="ignore"):
-            bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
-            if own[0].windows.is_plain:
-                u, rows = forecast_models(own, bases, h)
-            else:
-                extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
-                u, rows = forecast_many(own, bases, extras, h)  # type: ignore[assignment]
-            y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
-        return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
-
-    done = {
-        k: (u, y, rows)
-        for result in parallel_map(run, _alike(models, origins, workers(n_jobs)), n_jobs)
-        for k, u, y, rows in result
-    }
-    return [done[k] for k in range(len(models))]
-
-
-def _runaway(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
-    """What is said of a forecast that is held back; see `rbfdiffnet.stability`."""
-    preparation, windows = model.preparation, model.windows
-    held = None
-    if isinstance(rows, SlidingWindows):
-        held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
-    elif windows.tracker is None:
-        with np.errstate(all="ignore"):
-            steps = windows.network.predict(np.concatenate(rows))
-        held = np.abs(steps).ravel()[: u.size] > windows.limit
-    return runaway(u, preparation.low, preparation.high, held)
-
-
-def _tracked_paths(
-    model: SeriesModel, series: Series, origins: Ints, ahead: Array, h: int
-) -> tuple[Array, Array]:
-    """Forecasts of y from every origin where noise is filtered, and how uncertain the last is.
-
-    That is compared with each of the others, shape (n - 1, h): it depends on the state, and
-    errors made in other states are brought to the present one.
-    """
-    preparation, windows = model.preparation, model.windows
-    (base,) = _bases([model], [series], [origins])
-    z = preparation.steps.apply(base)[:, -windows.reach :]
-    path, spread, _ = windows.rolled(z, h, _PARTICLES)
-    u = np.clip(preparation.steps.invert(path, base), preparation.low, preparation.high)
-    return preparation.restore(u, ahead), spread[-1] / spread[:-1]

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from rbfdiffnet.backtest import Windows, backtest
 from rbfdiffnet.calendar_inputs import Event
 from rbfdiffnet.checks import as_list, check_count
-from rbfdiffnet.engine import adopt_series, fit_panel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.forecasting import Asked, State, Work, notes_frame
 from rbfdiffnet.large_panels import forecast_in_pieces
 from rbfdiffnet.memory import bytes_of
 from rbfdiffnet.options import NAME, check_levels, check_options, check_refit, lags_of, scope_of
 from rbfdiffnet.panel import Columns, Panel, Problem
+from rbfdiffnet.panel_fit import adopt_series, fit_panel
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.parts import ALONE, Parts
 from rbfdiffnet.plan import Plan

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.engine import Forecasts, PanelModel, fit_panel
+from rbfdiffnet.engine import Forecasts, PanelModel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.intervals import Pool
 from rbfdiffnet.options import NAME, column_names
 from rbfdiffnet.panel import Panel, Problem
+from rbfdiffnet.panel_fit import fit_panel
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series
 

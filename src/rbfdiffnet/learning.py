@@ -50,7 +50,7 @@ class Learning:
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.engine import fit_panel
+    >>> from rbfdiffnet.panel_fit import fit_panel
     >>> from rbfdiffnet.plan import Plan
     >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.training import Settings

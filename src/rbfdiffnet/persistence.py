@@ -41,6 +41,7 @@ __all__ = ["FORMAT_VERSION", "load", "save"]
 
 Forecaster = TypeVar("Forecaster", bound="RBFDiffNet")
 Arrays = dict[str, npt.NDArray[Any]]
+Pool = dict[int, tuple[int, WindowModel]]  # positions of window models by their identity
 
 FORMAT_VERSION = 4  # from 4 on with the name of the basis functions
 _SEALED = 3  # the version from which on files have a digest
@@ -82,7 +83,7 @@ def _networks(model: PanelModel, cut: npt.NDArray[np.int64]) -> tuple[Arrays, di
     """Arrays and words of fitted networks, the first steps of each series being cut off."""
     arrays: Arrays = {"starts": np.maximum(model.starts - cut, 0)}
     arrays |= _learning_arrays(model.learning, cut)
-    pool: list[WindowModel] = []
+    pool: Pool = {}
 
     def words_of(m: SeriesModel | None, cut: int) -> Any:
         return _model_words(m, pool, model.effects, cut)
@@ -93,9 +94,10 @@ def _networks(model: PanelModel, cut: npt.NDArray[np.int64]) -> tuple[Arrays, di
         "models": [words_of(m, int(c)) for m, c in zip(model.models, cut, strict=True)],
         "calibrated": [words_of(m, int(c)) for m, c in zip(model.calibrated, cut, strict=True)],
     }
-    words["windows"] = [_window_words(w) for w in pool]
+    windows = [w for _, w in pool.values()]
+    words["windows"] = [_window_words(w) for w in windows]
     for name in _NETWORK_ARRAYS:
-        values = [getattr(w.network, name) for w in pool]
+        values = [getattr(w.network, name) for w in windows]
         arrays[f"network/{name}"] = np.concatenate([np.empty(0), *(v.ravel() for v in values)])
         arrays[f"shape/{name}"] = np.array(
             [(*v.shape, 0)[:2] if v.ndim == 1 else v.shape for v in values], dtype=np.int32
@@ -275,16 +277,11 @@ def _restored_step(words: Mapping[str, Any]) -> Transform:
 # Models -------------------------------------------------------------------------------------------
 
 
-def _model_words(
-    model: SeriesModel | None, pool: list[WindowModel], shared: Effects | None, cut: int
-) -> Any:
+def _model_words(model: SeriesModel | None, pool: Pool, shared: Effects | None, cut: int) -> Any:
+    """Words of a model, whose windows join the pool unless they are there."""
     if model is None:
         return None
-    position = next((k for k, w in enumerate(pool[-1:], len(pool) - 1) if w is model.windows), None)
-    if position is None:
-        position = next((k for k, w in enumerate(pool) if w is model.windows), len(pool))
-    if position == len(pool):
-        pool.append(model.windows)
+    position, _ = pool.setdefault(id(model.windows), (len(pool), model.windows))
     p = model.preparation
     exemplars = model.exemplars
     if exemplars is not None:

@@ -49,6 +49,12 @@ class Series:
         return Series(self.y[n:], self.known_ahead[n:], self.extra[n:])
 
     @property
+    def n_seen(self) -> int:
+        """Number of steps up to the last known value."""
+        known = np.flatnonzero(np.isfinite(self.y))
+        return int(known[-1]) + 1 if known.size else 0
+
+    @property
     def fingerprint(self) -> bytes:
         """Digest of the content, by which series are put in an order of their own."""
         parts = (self.y, self.known_ahead, self.extra)

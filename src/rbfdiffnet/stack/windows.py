@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.effects import Effects
-from rbfdiffnet.engine import fit_panel
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.models import prepare_all
+from rbfdiffnet.panel_fit import fit_panel
 from rbfdiffnet.parameters import Noise
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation, clean_many
