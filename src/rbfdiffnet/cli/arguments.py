@@ -177,7 +177,12 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
         group.add_argument(
             "--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95"
         )
-    group.add_argument("--preset", choices=("default", "fast", "best", "paper"), default="default")
+    group.add_argument(
+        "--preset",
+        choices=("default", "fast", "best", "paper"),
+        default="default",
+        help="milliseconds a series (fast), more time for accuracy (best), the paper's settings",
+    )
     group.add_argument(
         "--scope",
         choices=("auto", "local", "global"),

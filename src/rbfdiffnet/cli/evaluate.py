@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 from typing import Any
 
 from rbfdiffnet.cli.arguments import add_data, add_model, add_results, positive, read_arguments
@@ -94,6 +95,8 @@ def run(arguments: argparse.Namespace) -> None:
         result = evaluate(
             arguments, data, windows, progress, console, rival_seconds=arguments.rival_seconds
         )
+        if arguments.rival_seconds > 0.0 and find_spec("statsforecast") is None:
+            console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
         problems = []
         if arguments.out:
             problems = output.attempt(lambda: output.write_frame(arguments.out, result.folds))
@@ -101,15 +104,12 @@ def run(arguments: argparse.Namespace) -> None:
     for line in problem_lines(notes):
         console.warn(line)
     if arguments.json:
-        output.print_json(
-            {
-                "command": "evaluate",
-                "source": data.describe(),
-                "notes": list(data.notes),
-                "horizon": arguments.horizon,
-                **result.as_json(),
-                "report": output.rows_of(notes),
-            }
+        output.print_result(
+            "evaluate",
+            data,
+            horizon=arguments.horizon,
+            **result.as_json(),
+            report=output.rows_of(notes),
         )
     else:
         print(result.text(), flush=True)

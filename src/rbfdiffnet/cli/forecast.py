@@ -120,19 +120,16 @@ def run(arguments: argparse.Namespace) -> None:
     if evaluation is not None and alone and not arguments.json:
         console.say(f"\n{evaluation.text()}")
     if arguments.json:
-        output.print_json(
-            {
-                "command": "forecast",
-                "source": data.describe(),
-                "notes": list(data.notes),
-                "horizon": arguments.horizon,
-                "frequency": str(data.freq),
-                "season_length": data.season_length,
-                "seconds": round(seconds, 3),
-                "report": output.rows_of(report),
-                "backtest": evaluation.as_json() if alone and evaluation is not None else None,
-                "forecast": output.rows_of(forecast),
-            }
+        output.print_result(
+            "forecast",
+            data,
+            horizon=arguments.horizon,
+            frequency=str(data.freq),
+            season_length=data.season_length,
+            seconds=round(seconds, 3),
+            report=output.rows_of(report),
+            backtest=evaluation.as_json() if alone and evaluation is not None else None,
+            forecast=output.rows_of(forecast),
         )
     elif arguments.quiet and not arguments.out:
         text = forecast.to_csv(index=False, lineterminator="\n")
