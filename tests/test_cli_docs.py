@@ -14,7 +14,7 @@ here = pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the 
 def guide(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = GUIDE.read_text(encoding="utf-8")
-    (made,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    made = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     exec(compile(made, "command_line.md", "exec"), {})
     return dict(re.findall(r"```text\n\$ rbfdiffnet (.*?)\n(.*?)```", text, re.DOTALL))
 
@@ -30,6 +30,17 @@ def test_the_guide_shows_what_is_printed(capsys, guide, start):
     code, out, _ = run(capsys, *command.split())
     assert code == 0
     assert plain(out) == plain(guide[command])
+
+
+@here
+def test_the_guide_reads_a_messy_file_as_it_says(capsys, guide):
+    refused, told = (command for command in guide if command.startswith("forecast shop.csv"))
+    code, out, err = run(capsys, *refused.split())
+    assert (code, out, plain(err)) == (2, "", plain(guide[refused]))
+    code, out, err = run(capsys, *told.split())
+    assert code == 0
+    printed, shown = plain(out + err).splitlines(), plain(guide[told]).splitlines()
+    assert sorted(filter(None, printed)) == sorted(filter(None, shown))
 
 
 @here

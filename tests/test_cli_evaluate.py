@@ -184,3 +184,12 @@ def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monke
                 assert one[key] == pytest.approx(other[key])
     assert [s["model"] for s in documents[2]["scores"][2:]] == ["AutoETS", "AutoARIMA"]
     assert all(s["n_series"] <= 3 for s in documents[2]["scores"][2:])
+
+
+def test_methods_that_are_not_installed_are_named(capsys, tmp_path, monkeypatch):
+    for module in ("evaluate", "rivals"):
+        monkeypatch.setattr(f"rbfdiffnet.cli.{module}.find_spec", lambda _: None)
+    panel(1).to_csv(tmp_path / "a.csv", index=False)
+    told = ("evaluate", tmp_path / "a.csv", "--horizon", 3, "--preset", "fast")
+    assert "AutoETS and AutoARIMA: pip install statsforecast" in run(capsys, *told)[1]
+    assert "statsforecast" not in run(capsys, *told, "--rival-seconds", 0)[1]

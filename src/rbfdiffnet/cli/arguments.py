@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.reading import Data
 
-__all__ = ["add_data", "add_model", "percent", "positive", "read_arguments", "seed"]
+__all__ = ["add_data", "add_model", "add_results", "percent", "positive", "read_arguments", "seed"]
 
 
 def positive(text: str) -> int:
@@ -145,6 +145,13 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
         help="whether days, months or years come first in 1/2/2024 and 01-02-03",
     )
     group.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers")
+    group.add_argument(
+        "--missing",
+        metavar="WORD",
+        nargs="+",
+        default=[],
+        help="what cells say where there is no value, beside NA, null, - and the like: closed -999",
+    )
 
 
 def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
@@ -170,7 +177,12 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
         group.add_argument(
             "--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95"
         )
-    group.add_argument("--preset", choices=("default", "fast", "best", "paper"), default="default")
+    group.add_argument(
+        "--preset",
+        choices=("default", "fast", "best", "paper"),
+        default="default",
+        help="milliseconds a series (fast), more time for accuracy (best), the paper's settings",
+    )
     group.add_argument(
         "--scope",
         choices=("auto", "local", "global"),
@@ -191,6 +203,40 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     )
 
 
+def add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
+    """Declare the arguments that say what to make of forecasts.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    out : str
+        What ``--out`` writes.
+
+    Returns
+    -------
+    group
+        For those that only one command has.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from rbfdiffnet.cli.arguments import add_results
+    >>> parser = argparse.ArgumentParser()
+    >>> group = add_results(parser, "write forecasts")
+    >>> parser.parse_args(["--skip-closed"]).skip_closed
+    True
+    """
+    group = parser.add_argument_group("results")
+    group.add_argument("--out", metavar="FILE", help=f"{out} (.csv, .csv.gz, .parquet)")
+    group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
+    group.add_argument(
+        "--skip-closed",
+        action="store_true",
+        help="leave out forecasts of weekdays on which a daily series never has a value",
+    )
+    return group
+
+
 def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     """Read what the arguments ask for, and say what was read and assumed.
 
@@ -209,7 +255,7 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     if arguments.file is None:
         of_file = (
             *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
-            *("repeats", "dates", "decimal"),
+            *("repeats", "dates", "decimal", "missing"),
         )
         for name in of_file:
             if getattr(arguments, name):
@@ -230,6 +276,7 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
             season_length=arguments.season_length,
             exog=arguments.exog,
             decimal=arguments.decimal,
+            missing=arguments.missing,
         )
     console.say(data.describe())
     for note in data.notes:

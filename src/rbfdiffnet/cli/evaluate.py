@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 from typing import Any
 
-from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
+from rbfdiffnet.cli.arguments import add_data, add_model, add_results, positive, read_arguments
 from rbfdiffnet.cli.errors import CommandError
 
 __all__ = ["add_parser", "run"]
@@ -39,7 +40,7 @@ def add_parser(commands: Any) -> None:
         "--windows", metavar="N", type=positive, default=3, help="windows (default: 3)"
     )
     add_model(parser)
-    group = parser.add_argument_group("results")
+    group = add_results(parser, "write the forecasts of all windows")
     group.add_argument(
         "--rival-seconds",
         metavar="S",
@@ -47,8 +48,6 @@ def add_parser(commands: Any) -> None:
         default=60.0,
         help="about how long AutoETS and AutoARIMA may take each; 0 leaves them out (default: 60)",
     )
-    group.add_argument("--out", metavar="FILE", help="write the forecasts of all windows")
-    group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
     parser.set_defaults(run=run)
 
 
@@ -66,11 +65,12 @@ def run(arguments: argparse.Namespace) -> None:
         If the file or an argument is at fault.
     """
     from rbfdiffnet.cli import output
+    from rbfdiffnet.cli.closed import open_days, with_closed_days
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.evaluation import evaluate, windows_for
     from rbfdiffnet.cli.problems import problem_lines
     from rbfdiffnet.cli.progress import Progress
-    from rbfdiffnet.cli.reporting import with_closed_days, write_report
+    from rbfdiffnet.cli.reporting import write_report
     from rbfdiffnet.cli.running import forecasts
 
     output.check_outputs(arguments.out, None, arguments.report)
@@ -95,6 +95,8 @@ def run(arguments: argparse.Namespace) -> None:
         result = evaluate(
             arguments, data, windows, progress, console, rival_seconds=arguments.rival_seconds
         )
+        if arguments.rival_seconds > 0.0 and find_spec("statsforecast") is None:
+            console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
         problems = []
         if arguments.out:
             problems = output.attempt(lambda: output.write_frame(arguments.out, result.folds))
@@ -102,22 +104,19 @@ def run(arguments: argparse.Namespace) -> None:
     for line in problem_lines(notes):
         console.warn(line)
     if arguments.json:
-        output.print_json(
-            {
-                "command": "evaluate",
-                "source": data.describe(),
-                "notes": list(data.notes),
-                "horizon": arguments.horizon,
-                **result.as_json(),
-                "report": output.rows_of(notes),
-            }
+        output.print_result(
+            "evaluate",
+            data,
+            horizon=arguments.horizon,
+            **result.as_json(),
+            report=output.rows_of(notes),
         )
     else:
         print(result.text(), flush=True)
     if arguments.report:
         with Progress(quiet=arguments.quiet) as progress:
             forecast, report = forecasts(arguments, data, progress)
-            report = with_closed_days(data, report)
+            forecast, report = open_days(arguments, data, forecast, report)
             problems += output.attempt(
                 lambda: write_report(arguments, data, forecast, report, result, data, progress)
             )

@@ -90,15 +90,12 @@ def run(arguments: argparse.Namespace) -> None:
         progress.update("Explaining")
         parts = _explanations(arguments, data, name)
     if arguments.json:
-        output.print_json(
-            {
-                "command": "explain",
-                "source": data.describe(),
-                "notes": list(data.notes),
-                "unique_id": name,
-                "step": arguments.step,
-                **{key: output.rows_of(frame) for key, frame in parts.items()},
-            }
+        output.print_result(
+            "explain",
+            data,
+            unique_id=name,
+            step=arguments.step,
+            **{key: output.rows_of(frame) for key, frame in parts.items()},
         )
         return
     name = one_line(name)

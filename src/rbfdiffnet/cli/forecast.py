@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.arguments import add_data, add_model, read_arguments
+from rbfdiffnet.cli.arguments import add_data, add_model, add_results, read_arguments
 from rbfdiffnet.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def add_parser(commands: Any) -> None:
     )
     add_data(parser, optional=True)
     add_model(parser)
-    group = parser.add_argument_group("results")
-    group.add_argument("--out", metavar="FILE", help="write forecasts (.csv, .csv.gz, .parquet)")
-    group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
+    group = add_results(parser, "write forecasts")
     group.add_argument("--plot", metavar="FILE.png", help="draw the first series (PNG, PDF, SVG)")
     parser.set_defaults(run=run)
 
@@ -83,9 +81,10 @@ def run(arguments: argparse.Namespace) -> None:
     0
     """
     from rbfdiffnet.cli import output
+    from rbfdiffnet.cli.closed import open_days
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.progress import Progress
-    from rbfdiffnet.cli.reporting import backtest_for_report, with_closed_days, write_report
+    from rbfdiffnet.cli.reporting import backtest_for_report, write_report
     from rbfdiffnet.cli.running import forecasts
     from rbfdiffnet.cli.text import printable
 
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
         began = time.perf_counter()
         forecast, report = forecasts(arguments, data, progress)
         seconds = time.perf_counter() - began
-        report = with_closed_days(data, report)
+        forecast, report = open_days(arguments, data, forecast, report)
         evaluation, tested = None, data
         alone = data.series.n_series == 1 and (arguments.json or not arguments.quiet)
         if alone or arguments.report:
@@ -121,19 +120,16 @@ def run(arguments: argparse.Namespace) -> None:
     if evaluation is not None and alone and not arguments.json:
         console.say(f"\n{evaluation.text()}")
     if arguments.json:
-        output.print_json(
-            {
-                "command": "forecast",
-                "source": data.describe(),
-                "notes": list(data.notes),
-                "horizon": arguments.horizon,
-                "frequency": str(data.freq),
-                "season_length": data.season_length,
-                "seconds": round(seconds, 3),
-                "report": output.rows_of(report),
-                "backtest": evaluation.as_json() if alone and evaluation is not None else None,
-                "forecast": output.rows_of(forecast),
-            }
+        output.print_result(
+            "forecast",
+            data,
+            horizon=arguments.horizon,
+            frequency=str(data.freq),
+            season_length=data.season_length,
+            seconds=round(seconds, 3),
+            report=output.rows_of(report),
+            backtest=evaluation.as_json() if alone and evaluation is not None else None,
+            forecast=output.rows_of(forecast),
         )
     elif arguments.quiet and not arguments.out:
         text = forecast.to_csv(index=False, lineterminator="\n")

@@ -192,6 +192,20 @@ def print_json(document: dict[str, Any]) -> None:
     print(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
+def print_result(command: str, data: Data, **result: Any) -> None:
+    """Print what a command found as one JSON document, after what was read.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.output import print_result
+    >>> from rbfdiffnet.cli.reading import example_data
+    >>> print_result("forecast", example_data(), horizon=2)
+    {"command": "forecast", "source": "Reading the built-in ...", "notes": [], "horizon": 2}
+    """
+    head = {"command": command, "source": data.describe(), "notes": list(data.notes)}
+    print_json({**head, **result})
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +20,12 @@ from rbfdiffnet.cli.reading import Data
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["backtest_for_report", "with_closed_days", "write_report"]
+__all__ = ["backtest_for_report", "write_report"]
 
 _BACKTESTED = 1000  # series of a backtest that is made for a report only
 _WINDOWS, _FEW = 3, 100  # windows of so many series; one of more
 _EXPLAINED, _EXTREMES = 20, 3  # the first series, and so many of the best and of the worst
 _STACKED = 1000  # series that are fitted once more to explain the forecasts of a stack
-_PART = 2000
 
 
 def backtest_for_report(
@@ -95,7 +95,12 @@ def write_report(
     chosen = choose_series(n, errors)
     explanations = _explanations(arguments, data, _explained(errors, n), progress)
     progress.update("Writing")
-    whole, folds = Whole(n), None
+    title, folds = None, None
+    whole = Whole(
+        n, source=". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
+    )
+    if arguments.file not in (None, "-"):
+        title = f"Forecasts of {Path(arguments.file).name}"
     if tested.series.n_series < n:
         count = f"{tested.series.n_series:,} of {n:,}"
         whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
@@ -108,7 +113,7 @@ def write_report(
     try:
         write_page(
             arguments.report,
-            None,
+            title,
             of_series(data, chosen).frame(),
             forecast[np.isin(rows_by_series(data, forecast), chosen)],
             columns=Columns(),
@@ -151,45 +156,3 @@ def _explanations(
         model.fit(fitted.frame())
         terms = model.explain(h, X_df=ahead(model, fitted, h), ids=ids)
         return {"terms": terms, "equation": model.equation(ids)}
-
-
-def with_closed_days(data: Data, report: pd.DataFrame) -> pd.DataFrame:
-    """Add to what was unusual on which weekdays daily series never have a value.
-
-    Parameters
-    ----------
-    data : Data
-    report : DataFrame
-        As ``RBFDiffNet.report_`` is.
-
-    Returns
-    -------
-    DataFrame
-    """
-    import pandas as pd
-
-    from rbfdiffnet.weekdays import closed_weekdays, is_daily
-
-    if not is_daily(data.frequency):
-        return report
-    found = []
-    for start in range(0, data.series.n_series, _PART):
-        stop = min(start + _PART, data.series.n_series)
-        part = data.series.part(start, stop)
-        part = part[np.isfinite(part["y"].to_numpy(dtype=np.float64))]
-        dates = part["ds"].dt.tz_localize(None).to_numpy()
-        codes = part["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
-        found += closed_weekdays(codes, dates, stop - start)
-    names = [name for name, days in zip(data.ids, found, strict=True) if days]
-    if not names:
-        return report
-    closed = pd.DataFrame(
-        {
-            "unique_id": names,
-            "problem": [f"no value on {days}, ever" for days in found if days],
-            "action": "these days are treated as missing; drop their forecasts if they are closed",
-        }
-    )
-    if not len(report):
-        return closed
-    return pd.concat([report.astype({"unique_id": object}), closed], ignore_index=True)

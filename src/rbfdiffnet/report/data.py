@@ -21,7 +21,7 @@ from rbfdiffnet.report.packing import Packer
 from rbfdiffnet.report.tables import Table, read_table
 from rbfdiffnet.report.verdict import verdict
 from rbfdiffnet.scoring import BASELINE, Model, Scores, read_models
-from rbfdiffnet.weekdays import closed_weekdays, is_daily
+from rbfdiffnet.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
 
 __all__ = ["Whole", "payload"]
 
@@ -48,12 +48,15 @@ class Whole:
         Which series the scores are of.
     remark : str
         What to add to the verdict.
+    source : str
+        What was read from where, in sentences.
     """
 
     n_series: int
     scores: Scores | None = None
     ids: Sequence[str] = ()
     remark: str = ""
+    source: str = ""
 
 
 def payload(
@@ -112,7 +115,7 @@ def payload(
     opinion = verdict(scores, main, season, whole.n_series)
     remarks = [whole.remark] if whole.remark else []
     if past.dates and is_daily(frequency):
-        remarks += _closed(past, columns.target, len(ids))
+        remarks += _closed(past, ahead, columns.target, len(ids))
 
     errors = _by_id(whole, ids)
     if len(ids) > MOST_SERIES:
@@ -149,6 +152,7 @@ def payload(
     facts = {
         "ids": list(ids),
         "n_series": whole.n_series,
+        "source": whole.source,
         "dates": ("times" if np.any(shown % _DAY) else "days") if past.dates else None,
         "target": columns.target,
         "models": [
@@ -175,16 +179,26 @@ def payload(
     return facts, packer.text()
 
 
-def _closed(past: Table, target: str, n: int) -> list[str]:
-    """Say which weekdays never have a value."""
+def _closed(past: Table, ahead: Table, target: str, n: int) -> list[str]:
+    """Say which weekdays never have a value, and whether they are forecast."""
     known = np.isfinite(past.columns[target])
     dates = to_wall(past.times[known], past.zone).view("M8[ns]")
-    closed = Counter(filter(None, closed_weekdays(past.series[known], dates, n)))
+    closed = closed_table(past.series[known], dates, n)
+    weekdays = weekdays_of(to_wall(ahead.times, ahead.zone).view("M8[ns]"))
+    forecast = np.zeros(n, dtype=bool)
+    forecast[ahead.series[closed[ahead.series, weekdays]]] = True
+    counts = Counter(
+        (name_weekdays(closed[i]), bool(forecast[i])) for i in np.flatnonzero(closed.any(axis=1))
+    )
     return [
         f"{'The series' if n == 1 else f'{count:,} of {n:,} series'} never "
-        f"{'has' if 1 in (n, count) else 'have'} a value on {days}: forecasts of these days could "
-        "not be checked."
-        for days, count in closed.most_common(3)
+        f"{'has' if 1 in (n, count) else 'have'} a value on {days}: "
+        + (
+            "forecasts of these days could not be checked."
+            if shown
+            else "these days are not forecast."
+        )
+        for (days, shown), count in counts.most_common(3)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rbfdiffnet.cli.reading.dates import Times, parse_times
 from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
-from rbfdiffnet.cli.reading.numbers import parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.numbers import missing_note, parse_numbers, read_numbers
 from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
@@ -26,6 +26,7 @@ from rbfdiffnet.cli.reading.roles import (
     step_columns,
 )
 from rbfdiffnet.cli.reading.table import Table, text_cells
+from rbfdiffnet.cli.reading.totals import without_totals
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -96,6 +97,7 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
             f"{table.name} has no column of dates (columns: {table.listing()}); "
             "add one, or name it with --time-col"
         )
+    table, totals = without_totals(table, time)
     times = read_times(table, time, wanted.order)
     stamps = times.values.to_numpy()
     ids = [] if layout == "wide" else find_ids(table, stamps, wanted, [time, *inputs])
@@ -106,8 +108,10 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     only_time = said and not (wanted.ids or wanted.target or inputs)
     guess_wide = plain and not ids and not repeated and (not said or only_time)
     if layout == "wide" or (layout is None and guess_wide):
-        return _wide(table, wanted, time, times, numbers)
-    return _long(table, wanted, time, times, ids, inputs)
+        built = _wide(table, wanted, time, times, numbers)
+    else:
+        built = _long(table, wanted, time, times, ids, inputs)
+    return replace(built, notes=(*totals, *built.notes))
 
 
 def read_times(table: Table, column: str, order: str | None) -> Times:
@@ -135,8 +139,8 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
         if times.hint:
             what = f"'{cell}' {times.hint}"
         raise CommandError(
-            f"{table.cell(row, column)}: {what}; write dates as YYYY-MM-DD, or choose another "
-            "column with --time-col"
+            f"{table.cell(row, column)}: {what}; write dates as YYYY-MM-DD, remove the line if it "
+            "is a total or a remark, or choose another column with --time-col"
         )
     return times
 
@@ -181,7 +185,7 @@ def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[s
         raise CommandError(
             f"{table.name} has no column of numbers beside '{time}' (columns: {table.listing()})"
         )
-    values = _stacked([read_numbers(table, c, "use --layout long") for c in columns])
+    values = _stacked([read_numbers(table, c, "", columns) for c in columns])
     notes = [*_left_out(table, {time, *columns}), *_notes(table, times, columns, {time, *columns})]
     stamps = times.values
     again = stamps.duplicated().to_numpy()
@@ -228,7 +232,7 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
         )
     order = np.argsort(times.values.to_numpy(), kind="stable")
     kept = [steps[i] for i in order.tolist()]
-    values = _stacked([read_numbers(table, c, "use --layout long") for c in kept]).T
+    values = _stacked([read_numbers(table, c, "", kept) for c in kept]).T
     named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
     source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
     ordered = times.values.take(order).reset_index(drop=True)
@@ -242,7 +246,7 @@ def _left_out(table: Table, used: set[str]) -> list[str]:
     for column in table.columns:
         if column in used or not text_cells(table.frame[column]):
             continue
-        values, bad = parse_numbers(table.frame[column], table.mark(column) or ".")
+        values, bad = parse_numbers(table.frame[column], table.mark(column) or ".", table.missing)
         if np.isfinite(values).any() and len(bad):
             cell = table.words(column).iloc[int(bad[0])]
             notes.append(
@@ -263,7 +267,7 @@ def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _notes(table: Table, times: Times, numbers: Sequence[str], used: set[str]) -> tuple[str, ...]:
     notes = [times.note] if times.note else []
-    notes += table.assumed(numbers)
+    notes += [*table.assumed(numbers), *missing_note(table, numbers)]
     unused = [column for column in table.columns if column not in used]
     if unused:
         shown = ", ".join(f"'{column}'" for column in unused[:8])

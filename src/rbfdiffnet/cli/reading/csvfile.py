@@ -205,7 +205,11 @@ def _check_header(header: list[str], line: int, name: str, delimiter: str) -> No
     named = [cell for cell in header if cell]
     if len(set(named)) < len(named):
         twice = next(column for column in named if named.count(column) > 1)
-        raise CommandError(f"{name}, line {line}: two columns are called '{twice}'; rename one")
+        first, second = [i + 1 for i, cell in enumerate(header) if cell == twice][:2]
+        raise CommandError(
+            f"{name}, line {line}: two columns are called '{twice}' (columns {first} and {second});"
+            " rename one"
+        )
 
 
 def _reader(

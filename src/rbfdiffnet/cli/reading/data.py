@@ -112,6 +112,7 @@ def read_data(
     season_length: int | None = None,
     exog: Sequence[str] = (),
     decimal: str | None = None,
+    missing: Sequence[str] = (),
 ) -> Data:
     r"""Read series from a CSV or Parquet file.
 
@@ -128,6 +129,8 @@ def read_data(
     exog : sequence of str, default=()
         Columns of the file that are inputs, and files with values of inputs.
     decimal : {".", ","}, optional
+    missing : sequence of str, default=()
+        Words in cells that stand for missing values, beside NA, null, - and the like.
 
     Returns
     -------
@@ -153,7 +156,7 @@ def read_data(
     from rbfdiffnet.cli.reading.inputs import add_file, cut_future, split_exog
     from rbfdiffnet.cli.reading.table import read_table
 
-    table = read_table(path, decimal)
+    table = read_table(path, decimal, missing)
     asked = split_exog(table, exog)
     wanted = wanted or Wanted()
     built = assemble(table, wanted, asked.columns)
@@ -167,7 +170,7 @@ def read_data(
         origins=dict.fromkeys(asked.columns, table.name),
     )
     for file in asked.files:
-        data, more = add_file(data, file, asked, decimal, wanted.order)
+        data, more = add_file(data, file, asked, wanted.order, decimal, missing)
         notes += more
     for column in asked.chosen:
         if column not in data.inputs:

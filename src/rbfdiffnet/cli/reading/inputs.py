@@ -134,12 +134,22 @@ def cut_future(
     future = frame.loc[later_rows, ["unique_id", "ds", *inputs]].reset_index(drop=True)
     known_frame = frame[~later_rows].reset_index(drop=True)
     count = future["ds"].nunique()
-    note = f"The last {count:,} dates have no values: they are taken as the future"
+    last = (
+        "The last date has no value: it is"
+        if count == 1
+        else f"The last {count:,} dates have no values: they are"
+    )
+    note = f"{last} taken as the future"
     return Long.of(known_frame), future if inputs else None, note
 
 
 def add_file(
-    data: Data, path: str, exog: Exog, decimal: str | None, order: str | None
+    data: Data,
+    path: str,
+    exog: Exog,
+    order: str | None = None,
+    decimal: str | None = None,
+    missing: Sequence[str] = (),
 ) -> tuple[Data, list[str]]:
     """Add inputs from a file that has them by date, or by series and date.
 
@@ -151,8 +161,10 @@ def add_file(
     data : Data
     path : str
     exog : Exog
-    decimal, order : str or None
-        The decimal mark, and whether days or months come first, where they were told.
+    order, decimal : str, optional
+        Whether days or months come first, and the decimal mark, where they were told.
+    missing : sequence of str, default=()
+        Words that stand for missing values.
 
     Returns
     -------
@@ -161,7 +173,7 @@ def add_file(
     """
     import pandas as pd
 
-    table = read_table(path, decimal)
+    table = read_table(path, decimal, missing)
     history = data.frame()
     taken = [*exog.chosen, *exog.columns]
     found, times = _times(table, history["ds"], taken, order)

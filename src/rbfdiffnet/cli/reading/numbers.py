@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
 
     from rbfdiffnet.cli.reading.table import Table
 
-__all__ = ["Marks", "parse_numbers", "read_numbers"]
+__all__ = ["Marks", "missing_note", "parse_numbers", "read_numbers"]
 
 _MISSING = frozenset(
-    ["", "na", "n/a", "#n/a", "#na", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"]
+    (
+        *("", "na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"),
+        *("k.a.", "k. a.", "#n/a", "#na", "#nv", "#value!", "#wert!", "#div/0!", "#ref!"),
+        *("#bezug!", "#name?", "#num!", "#zahl!", "#null!"),
+    )
 )
+_TOLD = 4  # words that are named in a line
 # A sign, then what settles which mark is the decimal one.
 _SPACES = " '\u00a0\u202f"
 _COMMA, _POINT = (
@@ -147,7 +154,7 @@ class Marks:
 
 
 def parse_numbers(
-    cells: pd.Series[Any], decimal: str = "."
+    cells: pd.Series[Any], decimal: str = ".", missing: Collection[str] = ()
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Read a column as numbers.
 
@@ -156,11 +163,14 @@ def parse_numbers(
     cells : Series
         Numbers, or text with thousands marks (points, commas, spaces, apostrophes).
     decimal : {".", ","}, default="."
+    missing : collection of str, default=()
+        Further words, or numbers, that stand for a missing value.
 
     Returns
     -------
     values : ndarray
         NaN where a cell is empty or says NA, null, - and the like; small whole numbers stay small.
+        A minus may come last, as in 12,5-.
     bad : ndarray of int
         The rows that are no numbers.
 
@@ -170,7 +180,19 @@ def parse_numbers(
     >>> from rbfdiffnet.cli.reading.numbers import parse_numbers
     >>> parse_numbers(pd.Series(["1.234,5", "n/a", "7", "x"]), decimal=",")
     (array([1234.5,    nan,    7. ,    nan]), array([3]))
+    >>> parse_numbers(pd.Series([3, -999]), missing=["-999"])
+    (array([ 3., nan]), array([], dtype=int64))
     """
+    values, bad = _parsed(cells, decimal, {word.strip().lower() for word in missing})
+    numbers = [number for word in missing if (number := _number(word, decimal)) is not None]
+    if numbers and (hit := np.isin(values, numbers)).any():
+        values = np.where(hit, np.nan, values)
+    return values, bad
+
+
+def _parsed(
+    cells: pd.Series[Any], decimal: str, missing: set[str]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     import pandas as pd
 
     from rbfdiffnet.cli.reading.table import text_cells
@@ -185,13 +207,15 @@ def parse_numbers(
     codes, distinct = pd.factorize(cells)
     values, good = np.full(len(distinct) + 1, np.nan), np.ones(len(distinct) + 1, dtype=bool)
     for i, cell in enumerate(distinct):
-        found = _number(cell, decimal)
+        found = _number(cell, decimal, missing)
         good[i] = found is not None
         values[i] = np.nan if found is None else found
     return values[codes], np.flatnonzero(~good[codes])
 
 
-def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
+def read_numbers(
+    table: Table, column: str, remedy: str, beside: Sequence[str] = ()
+) -> npt.NDArray[Any]:
     """Read a column as numbers, or name the first cell that is none.
 
     Parameters
@@ -199,7 +223,9 @@ def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
     table : Table
     column : str
     remedy : str
-        What else the user can do.
+        What else the user can do; may be empty.
+    beside : sequence of str, default=()
+        Columns that will be read as well: words in them are named at once.
 
     Returns
     -------
@@ -224,12 +250,15 @@ def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
             f"{table.cell(row, column)}: '{table.words(column).iloc[row]}' may have a decimal mark "
             "or one between thousands; say which with --decimal . or --decimal ,"
         )
-    values, bad = parse_numbers(cells, mark)
+    values, bad = parse_numbers(cells, mark, table.missing)
     if len(bad):
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
+        ways = ["correct it", "leave the cell empty", *([remedy] if remedy else [])]
+        if words := _words(table, [column, *(c for c in beside if c != column)]):
+            ways.append(f"say --missing {' '.join(words)} if that means that there is no value")
         raise CommandError(
             f"{table.cell(int(bad[0]), column)}: '{cells.iloc[int(bad[0])]}' is not a number{more};"
-            f" correct it, leave the cell empty, or {remedy}"
+            f" {', '.join(ways[:-1])}, or {ways[-1]}"
         )
     if values.dtype.kind == "f":
         large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
@@ -242,15 +271,63 @@ def read_numbers(table: Table, column: str, remedy: str) -> npt.NDArray[Any]:
     return values
 
 
-def _number(cell: Any, decimal: str) -> float | None:
+def _words(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return the first words among cells that are no numbers, as a shell takes them."""
+    found: dict[str, None] = {}
+    for column in columns:
+        cells = table.frame[column]
+        _, bad = parse_numbers(cells, table.mark(column) or ".", table.missing)
+        words = (str(cell).strip() for cell in cells.iloc[bad].unique())
+        found |= dict.fromkeys(word for word in words if not re.search(r"\d", word))
+        if len(found) > _TOLD:
+            break
+    return [shlex.quote(word) for word in list(found)[:_TOLD]]
+
+
+def missing_note(table: Table, columns: Sequence[str]) -> list[str]:
+    """Say how many cells of columns are read as missing though they are not empty.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.numbers import missing_note
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> table = Table("a.csv", pd.DataFrame({"y": ["1", "n/a", "n/a", "-"]}), ".", str)
+    >>> missing_note(table, ["y"])
+    ["3 cells are read as missing: 'n/a' (2), '-' (1)"]
+    """
+    from rbfdiffnet.cli.reading.table import text_cells
+
+    counts: Counter[str] = Counter()
+    for column in columns:
+        cells = table.frame[column].dropna()
+        if not (text_cells(cells) or table.missing):
+            continue
+        values, bad = parse_numbers(cells, table.mark(column) or ".", table.missing)
+        gone = np.isnan(values.astype(np.float64))
+        gone[bad] = False
+        for cell, count in cells[gone].value_counts().items():
+            counts[f"{cell:g}" if isinstance(cell, float) else str(cell).strip()] += int(count)
+    del counts[""]  # nothing but spaces
+    total = counts.total()
+    if not total:
+        return []
+    told = ", ".join(f"'{word}' ({n:,})" for word, n in counts.most_common(_TOLD))
+    more = ", ..." if len(counts) > _TOLD else ""
+    return [f"{total:,} cell{'s are' if total > 1 else ' is'} read as missing: {told}{more}"]
+
+
+def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
     if not isinstance(cell, str):
         try:
             return float(cell)
         except (TypeError, ValueError):
             return None
     text = cell.strip()
-    if text.lower() in _MISSING:
+    if text.lower() in _MISSING or text.lower() in missing:
         return float("nan")
+    if re.fullmatch(r"\d[\d.,]*-", text):
+        text = f"-{text[:-1]}"
     if "_" in text:
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)

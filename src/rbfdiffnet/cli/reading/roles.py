@@ -153,7 +153,7 @@ def is_number_column(table: Table, column: str) -> bool:
     True
     """
     cells = table.frame[column].dropna().head(_SAMPLE)
-    values, bad = parse_numbers(cells, table.mark(column) or ".")
+    values, bad = parse_numbers(cells, table.mark(column) or ".", table.missing)
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -44,6 +45,8 @@ class Table:
         nothing tells it, and what was assumed.
     written : callable, optional
         Gives a column as it was written, where the frame has numbers.
+    missing : tuple of str
+        Words that stand for missing values, beside the usual ones.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Table:
     notes: tuple[str, ...] = ()
     marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     written: Callable[[str], pd.Series[Any]] | None = None
+    missing: tuple[str, ...] = ()
     _words: dict[str, pd.Series[Any]] = field(default_factory=dict, repr=False)
 
     @property
@@ -122,7 +126,7 @@ class Table:
         return column
 
 
-def read_table(path: str, decimal: str | None = None) -> Table:
+def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = ()) -> Table:
     r"""Read a CSV file (also gzipped, also UTF-16 or Windows-1252) or a Parquet file.
 
     Parameters
@@ -131,6 +135,8 @@ def read_table(path: str, decimal: str | None = None) -> Table:
         The file; ``-`` reads standard input. What it is, is told from its first bytes.
     decimal : {".", ","}, optional
         The decimal mark; by default guessed.
+    missing : sequence of str, default=()
+        Words that stand for missing values, beside the usual ones.
 
     Returns
     -------
@@ -161,7 +167,8 @@ def read_table(path: str, decimal: str | None = None) -> Table:
             head = stream.read(4)
             stream.seek(0)
             if head == b"PAR1":
-                return Table(name, read_parquet(stream, name), ".", lambda row: f"row {row + 1}")
+                frame = read_parquet(stream, name)
+                return Table(name, frame, ".", lambda row: f"row {row + 1}", missing=(*missing,))
             if head[:2] == b"PK":
                 raise CommandError(
                     f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
@@ -183,6 +190,7 @@ def read_table(path: str, decimal: str | None = None) -> Table:
         *(name, parsed.frame, decimal or ".", parsed.place, tuple(notes)),
         marks=parsed.marks,
         written=parsed.written,
+        missing=(*missing,),
     )
 
 
@@ -218,7 +226,7 @@ def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     except UnicodeDecodeError as error:
         if encoding != "utf-8-sig":
             raise CommandError(f"{name} is not text (byte {error.start}); is it CSV?") from None
-        text = data.decode("cp1252", errors="replace")
+        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252", errors="replace")
         notes.append("Not UTF-8: read as Windows-1252 (Latin-1)")
     if "\x00" in text[:1000]:
         raise CommandError(f"{name} is not text; give a CSV or a Parquet file")

@@ -20,7 +20,7 @@ function writeExtent() {
   const parts = texts.flatMap((text) => [element("span", { className: "nowrap" }, text), " "]);
   byId("extent").replaceChildren(...parts);
 
-  const about = ["Numbers are kept with four to five digits."];
+  const about = [...(facts.source ? [facts.source] : []), "Numbers are kept with four to five digits."];
   const most = facts.cut?.toLocaleString("en-US");
   if (most) about.unshift(`Of long histories the latest ${most} values are shown.`);
   if (facts.ids.length < facts.n_series) {
