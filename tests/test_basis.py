@@ -22,6 +22,12 @@ def scene(seed, *, n=40, c=6, d=3, offset=0.0, narrow=1.0):
     return X, centers, beta
 
 
+def test_gaussian_is_its_formula():
+    X, centers, beta = scene(0)
+    distance = np.linalg.norm(X[:, None] - centers, axis=2)
+    np.testing.assert_allclose(gaussian(X, centers, beta), np.exp(-beta * distance**2), rtol=1e-12)
+
+
 @pytest.mark.parametrize("order", range(1, 7))
 def test_derivatives_equal_mpmath(order):
     X, centers, beta = scene(order, n=3, c=2, d=2)

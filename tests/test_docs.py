@@ -22,7 +22,10 @@ import numpy as np
 import pytest
 
 import rbfdiffnet
+from rbfdiffnet.basis import BASES
+from rbfdiffnet.centers import CENTERS
 from rbfdiffnet.cli import main
+from rbfdiffnet.widths import WIDTH_RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -135,7 +138,18 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.fixture
+def own_rules():
+    """Take back the rules that a page adds."""
+    before = [(rules, dict(rules)) for rules in (BASES, CENTERS, WIDTH_RULES)]
+    yield
+    for rules, kept in before:
+        rules.clear()
+        rules.update(kept)
+
+
 @here
+@pytest.mark.usefixtures("own_rules")
 @pytest.mark.parametrize(
     "page",
     [

@@ -1,11 +1,13 @@
-"""The lasso from inner products: scikit-learn goes through the rows, to the same end."""
+"""Plain networks: scikit-learn goes through the rows, to the same end."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso, LassoCV
 
+from problems import make_objective
 from rbfdiffnet.basis import gaussian
-from rbfdiffnet.solvers.linear import lasso, repeatable_folds
+from rbfdiffnet.solvers.linear import lasso, repeatable_folds, ridge
+from rbfdiffnet.solvers.objective import TRACE
 
 
 def problem(seed, n=300, c=12):
@@ -65,3 +67,15 @@ def test_a_single_row():
     )
     np.testing.assert_array_equal(w, 0.0)
     assert (bias[0], alpha[0]) == (4.0, 1e-3)
+
+
+def test_ridge_is_the_closed_form():
+    objective = make_objective(3, order=0, order_zero=True, weighted=True, alpha=0.02)
+    weights = ridge(objective)
+    features = np.concatenate([objective.basis.phi, objective.linear])
+    linear = np.full(len(objective.linear), objective.alpha_linear)
+    linear[-1] = 0.0  # the bias
+    penalty = np.concatenate([np.full(len(objective.basis.phi), 0.02), linear]) + TRACE
+    gram = (features * objective.weight) @ features.T + np.diag(objective.total * penalty)
+    expected = np.linalg.solve(gram, (features * objective.weight) @ objective.target.T)
+    np.testing.assert_allclose(np.concatenate([weights.w, weights.linear]), expected, rtol=1e-6)

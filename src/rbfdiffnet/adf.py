@@ -66,7 +66,7 @@ class DickeyFuller:
 
 
 def adf_test(series: npt.ArrayLike) -> DickeyFuller:
-    r"""Test for a unit root, with a constant and the lag order by Akaike's criterion.
+    r"""Test for a unit root, with a constant and lags by Akaike's criterion: paper, eq. (adf).
 
     .. math::
 
@@ -115,7 +115,7 @@ def adf_test(series: npt.ArrayLike) -> DickeyFuller:
 def n_differences(
     series: npt.ArrayLike, *, max_differences: int = 10, significance: float = 0.05
 ) -> int:
-    r"""Count how often a series must be differenced until the test calls it stationary.
+    r"""Count the differences until the test calls a series stationary: paper, eq. (differences).
 
     .. math:: \min \{ d \ge 0 : p(\Delta^d s) < \alpha \}
 

@@ -152,6 +152,7 @@ def gaussian(X: Array, centers: Array, beta: Array) -> Array:
     array([[1.    ],
            [0.6065]])
     """
+    # paper, eq. (phi)
     return DifferentialBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
 
 
@@ -210,7 +211,7 @@ def derivatives(
 
 
 def contract(X: Array, centers: Array, beta: Array, a: Array, *, order_zero: float = 0.0) -> Array:
-    r"""Apply a differential operator to every basis function.
+    r"""Apply a differential operator to every basis function: the sum in paper, eq. (diff).
 
     .. math::
 

@@ -31,7 +31,7 @@ def kmeans(
     n_init: int | None = None,
     max_iter: int = 100,
 ) -> Array:
-    r"""Centers by K-Means: Lloyd's algorithm from greedy k-means++ seeds.
+    r"""Centers by K-Means, greedy k-means++ seeds and Lloyd's steps: paper, eq. (kmeans).
 
     .. math::
 
@@ -90,7 +90,7 @@ def kmeans(
 def self_organizing_map(
     X: Array, n_centers: int, *, weight: Array | None = None, n_epochs: int = 50
 ) -> Array:
-    r"""Centers by a self-organizing map on a rectangular grid, trained in batch.
+    r"""Centers by a self-organizing map, trained in batch: paper, eq. (som).
 
     .. math::
 
@@ -152,7 +152,7 @@ def forward_selection(
     ridge: float = 1e-6,
     max_candidates: int = 400,
 ) -> Array:
-    r"""Centers picked one by one among the rows by leave-one-out error.
+    r"""Centers picked one by one by leave-one-out error: paper, eq. (forward).
 
     Orthogonal least squares keeps the candidate columns orthogonal to those already chosen, so the
     leave-one-out error of adding candidate p follows from its own column alone:

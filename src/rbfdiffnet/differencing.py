@@ -1,7 +1,8 @@
 r"""Which differences to take: first ones, or one to the season before.
 
-The Dickey-Fuller test says how often a series must be differenced to have no unit root, not whether
-its season should be differenced away. That is tried out: linear autoregressions of two seasons, one
+The Dickey-Fuller test, the paper's way (`rbfdiffnet.adf.n_differences`), says how often a series
+must be differenced to have no unit root, not whether its season should be differenced away. That
+is tried out: linear autoregressions of two seasons, one
 on the seasonal difference and one on first differences, forecast the latter half of the series
 from some origins, and the lower squared error decides.
 

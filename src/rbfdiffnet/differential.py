@@ -243,7 +243,7 @@ class DifferentialBasis:
         Far from all centers, where every Gaussian underflows, the nearest one takes it all.
         """
         exponent = self.beta[:, None] * squared_distances(self.mu, self.x.T, expand=False)
-        phi = np.exp(exponent.min(axis=0) - exponent)
+        phi = np.exp(exponent.min(axis=0) - exponent)  # paper, eq. (n-rbfn)
         return replace(self, phi=phi / phi.sum(axis=0))
 
     def tensor(self) -> Array:

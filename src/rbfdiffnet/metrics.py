@@ -74,7 +74,7 @@ _FIRST, _SCALE, _WEIGHT = "__first", "__scale", "__weight"
 
 
 def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.ArrayLike) -> float:
-    """RMSSE of one series, in arrays.
+    """RMSSE of one series, in arrays: paper, eq. (rmsse), with its root.
 
     Parameters
     ----------

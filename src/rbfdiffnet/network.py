@@ -84,7 +84,7 @@ class Network:
 
     @property
     def n_parameters(self) -> int:
-        r"""Number of trained weights: w, a, :math:`\lambda` and the bias."""
+        r"""Number of trained weights, w, a, :math:`\lambda` and the bias: paper, eq. (count)."""
         trained_a = self.a.size if self.order else 0
         return int(self.w.size + trained_a + self.linear.size)
 
@@ -97,6 +97,7 @@ class Network:
     def predict(self, X: Array) -> Array:
         """Outputs for the rows of X, shape (n, m)."""
         basis, linear = self._inputs(X)
+        # paper, eq. (diff); with order 0 eq. (u-rbfn) or, normalized, eq. (n-rbfn)
         outputs = self.w.T @ basis.contract(self.a) + self.linear.T @ linear
         return outputs.T * self.y_scale + self.y_shift
 

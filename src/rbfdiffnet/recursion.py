@@ -20,7 +20,7 @@ def forecast_recursive(
     n_lags: int | None = None,
     reach: float = 10.0,
 ) -> Array:
-    r"""Forecast ``h`` steps, each from the values and forecasts before it.
+    r"""Forecast ``h`` steps, each from what is before it: paper, eq. (recursion), and a bound.
 
     .. math:: \hat s_{T+k} = \operatorname{clip}\bigl(
         f(\hat s_{T+k-l}, \ldots, \hat s_{T+k-1}),\; a - \rho\,(b - a),\; b + \rho\,(b - a)\bigr),

@@ -16,7 +16,7 @@ from rbfdiffnet.network import Network, linear_inputs
 from rbfdiffnet.rows import Rows, standardize
 from rbfdiffnet.selection import choose
 from rbfdiffnet.solvers import als, bfgs, varpro
-from rbfdiffnet.solvers.linear import lasso, repeatable_folds
+from rbfdiffnet.solvers.linear import lasso, repeatable_folds, ridge
 from rbfdiffnet.solvers.objective import Objective, Solution, Weights
 from rbfdiffnet.widths import WidthRule, widths
 
@@ -286,8 +286,7 @@ def _train_plain(
 ) -> tuple[Objective, Solution, str]:
     """Weights of a plain network: closed-form ridge, or lasso."""
     if settings.penalty == "ridge":
-        point = varpro.project(objective, objective.quadratic(None), np.ones(1))
-        weights = point.weights
+        weights = ridge(objective)
     else:
         phi, folds = objective.basis.phi, _folds(rows)
         w, bias, used = lasso(phi, rows.target, rows.weight, alpha=settings.alpha, folds=folds)
@@ -306,8 +305,7 @@ def _starts(
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
             plain = objective.basis.plain()
-            network = replace(objective, basis=plain, linear=objective.linear[-1:])
-            w = varpro.project(network, network.quadratic(None), np.ones(1)).weights.w
+            w = ridge(replace(objective, basis=plain, linear=objective.linear[-1:])).w
         first = bfgs.taylor_start(objective, w)
     else:
         first = varpro.project(objective, quadratic, candidate.weights.a).weights

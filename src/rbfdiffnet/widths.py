@@ -76,7 +76,7 @@ def widths(
     weight: Array | None = None,
     n_nearest: int = 10,
 ) -> Array:
-    r"""Widths :math:`\sigma_j` of the basis functions, always positive and finite.
+    r"""Widths :math:`\sigma_j`, always positive and finite: paper, eq. (widths).
 
     Parameters
     ----------

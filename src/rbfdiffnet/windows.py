@@ -11,7 +11,7 @@ __all__ = ["lag_windows"]
 def lag_windows(
     series: npt.ArrayLike, n_lags: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    r"""Pair every value of a series with the values just before it.
+    r"""Pair every value of a series with the values just before it: paper, eq. (rows).
 
     .. math:: X_t = (s_t, s_{t+1}, \ldots, s_{t+l-1}), \qquad y_t = s_{t+l}
 

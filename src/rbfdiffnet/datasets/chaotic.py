@@ -11,7 +11,7 @@ Array = npt.NDArray[np.float64]
 
 
 def logistic_map(n: int = 1000, *, r: float = 4.0, s1: float = 0.1) -> Array:
-    r"""Iterate the logistic map.
+    r"""Iterate the logistic map: paper, eq. (map).
 
     .. math:: s_{t+1} = r \, s_t \, (1 - s_t), \qquad t = 1, 2, \ldots
 

@@ -60,7 +60,7 @@ class Cell:
 
 
 def make_cell(omega: float, lag: int, seed: int, *, noise_on_test: bool = False) -> Cell:
-    r"""Make the data of one cell of the paper's table.
+    r"""Make the data of one cell of the paper's table: paper, eq. (noise).
 
     .. math:: x_t = s_t + \omega e_t, \quad e_t \sim N(0, 1), \qquad t \le 900
 

@@ -153,7 +153,7 @@ def _wilcoxon(errors: pd.DataFrame, model: str) -> float:
 def signed_rank(
     x: npt.ArrayLike, y: npt.ArrayLike, alternative: Literal["two-sided", "less"] = "two-sided"
 ) -> float:
-    r"""P-value of Wilcoxon's signed-rank test on pairs, from its exact distribution.
+    r"""P-value of Wilcoxon's signed-rank test, from its exact distribution: paper, eq. (test).
 
     .. math:: W = \sum_{x_i > y_i} \operatorname{rank} |x_i - y_i|
 

@@ -22,7 +22,7 @@ from rbfdiffnet.solvers.varpro import factorize, project, solve
 def minimize(
     objective: Objective, start: Array | Weights, *, max_iter: int = 100, tol: float = 1e-6
 ) -> Solution:
-    """Minimize the objective from one start; parameters as for variable projection.
+    """Minimize from one start: paper, eq. (als); parameters as for variable projection.
 
     A round counts as one iteration; it ends when a round lowers the objective by less than
     ``tol`` of it.

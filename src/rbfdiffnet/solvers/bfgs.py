@@ -16,7 +16,7 @@ _MOST_WEIGHTS = 600  # beyond, the dense inverse Hessian costs more than it give
 
 
 def taylor_start(objective: Objective, w: Array) -> Weights:
-    r"""The paper's start.
+    r"""The paper's start: paper, eq. (start).
 
     .. math::
 
@@ -53,7 +53,7 @@ def taylor_start(objective: Objective, w: Array) -> Weights:
 def minimize(
     objective: Objective, start: Weights, *, max_iter: int = 2000, tol: float = 1e-6
 ) -> Solution:
-    """Minimize the objective from one start, any loss and penalty.
+    """Minimize the objective from one start, any loss and penalty: paper, eq. (bfgs).
 
     Parameters
     ----------

@@ -21,12 +21,38 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
 from rbfdiffnet.basis import Array
+from rbfdiffnet.solvers.objective import Objective, Weights
+from rbfdiffnet.solvers.varpro import project
+
+__all__ = ["lasso", "repeatable_folds", "ridge"]
 
 _N_FOLDS = 5
 _N_ALPHAS, _SMALLEST_ALPHA = 100, 1e-3  # strengths to choose from; the last, of the first
 _PLAIN_ALPHA = 1e-3  # where there is nothing to choose from
 _LEAST_ALPHA = 1e-10  # without any, coordinate descent need not end
 _TOL_TO_CHOOSE, _TOL = 1e-4, 1e-10  # duality gap, as a fraction of the target's square
+
+
+def ridge(objective: Objective) -> Weights:
+    r"""Ridge regression on the basis functions, in closed form: paper, eq. (ridge).
+
+    .. math::
+
+        w^* = (\Phi V \Phi' + \gamma I)^{-1} \Phi V y
+
+    with the linear inputs among the rows of :math:`\Phi`, V the weights of the rows and
+    :math:`\gamma` the penalty times their sum.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of basis functions without derivatives.
+
+    Returns
+    -------
+    Weights
+    """
+    return project(objective, objective.quadratic(None), np.ones(1)).weights
 
 
 def lasso(
@@ -37,7 +63,7 @@ def lasso(
     alpha: float | None = None,
     folds: npt.NDArray[np.intp] | None = None,
 ) -> tuple[Array, Array, Array]:
-    r"""Lasso of each target on the features and a bias.
+    r"""Lasso of each target on the features and a bias: paper, eq. (lasso).
 
     .. math::
 

@@ -187,7 +187,7 @@ class Objective:
         return weights.w.T @ self.basis.contract(weights.a) + weights.linear.T @ self.linear
 
     def value(self, weights: Weights) -> float:
-        """Objective E."""
+        """Objective E: paper, eq. (loss)."""
         residual = self.target - self.predict(weights)
         return self._mean(self.loss.value(residual)) + self._penalty(weights)[0]
 
