@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.datasets import make_friedman1
 
 # The same cases on every run, and no deadline: a busy machine is no failure.
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -10,6 +11,12 @@ settings.load_profile("seeded")
 @pytest.fixture
 def rng():
     return np.random.default_rng(20)
+
+
+@pytest.fixture
+def friedman():
+    X, y = make_friedman1(300, n_features=6, noise=0.5, random_state=0)
+    return X, y
 
 
 def pytest_collection_modifyitems(items):
