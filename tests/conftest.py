@@ -19,6 +19,13 @@ def friedman():
     return X, y
 
 
+@pytest.fixture
+def limits_of_threads(monkeypatch):
+    """Limits that a benchmark sets in the environment are gone afterwards."""
+    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+        monkeypatch.setenv(f"{limit}_THREADS", "1")
+
+
 def pytest_collection_modifyitems(items):
     """Run fast tests first."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
