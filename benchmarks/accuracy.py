@@ -22,15 +22,15 @@ y``), ``--m5`` one with ``level8.csv.gz``, ``level9.csv.gz``, ``bottom_1000.csv.
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared_parts.threads import one_thread
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        os.environ[f"{limit}_THREADS"] = "1"  # before NumPy is imported
+    one_thread()  # before NumPy is imported
     options = parse(arguments)
     from accuracy_parts import summary
     from accuracy_parts.data import data_sets, folder

@@ -8,9 +8,10 @@ median over the series.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from shared_parts.threads import one_thread
 
 SETS = (
     "m1_yearly",
@@ -25,8 +26,7 @@ SETS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        os.environ[f"{limit}_THREADS"] = "1"  # before NumPy is imported
+    one_thread()  # before NumPy is imported
     import pandas as pd
 
     from accuracy_parts.data import NAMES, data_sets, folder

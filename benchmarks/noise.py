@@ -13,15 +13,15 @@ about the one named by ``--about``, are printed. Everything runs on one BLAS thr
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared_parts.threads import one_thread
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        os.environ[f"{limit}_THREADS"] = "1"  # before NumPy is imported
+    one_thread()  # before NumPy is imported
     options = parse(arguments)
     from noise_parts import summary
     from noise_parts.methods import METHODS

@@ -17,11 +17,12 @@ one at a time.
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+
+from shared_parts.threads import one_thread
 
 PARTS = ("peers", "trainers", "unit", "scaling", "bottom")
 
@@ -41,9 +42,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    # Before NumPy is imported, which happens with the parts.
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        os.environ[f"{limit}_THREADS"] = "1"
+    one_thread()  # before NumPy is imported
     from speed_parts import data, timing
 
     options.m5 = data.m5_folder(options.m5)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.datasets import make_friedman1
 
 # The same cases on every run, and no deadline: a busy machine is no failure.
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -10,6 +11,19 @@ settings.load_profile("seeded")
 @pytest.fixture
 def rng():
     return np.random.default_rng(20)
+
+
+@pytest.fixture
+def friedman():
+    X, y = make_friedman1(300, n_features=6, noise=0.5, random_state=0)
+    return X, y
+
+
+@pytest.fixture
+def limits_of_threads(monkeypatch):
+    """Limits that a benchmark sets in the environment are gone afterwards."""
+    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+        monkeypatch.setenv(f"{limit}_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items):

@@ -8,6 +8,10 @@ import re
 import numpy as np
 import pandas as pd
 
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.datasets import daily_demand
+from rbfdiffnet.report import write_report
+
 
 def frames(n_series=3, n_days=60, h=7, n_windows=2, level=(80,), seed=0):
     """History, forecasts and backtest of series with a week, with known random errors."""
@@ -85,3 +89,29 @@ class Report:
             for column in frame.columns.intersection(["ds", "cutoff"]):
                 frame[column] = pd.to_datetime(frame[column], unit="ms")
         return frame
+
+
+def demand_model(n_series, n_days):
+    """Series, one of them too short for a network, and a model of them."""
+    df = daily_demand(n_series=n_series, n_days=n_days).drop(columns="promotion")
+    short = pd.DataFrame({"unique_id": "new", "ds": df["ds"].max(), "y": [4.0]})
+    df = pd.concat([df, short], ignore_index=True)
+    return df, RBFDiffNet(freq="D", scope="local", lower=0, lags=7).fit(df)
+
+
+def written(tmp_path, *args, **kwargs):
+    """The report of frames, written and read back."""
+    path = tmp_path / "report.html"
+    write_report(path, *args, **kwargs)
+    return Report(path)
+
+
+def assert_close(found, expected, columns):
+    """Check that a table of a report has the numbers of a frame."""
+    keys = [c for c in ("unique_id", "ds", "cutoff") if c in expected]
+    expected = expected.sort_values(["unique_id", *keys[:0:-1]]).reset_index(drop=True)
+    for key in keys:
+        assert (found[key].to_numpy() == expected[key].to_numpy()).all()
+    for column in columns:
+        # Three bytes of a 32-bit float.
+        np.testing.assert_allclose(found[column], expected[column], rtol=2.0**-16)

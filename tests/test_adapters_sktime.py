@@ -1,5 +1,6 @@
 """sktime's own checks, and the numbers of `RBFDiffNet` on the same series."""
 
+import inspect
 import pickle
 import sys
 from dataclasses import replace
@@ -34,6 +35,19 @@ def native(df, freq, h=H, X_df=None, level=None, **parameters):
 
 def multiindex(df, columns=("y",)):
     return df.set_index(["unique_id", "ds"])[[*columns]]
+
+
+def test_parameters_and_defaults_are_those_of_the_forecaster():
+    """They are written out twice, since sktime reads them from the signature."""
+    wanted, found = (
+        dict(inspect.signature(kind).parameters) for kind in (RBFDiffNet, RBFDiffNetForecaster)
+    )
+    for column in ("id_col", "time_col", "target_col"):
+        wanted.pop(column)  # of frames, which sktime does not have
+    assert list(found) == list(wanted)
+    assert found.pop("freq").default is None  # an index knows it
+    assert wanted.pop("freq").default is inspect.Parameter.empty
+    assert found == wanted
 
 
 @pytest.mark.slow

@@ -158,9 +158,8 @@ def test_tables_are_printed_written_and_drawn(tmp_path):
     assert plot.draw(tmp_path).stat().st_size > 1000
 
 
+@pytest.mark.usefixtures("limits_of_threads")
 def test_the_command_prints_and_writes(tmp_path, monkeypatch, capsys):
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        monkeypatch.setenv(f"{limit}_THREADS", "1")  # and put back afterwards
     monkeypatch.setattr(unit, "_SIZE", 32)
     before = timing.cores()
     speed.main(["--only", "unit", "--quick", "--repeats", "1", "--out", str(tmp_path)])

@@ -233,9 +233,8 @@ def test_a_method_that_fails_is_reported_and_loses_no_other(tmp_path):
     ]
 
 
+@pytest.mark.usefixtures("limits_of_threads")
 def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        monkeypatch.setenv(f"{limit}_THREADS", "1")
     calls = []
 
     def method(train, *arguments):
@@ -260,9 +259,8 @@ def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
     assert "published best" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("limits_of_threads")
 def test_coverage_of_intervals(tmp_path, monkeypatch, capsys):
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        monkeypatch.setenv(f"{limit}_THREADS", "1")
     monkeypatch.setitem(data.SUITE, "m1_quarterly", (4, 4))
     for part, frame in zip(("train", "test"), panel(), strict=True):
         frame.to_parquet(tmp_path / f"m1_quarterly_{part}.parquet")

@@ -166,9 +166,8 @@ def test_summaries_compare_with_the_best_rival():
     assert texts[-1].startswith("no noise")
 
 
+@pytest.mark.usefixtures("limits_of_threads")
 def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        monkeypatch.setenv(f"{limit}_THREADS", "1")
     calls = []
 
     def method(cell):

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.report import write_report
-from report_files import frames
+from report_files import demand_model, frames
+from report_pages import click_at, drawn, view, wait_until
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs rbfdiffnet[browser]")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -38,10 +37,7 @@ def browser():
 @pytest.fixture(scope="module")
 def demand(tmp_path_factory):
     """A report with explanations and a fallback."""
-    df = daily_demand(n_series=12, n_days=120).drop(columns="promotion")
-    short = pd.DataFrame({"unique_id": "new", "ds": df["ds"].max(), "y": [4.0]})
-    df = pd.concat([df, short], ignore_index=True)
-    model = RBFDiffNet(freq="D", scope="local", lower=0, lags=7).fit(df)
+    df, model = demand_model(12, 120)
     ids = ["item_001", "item_002"]
     path = tmp_path_factory.mktemp("browser") / "demand.html"
     write_report(
@@ -78,34 +74,6 @@ def visit(browser):
         context.close()
     assert troubles == []
     assert len(requests) == len(contexts)
-
-
-def drawn(page):
-    """The pixels of the chart, once it has been drawn anew."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return page.evaluate("document.getElementById('chart').toDataURL()")
-
-
-def view(page):
-    return tuple(
-        float(page.locator("#chart").get_attribute(f"data-{end}")) for end in ("from", "to")
-    )
-
-
-def wait_until(page, condition):
-    """Wait in Python: the page's policy forbids what playwright's own waiting needs."""
-    for _ in range(200):
-        if condition():
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("it never happened")
-
-
-def click_at(page, share):
-    """Click the chart, left at 0 and right at 1."""
-    box = page.locator("#chart").bounding_box()
-    x = 58 + share * (box["width"] - 58 - 14)
-    page.locator("#chart").click(position={"x": x, "y": box["height"] / 2})
 
 
 def test_it_says_what_the_backtest_says(visit, demand):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ import pandas as pd
 from accuracy_parts.data import DataSet, Window
 from accuracy_parts.errors import scaled_errors
 from accuracy_parts.single import Method, seasonal_naive
+from shared_parts.row_file import RowFile
 
 FILE = "accuracy.csv"
 KEY = ("data", "method", "window")
@@ -31,12 +31,9 @@ def run(methods: Mapping[str, Method], data: Sequence[DataSet], folder: Path) ->
     What fails is left out and comes back in words: a method that fails on a small made-up panel,
     with which it is warmed up; a window that cannot be read; a method in one window.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
-    if not path.exists():
-        path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    rows = RowFile(folder / FILE, KEY, VALUES)
     keys = [(d.name, name, w) for d in data for w in d.windows for name in methods]
-    done = _done(path)
+    done = rows.done()
     missing = [key for key in keys if key not in done]
     failures: list[str] = []
     ready = {
@@ -51,11 +48,11 @@ def run(methods: Mapping[str, Method], data: Sequence[DataSet], folder: Path) ->
             if window is None:
                 continue
             for name in names:
-                key = dict(zip(KEY, (each.name, name, label), strict=True))
+                key = (each.name, name, label)
                 job = partial(measure, methods[name], each, window)
-                found = _attempt(", ".join(key.values()), job, failures)
+                found = _attempt(", ".join(key), job, failures)
                 if found is not None:
-                    _append(path, key | {value: f"{found[value]:.8g}" for value in VALUES})
+                    rows.append(key, found)
     return failures
 
 
@@ -102,14 +99,3 @@ def _attempt(where: str, job: Callable[[], T], failures: list[str]) -> T | None:
         failures.append(f"{where}: {type(error).__name__}: {error}")
         print(failures[-1], file=sys.stderr, flush=True)
         return None
-
-
-def _append(path: Path, row: Mapping[str, Any]) -> None:
-    with path.open("a", encoding="utf-8", newline="") as file:
-        csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
-    print("  ".join(map(str, row.values())), file=sys.stderr, flush=True)
-
-
-def _done(path: Path) -> set[tuple[str, ...]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return {tuple(row[column] for column in KEY) for row in csv.DictReader(file)}

@@ -95,7 +95,17 @@ class Network:
         return int(np.sum(size > 1e-6 * max(size.max(initial=0.0), 1.0)))
 
     def predict(self, X: Array) -> Array:
-        """Outputs for the rows of X, shape (n, m)."""
+        """Outputs for the rows of X, shape (n, m).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+        >>> network.predict(np.array([[-0.5], [0.5]])).round(2).tolist()
+        [[-1.0], [1.0]]
+        """
         basis, linear = self._inputs(X)
         # paper, eq. (diff); with order 0 eq. (u-rbfn) or, normalized, eq. (n-rbfn)
         outputs = self.w.T @ basis.contract(self.a) + self.linear.T @ linear
@@ -120,6 +130,17 @@ class Network:
             :math:`\lambda_{io} z_i`
         exemplars : ndarray of shape (n, c, m)
             :math:`w_{jo} g_j(x)`; together with the others they add up to ``predict(X)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+        >>> bias, linear, exemplars = network.contributions(X)
+        >>> total = bias + linear.sum(axis=1) + exemplars.sum(axis=1)
+        >>> np.allclose(total, network.predict(X))
+        True
         """
         basis, inputs = self._inputs(X)
         lags = inputs[: self.n_lags]
@@ -129,11 +150,33 @@ class Network:
         return bias * self.y_scale + self.y_shift, linear * self.y_scale, exemplars * self.y_scale
 
     def activations(self, X: Array) -> Array:
-        r"""Values of the basis functions :math:`\varphi_j(x)`, shape (n, c)."""
+        r"""Values of the basis functions :math:`\varphi_j(x)`, shape (n, c).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+        >>> phi = network.activations(X)
+        >>> phi.shape, bool(phi.max() <= 1.0)
+        ((50, 5), True)
+        """
         return np.asarray(self._inputs(X)[0].phi.T)
 
     def distances(self, X: Array) -> Array:
-        """Squared distances to the centers in the metric of the basis functions, shape (n, c)."""
+        """Squared distances to the centers in the metric of the basis functions, shape (n, c).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+        >>> phi = np.exp(-network.beta * network.distances(X))
+        >>> np.allclose(phi, network.activations(X))
+        True
+        """
         return squared_distances(self._near((X - self.x_shift) / self.x_scale), self.centers)
 
     def gradient(self, X: Array) -> Array:
@@ -146,6 +189,16 @@ class Network:
         Returns
         -------
         ndarray of shape (n, d, m)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
+        >>> slope = network.gradient(np.zeros((1, 1)))
+        >>> slope.shape, bool(abs(slope.item() - 3.0) < 0.1)
+        ((1, 1, 1), True)
         """
         if self.normalize:
             raise ValueError("the gradient is available for networks that are not normalized")

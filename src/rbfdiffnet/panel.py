@@ -148,14 +148,12 @@ class Panel:
         frequency = check_frequency(frequency, times, codes, time)
         values = {name: read_target(frame[name]) for name in targets}
         values |= {name: read_values(frame[name]) for name in inputs}
-
         grid, offsets, flat, problems, n_off = regularize_in_pieces(
             frequency, zone, times, codes, len(ids), values, columns.target
         )
         if 2 * n_off > len(times):
-            raise misfit(
-                Grid.from_times(frequency, times, codes, len(ids), zone), times, codes, ids
-            )
+            grid = Grid.from_times(frequency, times, codes, len(ids), zone)
+            raise misfit(grid, times, codes, ids)
         if errors == "raise" and problems:
             raise ValueError(
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "

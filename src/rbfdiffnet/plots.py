@@ -116,6 +116,18 @@ def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any
     Returns
     -------
     matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel import Panel
+    >>> from rbfdiffnet.plots import plot_panel
+    >>> df = pd.DataFrame({"unique_id": ["a", "a", "b"], "ds": [1, 2, 2], "y": [3.0, 4.0, 5.0]})
+    >>> columns = {"RBFDiffNet": np.array([[5.0], [6.0]])}
+    >>> figure = plot_panel(Panel.from_frame(df, freq=1), columns, h=1, history=2)
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['a', 'b']
     """
     n = panel.n_series
     if not n:

@@ -47,6 +47,15 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> model = RBFDiffNetRegressor(5).fit(X, np.sin(3.0 * X.ravel()))
+        >>> model.centers_.shape, model.converged_
+        ((5, 1), True)
         """
         inputs: Array
         with np.errstate(invalid="ignore"):  # it adds up whatever there is
@@ -102,6 +111,16 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n,) or (n, m)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y = np.column_stack([np.sin(3.0 * X.ravel()), X.ravel()])
+        >>> model = RBFDiffNetRegressor(5).fit(X, y)
+        >>> model.predict([[0.0], [0.5]]).round(2).shape
+        (2, 2)
         """
         check_is_fitted(self)
         with np.errstate(invalid="ignore"):

@@ -280,6 +280,8 @@ class Rescale:
     >>> from rbfdiffnet.transforms import Rescale
     >>> Rescale(center=2.0, scale=0.5).apply([2, 3]).tolist()
     [0.0, 2.0]
+    >>> Rescale(center=2.0, scale=0.5).invert([4.0], series=[2, 3]).tolist()
+    [4.0]
     """
 
     center: float = 0.0

@@ -84,7 +84,14 @@ class RBFDiffNet:
         return self.alias
 
     def new(self) -> Self:
-        """Return a copy, which can be fitted to another series."""
+        """Return a copy, which can be fitted to another series.
+
+        Examples
+        --------
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> RBFDiffNet(season_length=12, alias="net").new()
+        net
+        """
         return copy.copy(self)
 
     def fit(self, y: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Self:
@@ -100,6 +107,14 @@ class RBFDiffNet:
         Returns
         -------
         RBFDiffNet
+
+        Examples
+        --------
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> y = load_air_passengers()["y"].to_numpy()
+        >>> RBFDiffNet(season_length=12, scope="local").fit(y).model_.season_length
+        12
         """
         self._values = np.array(y, dtype=np.float64)
         self.model_ = self._forecaster().fit(_frame(self._values, X))
@@ -121,6 +136,14 @@ class RBFDiffNet:
         -------
         dict of ndarray of shape (h,)
             ``mean``, ``lo-95``, ``lo-80``, ``hi-80``, ``hi-95``.
+
+        Examples
+        --------
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> y = load_air_passengers()["y"].to_numpy()
+        >>> RBFDiffNet(season_length=12, scope="local").fit(y).predict(3)["mean"].shape
+        (3,)
         """
         return _forecasts(self.model_, self._values.size, h, X, level)
 
@@ -138,6 +161,17 @@ class RBFDiffNet:
             ``fitted``, ``fitted-lo-80``, ``fitted-hi-80``; NaN where there is no full window of
             lags, or no network. By default no networks are kept: all are NaN, and a warning says
             so.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> y = load_air_passengers()["y"].to_numpy()
+        >>> model = RBFDiffNet(season_length=12, scope="local").fit(y)
+        >>> fitted = model.predict_in_sample()["fitted"]
+        >>> fitted.shape, bool(np.nanmean(np.abs(fitted - y)) < 20.0)
+        ((144,), True)
         """
         return self._fitted(self.model_, self._values, level)
 
@@ -164,6 +198,14 @@ class RBFDiffNet:
         Returns
         -------
         dict of ndarray
+
+        Examples
+        --------
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> y = load_air_passengers()["y"].to_numpy()
+        >>> list(RBFDiffNet(season_length=12, scope="local").forecast(y, 3, fitted=True))
+        ['mean', 'fitted']
         """
         if fitted:
             return self.new().fit(y, X).forward(y, h, X, X_future, level, fitted)
@@ -196,6 +238,17 @@ class RBFDiffNet:
         Returns
         -------
         dict of ndarray
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> y = load_air_passengers()["y"].to_numpy()
+        >>> model = RBFDiffNet(season_length=12, scope="local").fit(y[:-2])
+        >>> later = model.forward(y, 1)["mean"]
+        >>> bool(np.abs(later - model.predict(3)["mean"][2:]) < 60.0)
+        True
         """
         values = np.array(y, dtype=np.float64)
         known = self._values

@@ -55,6 +55,16 @@ class SeriesMixin(ABC):
         self
             With the attributes ``latent_`` (the clean series, gaps filled), ``noise_std_``,
             ``signal_to_noise_`` and ``noise_reason_`` (why no noise was treated; empty if it was).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> from rbfdiffnet.datasets import mackey_glass
+        >>> noisy = mackey_glass(400, step=6.0) + 0.05 * np.random.default_rng(0).normal(size=400)
+        >>> model = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=4)
+        >>> bool(0.04 < model.noise_std_ < 0.06), model.latent_.shape
+        (True, (400,))
         """
         check_noise(self.noise)
         check_number("n_lags", n_lags, at_least=1, integer=True)
@@ -100,6 +110,20 @@ class SeriesMixin(ABC):
         Returns
         -------
         ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> from rbfdiffnet.datasets import mackey_glass
+        >>> from rbfdiffnet.windows import lag_windows
+        >>> clean = mackey_glass(400, step=6.0)
+        >>> noisy = clean + 0.05 * np.random.default_rng(0).normal(size=400)
+        >>> model = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=4)
+        >>> X, _ = lag_windows(noisy, 4)
+        >>> errors = [np.abs(f(X) - clean[4:]).mean() for f in (model.predict_noisy, model.predict)]
+        >>> bool(errors[0] < errors[1])
+        True
         """
         check_is_fitted(self)
         if self._tracker is None:

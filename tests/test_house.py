@@ -1,0 +1,102 @@
+"""The house stays simple: short files, and an example for everything public."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import rbfdiffnet
+
+ROOT = Path(__file__).parent.parent
+LONGEST = 400  # lines
+
+#: Files that may be longer, and why.
+LONG = {
+    "src/rbfdiffnet/forecaster.py": "one public class; most of it is its documentation",
+    "src/rbfdiffnet/engine.py": "to be split",
+    "src/rbfdiffnet/basis.py": "to be split",
+    "src/rbfdiffnet/kernels.py": "to be split",
+    "src/rbfdiffnet/selection.py": "to be split",
+}
+
+#: Classes whose methods may be without examples, and why.
+PLAIN = {
+    "rbfdiffnet.RBFDiffNet": "examples are to come",
+    "rbfdiffnet.basis.DifferentialBasis": "the functions of its module show what it computes",
+    "rbfdiffnet.transforms.Transform": "a protocol; the steps show its methods",
+}
+
+
+def files():
+    return [path for part in ("src", "tests") for path in sorted((ROOT / part).rglob("*.py"))]
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_files_are_short():
+    lengths = {name_of(path): len(path.read_bytes().splitlines()) for path in files()}
+    long = {name: n for name, n in lengths.items() if n > LONGEST and name not in LONG}
+    assert long == {}  # split them by their ideas
+
+
+def public_modules():
+    """The modules that the package's own words call public, with those of the adapters."""
+    said = re.search(r"the modules (.*?)\.\s+The others", rbfdiffnet.__doc__, re.DOTALL).group(1)
+    yield from re.findall(r"`(\w+)`", said)
+    yield from ("adapters.sktime", "adapters.statsforecast", "datasets.m5")
+
+
+def public_names(module):
+    """What a module lists, or else what it defines without an underscore."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return [name for name in listed if not name.startswith("_")]
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_") and getattr(thing, "__module__", "") == module.__name__
+    ]
+
+
+def without_examples(where, module):
+    """Functions, classes and methods of our own that no example shows."""
+    for name in public_names(module):
+        thing, full = getattr(module, name), f"{where}.{name}"
+        if not callable(thing) or not is_ours(thing):
+            continue
+        said = inspect.getdoc(thing) or ""
+        if ">>>" not in said:
+            yield full
+        if not inspect.isclass(thing) or full in PLAIN:
+            continue
+        for method, own in methods(thing):
+            if ">>>" not in (own.__doc__ or "") and f".{method}(" not in said:
+                yield f"{full}.{method}"
+
+
+def is_ours(thing):
+    return getattr(thing, "__module__", "").startswith("rbfdiffnet")
+
+
+def methods(kind):
+    """Public methods written in this package, by name."""
+    for name in dir(kind):
+        if not name.startswith("_"):
+            method = inspect.getattr_static(kind, name)
+            method = getattr(method, "__func__", method)
+            if inspect.isfunction(method) and is_ours(method):
+                yield name, method
+
+
+@pytest.mark.parametrize("name", ["", *public_modules()])
+def test_everything_public_has_an_example(name):
+    where = f"rbfdiffnet.{name}".rstrip(".")
+    try:
+        module = importlib.import_module(where)
+    except ImportError as error:
+        pytest.skip(str(error))
+    assert list(without_examples(where, module)) == []

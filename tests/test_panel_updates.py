@@ -1,0 +1,89 @@
+"""Panels with newer observations."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from long_frames import assert_same, long_frame
+from panels import to_polars
+from rbfdiffnet.panel import Panel, Problem
+
+
+@given(st.data())
+def test_a_panel_in_two_parts_is_the_panel(data):
+    lengths = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    freq = data.draw(st.sampled_from(["D", "ME", "B"]))
+    library = data.draw(st.sampled_from([lambda df: df, to_polars]))
+    df = pd.concat([long_frame([f"s{i}"], n, freq=freq) for i, n in enumerate(lengths)])
+    df["x"] = df["y"].map("x{}".format)
+    cut = [data.draw(st.integers(0, n)) for n in lengths]
+    # Series without a past are new ones: those come last.
+    cut.sort(key=lambda n: n == 0)
+    past = df.groupby("unique_id").cumcount() < df["unique_id"].str[1:].astype(int).map(
+        dict(enumerate(cut))
+    )
+    whole, first, second = (
+        Panel.from_frame(library(part), freq=freq, inputs=["x"])
+        for part in (df, df[past], df[~past])
+    )
+    assert_same(first.extended(second), whole)
+
+
+def test_extended_fills_the_gap_and_adds_series():
+    panel = Panel.from_frame(long_frame("ab"), freq="D")
+    new = long_frame("cb", n=1, start="2024-02-05")
+    more = panel.extended(Panel.from_frame(new, freq="D"))
+    assert [more.name(i) for i in range(3)] == ["a", "b", "c"]
+    assert more.lengths.tolist() == [4, 7, 1]
+    np.testing.assert_array_equal(more.y[4:], [10, 11, 12, 13, np.nan, np.nan, 10, 0])
+    assert more.problems == (Problem(1, "2 missing dates, first 2024-02-03", "treated as missing"),)
+
+
+def test_extended_knows_the_day_of_the_month_better_than_the_new_rows():
+    days = pd.to_datetime(["2024-01-30", "2024-02-29", "2024-03-30", "2024-04-30", "2024-06-30"])
+    df = pd.DataFrame({"unique_id": "a", "ds": days, "y": range(5)})
+    whole, old, new = (Panel.from_frame(part, freq="MS") for part in (df, df[:3], df[3:]))
+    assert new.label(0, 1) == "2024-05-31"
+    more = old.extended(new)
+    np.testing.assert_array_equal(more.y, whole.y)
+    assert more.label(0, 4) == whole.label(0, 4) == "2024-05-30"
+
+
+def test_extended_knows_text_from_numbers():
+    old = Panel.from_frame(long_frame("a").assign(x="u"), freq="D", inputs=["x"])
+    new = long_frame("a", start="2024-03-01")
+    more = old.extended(Panel.from_frame(new.assign(x=np.nan), freq="D", inputs=["x"]))
+    assert more.inputs["x"].tolist()[:5] == ["u"] * 4 + [None]
+    assert more.inputs["x"][-1] is None
+    with pytest.raises(ValueError, match="'x' holds text in some rows, numbers in others"):
+        old.extended(Panel.from_frame(new.assign(x=1), freq="D", inputs=["x"]))
+    with pytest.raises(ValueError, match=r"The new rows have inputs \[\], the series \['x'\]"):
+        old.extended(Panel.from_frame(new, freq="D"))
+
+
+def test_extended_keeps_categories():
+    old, new = (long_frame(ids).astype({"unique_id": "category"}) for ids in ("a", "b"))
+    more = Panel.from_frame(old, freq="D").extended(Panel.from_frame(new, freq="D"))
+    ids = more.frame([0, 0], [1, 1], {})["unique_id"]
+    assert ids.dtype == pd.CategoricalDtype(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (long_frame("b", start="2024-02-02"), "Series 'b': 2024-02-02 is at or before its last"),
+        (long_frame("b", start="2023-02-02"), "Series 'b': 2023-02-02 is at or before its last"),
+        (long_frame("b", start="2124-02-02"), "Series 'b': 2124-02-02 is much too late"),
+        (long_frame("b", start="2024-02-05 12:00"), "'b': 2024-02-05 12:00 is off its grid"),
+        (
+            long_frame("b", start="2024-03-01").assign(ds=lambda df: df.ds.dt.tz_localize("UTC")),
+            "zone UTC",
+        ),
+    ],
+)
+def test_extended_refuses_what_does_not_continue(new, message):
+    panel = Panel.from_frame(long_frame("ab"), freq="D")
+    with pytest.raises(ValueError, match=message):
+        panel.extended(Panel.from_frame(new, freq="D"))

@@ -1,0 +1,61 @@
+"""What the forecaster with scope="auto" shows of itself: weights, explanations, plots."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from panels import NAME
+from rbfdiffnet import RBFDiffNet
+from stacks import auto, frame, walks
+
+
+def test_the_weights_of_the_latest_forecasts(rng):
+    model = auto().fit(frame(walks(rng, [60] * 9)))
+    with pytest.raises(ValueError, match="predict first"):
+        model.weights_  # noqa: B018
+    model.predict(6)
+    assert sum(model.weights_.values()) == pytest.approx(1.0)
+    assert "direct" in model.weights_
+    with pytest.raises(ValueError, match="scope='auto'"):
+        RBFDiffNet(freq="MS", scope="local").fit(frame({0: rng.normal(size=60)})).weights_  # noqa: B018
+
+
+def test_explanations_name_the_members(rng):
+    series = {**walks(rng, [60] * 9), "constant": np.full(60, 3.0)}
+    model = auto(lower=79.0).fit(frame(series))
+    found = model.predict(6, level=None)
+    table = model.explain(6)
+    total = table.groupby(["unique_id", "ds"])["contribution"].sum().reset_index()
+    together = found.merge(total, on=["unique_id", "ds"])
+    assert len(together) == len(found)
+    assert_allclose(together["contribution"], together[NAME], rtol=1e-9)
+    members = table[table["part"] == "member"]
+    assert set(members["term"]) == set(model.weights_)
+    assert_allclose(members["contribution"], members["weight"] * members["value"])
+    some = model.explain(6, ids=["s3", "constant"])
+    assert some["unique_id"].unique().tolist() == ["s3", "constant"]
+    assert_allclose(
+        some[some["unique_id"] == "s3"]["contribution"],
+        table[table["unique_id"] == "s3"]["contribution"],
+    )
+    assert (some[some["unique_id"] == "constant"]["part"] != "member").all()
+
+
+def test_a_median_is_one_term(rng):
+    model = auto().fit(frame(walks(rng, [12])))
+    table = model.explain(10)
+    assert table["term"].tolist() == ["median of the members"] * 10
+    assert_allclose(table["contribution"], model.predict(10, level=None)[NAME])
+
+
+def test_plots_show_what_is_predicted(rng):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    model = auto().fit(frame(walks(rng, (40, 50, 30, 60, 45))))
+    expected = model.predict(5, level=None)
+    figure = model.plot(5, ids=["s4", "s1"], level=[80])
+    for axes, name in zip(figure.axes, ("s4", "s1"), strict=True):
+        drawn = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) in (5, 6)]
+        values = expected.loc[expected["unique_id"] == name, NAME]
+        assert any(np.allclose(y[-5:], values) for y in drawn)
+    assert len(model.plot(5).axes) == 4
+    plt.close("all")

@@ -1,0 +1,72 @@
+"""Intervals of the stack: how wide they are, and how often they hold."""
+
+import numpy as np
+import pytest
+
+from panels import NAME
+from stacks import auto, frame
+
+
+def test_intervals_of_growing_series_grow(rng):
+    """The latest errors count by how much larger the changes of a series have become since."""
+    series = {f"s{k}": np.exp(0.15 * np.arange(24) + 0.1 * rng.normal(size=24)) for k in range(40)}
+    found = auto("YS").cross_validation(frame(series, freq="YS"), 4, level=[80])
+    inside = found["y"].between(found[f"{NAME}-lo-80"], found[f"{NAME}-hi-80"])
+    assert 0.7 < inside.mean() < 0.95
+
+
+@pytest.mark.parametrize("h", [1, 3])
+@pytest.mark.parametrize("walk", [False, True])
+def test_intervals_of_few_steps_are_covered_as_often_as_said(rng, h, walk):
+    y = rng.normal(size=(150, 60 + h))
+    y = y.cumsum(axis=1) if walk else y
+    panel = frame({i: own[:60] for i, own in enumerate(y)}, freq="YS")
+    found = auto("YS").forecast(panel, h, level=[80, 95])
+    for level, least, most in ((80, 0.69, 0.88), (95, 0.89, 0.995)):
+        low, high = (found[f"{NAME}-{side}-{level}"].to_numpy() for side in ("lo", "hi"))
+        inside = (low <= y[:, 60:].ravel()) & (y[:, 60:].ravel() <= high)
+        assert least < inside.mean() < most
+
+
+def test_a_single_value_gets_a_width_of_its_own_size(rng):
+    series = {i: 5e7 + 1e6 * rng.normal(size=40) for i in range(10)} | {"one": np.array([0.5])}
+    found = auto().forecast(frame(series), 3, level=[80]).set_index("unique_id").loc["one"]
+    assert (found[f"{NAME}-hi-80"] < 1.0).all()
+
+
+def test_a_spike_at_the_end_of_one_series_leaves_the_others_their_intervals(rng):
+    series = {f"s{i}": rng.normal(50, 2, 150) for i in range(6)}
+    spiked = {**series, "odd": np.r_[rng.normal(50, 2, 149), 1e12]}
+    found = auto("D").forecast(frame(spiked, freq="D"), 7, level=[95])
+    width = found[f"{NAME}-hi-95"] - found[f"{NAME}-lo-95"]
+    assert width.max() < 40.0
+
+
+def test_intervals_do_not_vanish_where_no_error_is_known(rng):
+    series = {f"s{i}": rng.normal(100, 5, 20) for i in range(10)}
+    found = auto("MS").forecast(frame(series, freq="MS"), 24, level=[80])
+    width = (found[f"{NAME}-hi-80"] - found[f"{NAME}-lo-80"]).to_numpy().reshape(10, 24)
+    assert (width > 5.0).all()
+
+
+def test_intervals_of_series_that_never_were_negative_end_at_zero(rng):
+    series = {f"s{i}": rng.poisson(2, 90).astype(float) for i in range(5)}
+    series["below"] = rng.normal(size=90)
+    found = auto("D").forecast(frame(series, freq="D"), 7, level=[95]).set_index("unique_id")
+    low = found[f"{NAME}-lo-95"]
+    assert low.drop("below").min() >= 0.0
+    assert low["below"].min() < 0.0
+
+
+@pytest.mark.parametrize(("n_series", "length"), [(120, 60), (60, 120)])
+def test_intervals_cover_about_as_often_as_they_say(rng, n_series, length):
+    from scipy.signal import lfilter
+
+    y = 20.0 + lfilter([1.0], [1.0, -0.7], rng.normal(size=(n_series, length + 50)), axis=1)
+    df = frame({f"s{k}": row[50:] for k, row in enumerate(y)}, freq="YS" if length < 100 else "MS")
+    found = auto("YS" if length < 100 else "MS").cross_validation(df, 6, level=[80, 95])
+    for level in (80, 95):
+        inside = found["y"].between(found[f"{NAME}-lo-{level}"], found[f"{NAME}-hi-{level}"])
+        assert abs(inside.mean() - level / 100) < 0.08
+    errors = np.abs(found["y"] - found[NAME]).mean()
+    assert errors < 1.3  # of the true conditional mean 0.8 to 1.1
