@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rbfdiffnet"
 CONTRIBUTING, EQUATIONS = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "mathematics" / "index.md"
 pytestmark = pytest.mark.skipif(
     not EQUATIONS.exists(), reason="the tests run without the repository"
@@ -35,7 +36,7 @@ def home(path):
 
 
 def is_module(parts):
-    path = ROOT.joinpath("src", "rbfdiffnet", *parts)
+    path = SOURCE.joinpath(*parts)
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
@@ -62,20 +63,44 @@ def test_every_equation_that_code_cites_is_in_the_table():
         assert set(cited) <= names, path
 
 
-def test_the_map_of_the_sources_is_complete():
+def levels():
+    """Line in the map of the sources of every module and package."""
     text = CONTRIBUTING.read_text(encoding="utf-8")
     tree = re.search(r"Below `src/rbfdiffnet/`.*?```text\n(.*?)```", text, re.DOTALL).group(1)
-    named = re.findall(r"[\w/]+", "\n".join(line[:44] for line in tree.splitlines()))
-    source = ROOT / "src" / "rbfdiffnet"
-    there = {path.stem for path in source.glob("[!_]*.py")}
-    there |= {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
-    assert sorted(named) == sorted(there)
+    named = [re.findall(r"[\w/]+", line[:44]) for line in tree.splitlines()]
+    return {name: level for level, names in enumerate(named) for name in names}
+
+
+def test_the_map_of_the_sources_is_complete():
+    there = {path.stem for path in SOURCE.glob("[!_]*.py")}
+    there |= {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    assert sorted(levels()) == sorted(there)
+
+
+def imported(path):
+    """Modules and packages of ours that a file imports when it is loaded."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "rbfdiffnet":
+            _, *parts = node.module.split(".")
+            yield from parts[:1] or [alias.name for alias in node.names]
+
+
+def test_lower_layers_never_import_upper_ones():
+    level = {name.rstrip("/"): place for name, place in levels().items()}
+    upwards = {
+        (own, other)
+        for path in SOURCE.rglob("*.py")
+        if (own := path.relative_to(SOURCE).parts[0].removesuffix(".py")) in level
+        for other in imported(path)
+        if level.get(other, 0) > level[own]
+    }
+    assert not upwards
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/mathematics/index.md"])
 def test_files_that_are_named_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    places = [ROOT, ROOT / "src" / "rbfdiffnet", ROOT / "tests"]
+    places = [ROOT, SOURCE, ROOT / "tests"]
     places += [place / name for place in places for name in ("solvers", "noise")]
     for name in re.findall(r"`([\w./]+(?:\.(?:py|md|toml)|/))`", text):
         assert any((place / name).exists() for place in places), name
