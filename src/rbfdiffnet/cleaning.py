@@ -29,6 +29,7 @@ __all__ = [
     "fill_missing",
     "find_outliers",
     "fitted_rules",
+    "never_known",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -44,6 +45,8 @@ _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
 _LONGEST_SHIFT = 7  # a week of days; of longer seasons the shortest will do
 _SHIFT_AT_END = 3
 _VALUES_AT_ONCE = 32_768
+_NEVER = 4  # seasons without a value after which a phase has none
+_MOSTLY = 0.5  # share of values that the other phases must have
 
 
 @dataclass(frozen=True)
@@ -165,8 +168,10 @@ def doubtful_values(rules: Sequence[OutlierRule], series: Sequence[Array]) -> li
 def fill_missing(series: Array, season_length: int = 1) -> Array:
     """Replace missing values by interpolation between the same phases of the seasons around them.
 
-    Beyond the first and the last known value of a phase that value is repeated. A phase without
-    any value is interpolated between its neighbors in time.
+    Beyond the first and the last known value of a phase that value is repeated. A phase that never
+    has a value (`never_known`) repeats the value before it: interpolated, it would tell what comes
+    next, and a network would learn to read it there. Any other phase without a value is
+    interpolated between its neighbors in time.
 
     Parameters
     ----------
@@ -313,8 +318,52 @@ def fill_many(series: Any, season_length: int = 1, backend: Backend = NUMPY) -> 
     filled = _between(values, number, before, after, seasons, backend)
     filled = filled.reshape(batch, -1)[:, :length]
     if season_length > 1 and not bool(xp.isfinite(filled).all()):
-        return fill_many(filled, 1, backend)
+        closed = never_known(series, season_length, backend)
+        last = xp.ones_like(filled) * length
+        known = xp.isfinite(filled)
+        number = backend.arange(length, series)[None] + xp.zeros_like(filled)
+        before = backend.running_max(xp.where(known, number, -1.0))
+        repeated = _between(filled, number, before, last, length, backend)
+        return fill_many(xp.where(closed, repeated, filled), 1, backend)
     return filled
+
+
+def never_known(series: Any, season_length: int, backend: Backend = NUMPY) -> Any:
+    """Tell which steps belong to phases of the season that never have a value, as closed weekdays.
+
+    Of series of at least four seasons, whose other phases have values at least half of the time.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        NaN where missing.
+    season_length : int
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    array of bool of shape (B, T)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.cleaning import never_known
+    >>> series = np.array([[1.0, 2.0, np.nan] * 5])
+    >>> np.flatnonzero(never_known(series, 3)[0]).tolist()
+    [2, 5, 8, 11, 14]
+    """
+    xp = backend.xp
+    known = xp.isfinite(series)
+    batch, length = series.shape
+    if season_length < 2 or length < _NEVER * season_length or bool(known.all()):
+        return known & ~known
+    seasons = -(-length // season_length)
+    pad = known[:, :1] & ~known[:, :1]
+    padded = xp.concatenate([known, *[pad] * (seasons * season_length - length)], axis=1)
+    open_ = padded.reshape(batch, seasons, season_length).any(axis=1)
+    open_ = xp.concatenate([open_] * seasons, axis=1)[:, :length]
+    often = known.sum(axis=1) >= _MOSTLY * open_.sum(axis=1)
+    return ~open_ & (often & known.any(axis=1))[:, None]
 
 
 def _between(values: Any, number: Any, before: Any, after: Any, n: int, backend: Backend) -> Any:

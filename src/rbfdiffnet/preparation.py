@@ -23,6 +23,7 @@ from rbfdiffnet.cleaning import (
     fill_many,
     fill_missing,
     fitted_rules,
+    never_known,
 )
 from rbfdiffnet.effects import Effects, fit_effects, is_binary
 from rbfdiffnet.stability import bounds
@@ -70,6 +71,9 @@ class Preparation:
     def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
         """Return u, without gaps, and which of its values are observations.
 
+        What steps are filled with that never have a value (closed weekdays) counts as observed, so
+        that a network learns to go on there.
+
         Parameters
         ----------
         y : ndarray of shape (T,)
@@ -82,7 +86,8 @@ class Preparation:
         known = np.isfinite(u)
         if not known.any():
             return np.zeros_like(u), known
-        return fill_missing(u, self.season_length), known
+        closed = never_known(u[None], self.season_length)[0]
+        return fill_missing(u, self.season_length), known | closed
 
     def restore(self, u: Array, inputs: Array) -> Array:
         """Take forecasts of u, of shape (..., h), to the units of the observations.
@@ -133,8 +138,10 @@ def clean_many(
         known = np.isfinite(u)
         gaps = ~known.all(axis=1)
         if gaps.any():
+            closed = never_known(u[gaps], season)
             u[gaps] = fill_many(u[gaps], season)
             u[~known.any(axis=1)] = 0.0
+            known[gaps] |= closed
         for k, i in enumerate(members):
             results[i] = u[k], known[k]
     return results

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rbfdiffnet.backend import NUMPY, Backend, padded_rows
 from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batched import train
-from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers
+from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers, never_known
 from rbfdiffnet.differencing import Differences, choose_differences
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import Seen, SeriesModel
@@ -189,6 +189,7 @@ def fit_quickly(
     u = xp.where(odd, xp.nan, y)
     known = xp.isfinite(u)
     if not bool(known.all()):
+        known = known | never_known(u, season_length, backend)
         u = fill_many(u, season_length, backend)
     low, high = backend.lowest_of(u), backend.highest(u)
     size = backend.highest(xp.abs(u))
