@@ -47,3 +47,15 @@ def remembered_trajectories():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rbfdiffnet.tracked.learn_trajectory", learn)
         yield
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write lines to a file, and return its path."""
+
+    def write_text(*lines, encoding="utf-8", name="sales.csv"):
+        path = tmp_path / name
+        path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+        return str(path)
+
+    return write_text

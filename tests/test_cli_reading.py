@@ -11,16 +11,6 @@ from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading import Wanted, read_data
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_text(*lines, encoding="utf-8", name="sales.csv"):
-        path = tmp_path / name
-        path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
-        return str(path)
-
-    return write_text
-
-
 def known(data):
     """The long frame with plain columns, sorted."""
     frame = data.frame().astype({"unique_id": str, "y": float})

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import fit_effects
+from rbfdiffnet.gaps import fill_missing
 from rbfdiffnet.models import fit_local, forecast_many, prepare_for
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series, UnfitError

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from rbfdiffnet.cleaning import NO_OUTLIERS, fill_missing
+from rbfdiffnet.cleaning import NO_OUTLIERS
 from rbfdiffnet.effects import Effects
+from rbfdiffnet.gaps import fill_missing
 from rbfdiffnet.preparation import prepare
 from rbfdiffnet.transforms import Compose, Difference
 

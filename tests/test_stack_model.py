@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from panels import NAME
@@ -70,6 +71,7 @@ def test_without_errors_the_median_of_the_members_is_left(rng):
     assert_allclose(mixture.values[0], middle)
 
 
+@pytest.mark.slow
 def test_with_time_noise_in_long_series_is_treated(rng):
     x = np.empty((4, 300))
     x[:, 0] = rng.uniform(0.2, 0.4, 4)

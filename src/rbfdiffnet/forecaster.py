@@ -219,6 +219,14 @@ class RBFDiffNet:
         Returns
         -------
         RBFDiffNet
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.chosen_["season_length"].tolist(), model.chosen_["n_centers"].tolist()
+        ([12], [16])
         """
         h = None if h is None else check_count("h", h)
         panel = self._panel(df)
@@ -249,6 +257,16 @@ class RBFDiffNet:
         -------
         frame
             As by `predict`.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers()
+        >>> RBFDiffNet(freq="MS", scope="local").forecast(df, 2, level=[80]).round(0)
+                unique_id         ds  RBFDiffNet  RBFDiffNet-lo-80  RBFDiffNet-hi-80
+        0  air_passengers 1961-01-01       449.0             433.0             467.0
+        1  air_passengers 1961-02-01       415.0             393.0             435.0
         """
         h = check_count("h", h)
         levels = check_levels(level)
@@ -281,6 +299,16 @@ class RBFDiffNet:
         Returns
         -------
         RBFDiffNet
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers()
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(df[:-3])
+        >>> model.update(df[-3:]).predict(1, level=None).round(0)
+                unique_id         ds  RBFDiffNet
+        0  air_passengers 1961-01-01       450.0
         """
         state = self._fitted_state()
         check_refit(refit, self._scope)
@@ -335,6 +363,16 @@ class RBFDiffNet:
         frame
             ``unique_id, ds, RBFDiffNet`` and, for each level, ``RBFDiffNet-lo-80`` and
             ``RBFDiffNet-hi-80``; in the library of the frame that was fitted.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.predict(2, level=[80]).round(0)
+                unique_id         ds  RBFDiffNet  RBFDiffNet-lo-80  RBFDiffNet-hi-80
+        0  air_passengers 1961-01-01       449.0             433.0             467.0
+        1  air_passengers 1961-02-01       415.0             393.0             435.0
         """
         state = self._fitted_state()
         if new_df is not None:
@@ -374,6 +412,17 @@ class RBFDiffNet:
         frame
             ``unique_id, ds, cutoff, y, RBFDiffNet`` and intervals. A window before whose start a
             series has no value is left out for that series.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local")
+        >>> found = model.cross_validation(load_air_passengers(), h=6, n_windows=2)
+        >>> found.columns.tolist(), found["cutoff"].dt.strftime("%Y-%m").unique().tolist()
+        (['unique_id', 'ds', 'cutoff', 'y', 'RBFDiffNet'], ['1959-12', '1960-06'])
+        >>> bool((found["RBFDiffNet"] - found["y"]).abs().mean() < 30.0)
+        True
         """
         h, n_windows = check_count("h", h), check_count("n_windows", n_windows)
         step = h if step_size is None else check_count("step_size", step_size)
@@ -398,6 +447,16 @@ class RBFDiffNet:
         Returns
         -------
         frame
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.make_future_frame(2)
+                unique_id         ds
+        0  air_passengers 1961-01-01
+        1  air_passengers 1961-02-01
         """
         state = self._fitted_state()
         h = check_count("h", h)
@@ -413,6 +472,14 @@ class RBFDiffNet:
         frame
             ``unique_id, ds, y, RBFDiffNet``, from the first date with a full window on; the direct
             strategy gives the first of its steps. Series without a network are left out.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> fitted = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers()).fitted_values()
+        >>> fitted.columns.tolist(), len(fitted)
+        (['unique_id', 'ds', 'y', 'RBFDiffNet'], 129)
         """
         state = self._fitted_state()
         if self._scope == "auto":
@@ -461,6 +528,18 @@ class RBFDiffNet:
             end. Contributions add up to the forecast. With ``scope="auto"``, the default, the terms
             are its members, each with its forecast and weight; for lags and exemplars use
             ``scope="local"``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> terms = model.explain(1)
+        >>> sorted(terms["part"].unique())
+        ['bias', 'exemplar', 'history', 'level', 'linear']
+        >>> np.isclose(terms["contribution"].sum(), model.predict(1)["RBFDiffNet"]).item()
+        True
         """
         from rbfdiffnet.explain import explanation
 
@@ -505,6 +584,16 @@ class RBFDiffNet:
         -------
         frame
             ``order`` of the derivative, the ``input`` by which it is taken, its ``coefficient``.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.equation().head(2).round(2)
+                unique_id  order   input  coefficient
+        0  air_passengers      0                 0.25
+        1  air_passengers      1  lag 15         1.54
         """
         from rbfdiffnet.explain import operator_table
 
@@ -522,6 +611,14 @@ class RBFDiffNet:
         Returns
         -------
         matplotlib Axes
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.plot_equation("air_passengers").get_title(loc="left")
+        'learned differential operator'
         """
         from rbfdiffnet.plots import plot_operator
 
@@ -551,6 +648,15 @@ class RBFDiffNet:
         Returns
         -------
         matplotlib Figure
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> figure = model.plot(12, level=[80])
+        >>> figure.axes[0].get_title(loc="left")
+        'air_passengers'
         """
         from rbfdiffnet.plots import plot_panel
 
@@ -646,6 +752,19 @@ class RBFDiffNet:
         Parameters
         ----------
         path : path-like
+
+        Examples
+        --------
+        >>> import pathlib
+        >>> import tempfile
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder) / "air.model")
+        ...     again = RBFDiffNet.load(pathlib.Path(folder) / "air.model")
+        >>> again.predict(3).equals(model.predict(3))
+        True
         """
         from rbfdiffnet.persistence import save
 
@@ -662,6 +781,19 @@ class RBFDiffNet:
         Returns
         -------
         RBFDiffNet
+
+        Examples
+        --------
+        >>> import pathlib
+        >>> import tempfile
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "air.model"
+        ...     RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers()).save(path)
+        ...     model = RBFDiffNet.load(path)
+        >>> model.freq, model.scope
+        ('MS', 'local')
         """
         from rbfdiffnet.persistence import load
 

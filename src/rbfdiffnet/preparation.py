@@ -20,12 +20,10 @@ from rbfdiffnet.cleaning import (
     OutlierRule,
     alike,
     apply_rules,
-    fill_many,
-    fill_missing,
     fitted_rules,
-    never_known,
 )
 from rbfdiffnet.effects import Effects, fit_effects, is_binary
+from rbfdiffnet.gaps import fill_many, fill_missing, never_known
 from rbfdiffnet.stability import bounds
 from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from rbfdiffnet.backend import NUMPY, Backend, padded_rows
 from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batched import train
-from rbfdiffnet.cleaning import OutlierRule, fill_many, find_outliers, never_known
+from rbfdiffnet.cleaning import OutlierRule, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
+from rbfdiffnet.gaps import fill_many, never_known
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import Seen, SeriesModel
 from rbfdiffnet.preparation import Preparation

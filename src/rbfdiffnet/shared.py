@@ -13,8 +13,8 @@ from functools import partial, reduce
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import Effects, fit_effects, never_negative
+from rbfdiffnet.gaps import fill_missing
 from rbfdiffnet.learning import Learning, standardized, trained
 from rbfdiffnet.models import SeriesModel, nearest_windows, prepare_for
 from rbfdiffnet.parts import ALONE, chained

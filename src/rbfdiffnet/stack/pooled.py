@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.cleaning import fill_missing
 from rbfdiffnet.effects import RIDGE, Effects, is_binary, never_negative, swings
+from rbfdiffnet.gaps import fill_missing
 from rbfdiffnet.preparation import learnable
 
 __all__ = ["pooled_effects"]
