@@ -28,6 +28,17 @@ def test_series_come_as_they_appear_and_rows_in_any_order():
     assert panel.frequency.alias == "D"
 
 
+@pytest.mark.parametrize("dtype", ["category", "string", "string[pyarrow]", "dictionary"])
+def test_ids_of_all_kinds_come_as_they_appear(dtype):
+    if dtype == "dictionary":
+        arrow = pytest.importorskip("pyarrow")
+        dtype = pd.ArrowDtype(arrow.dictionary(arrow.int32(), arrow.string()))
+    df = long_frame("ba").astype({"unique_id": dtype}).iloc[[5, 1, 6, 0, 2, 7, 4, 3]]
+    panel = Panel.from_frame(df, freq="D")
+    assert [panel.name(i) for i in range(panel.n_series)] == ["a", "b"]
+    assert panel.y.tolist() == [10, 11, 12, 13, 0, 1, 2, 3]
+
+
 @given(messy, st.randoms(use_true_random=False))
 def test_shuffled_rows_of_either_library_give_the_same_arrays(rows, random):
     df = pd.DataFrame(rows, columns=["unique_id", "ds", "y"]).astype({"y": float})

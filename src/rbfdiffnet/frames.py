@@ -109,10 +109,18 @@ def group_rows(ids: Column) -> tuple[Ints, Ints]:
         raise TypeError(
             f"Column {ids.name!r} must hold names of series, text or numbers: {error}."
         ) from error
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    first = _first_rows(codes)
+    if np.any(codes[first] != np.arange(first.size)):  # Arrow's dictionaries keep their own order
+        codes = pd.factorize(codes)[0].astype(np.int64)
+        first = _first_rows(codes)
     if not ids.implementation.is_polars():
         _check_text(ids.name, native, codes, first)
     return codes, first
+
+
+def _first_rows(codes: Ints) -> Ints:
+    """Where numbers that count up as they appear are seen first."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
 
 
 def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
