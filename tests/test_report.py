@@ -62,6 +62,14 @@ def test_whole_numbers_are_exact_and_infinite_ones_missing(tmp_path):
     assert report.table("history")["ds"].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_largest_numbers_of_either_sign_make_a_report(tmp_path):
+    history = pd.DataFrame({"unique_id": 1, "ds": range(4), "y": [-1.7e308, 1.7e308] * 2})
+    forecasts = pd.DataFrame({"unique_id": 1, "ds": [4], "Model": [0.0]})
+    found = written(tmp_path, history, forecasts).table("history")["y"].to_numpy()
+    assert np.isfinite(found).all()
+    assert (found[::2] < 0.0).all()
+
+
 def test_times_are_those_of_the_clock_on_the_wall(tmp_path):
     history, forecasts, _ = frames(n_series=1)
     for frame in (history, forecasts):

@@ -291,7 +291,8 @@ def _bases(past: Table, target: str, n: int) -> Array:
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(low, past.series[known], y[known])
     np.maximum.at(high, past.series[known], y[known])
-    far = np.isfinite(low) & (high - low < 0.1 * np.maximum(np.abs(low), np.abs(high)))
+    size = np.maximum(np.abs(low), np.abs(high))
+    far = np.isfinite(low) & (0.5 * high - 0.5 * low < 0.05 * size)  # halves do not overflow
     return np.where(far, np.where(far, low, 0.0), 0.0)
 
 
