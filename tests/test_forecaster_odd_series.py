@@ -208,27 +208,3 @@ def test_a_shared_network_needs_eight_values_of_a_series():
         "no values",
     ]
     assert model.report_["action"].to_list()[1] == "forecast 0"
-
-
-@pytest.mark.parametrize("settings", [{"preset": "fast"}, {"scope": "local"}, {}])
-def test_closed_weekdays_do_as_little_harm_as_zeros(settings, rng):
-    days = pd.date_range("2023-01-02", periods=7 * 40)
-    week = np.array([100.0, 90.0, 95.0, 110.0, 140.0, 180.0, 0.0])[days.day_of_week]
-    frames = [
-        pd.DataFrame({"unique_id": name, "ds": days, "y": rng.poisson(week).astype(float)})
-        for name in "abcd"
-    ]
-    df = pd.concat(frames, ignore_index=True)
-    past, future = df[df["ds"] < days[-14]], df[df["ds"] >= days[-14]]
-    open_ = future[future["ds"].dt.day_of_week != 6]
-
-    def error(rows):
-        forecast = RBFDiffNet("D", **settings).fit(rows).predict(15, level=None)
-        both = open_.merge(forecast, on=["unique_id", "ds"])
-        assert len(both) == len(open_)
-        return np.abs(both["y"] - both["RBFDiffNet"]).mean()
-
-    is_open = past["ds"].dt.day_of_week != 6
-    expected = error(past)
-    assert error(past.assign(y=past["y"].where(is_open))) < 1.15 * expected
-    assert error(past[is_open]) < 1.15 * expected

@@ -13,21 +13,21 @@ import numpy.typing as npt
 
 from rbfdiffnet.backend import NUMPY, Backend
 
-__all__ = ["fill_many", "fill_missing", "never_known"]
+__all__ = ["closed_steps", "fill_many", "fill_missing", "repeat_before"]
 
 Array = npt.NDArray[np.float64]
 
-_NEVER = 4  # seasons without a value after which a phase has none
+_SEASONS = 4  # in which a phase has no value, before its next step is closed
 _MOSTLY = 0.5  # share of values that the other phases must have
 
 
 def fill_missing(series: Array, season_length: int = 1) -> Array:
     """Replace missing values by interpolation between the same phases of the seasons around them.
 
-    Beyond the first and the last known value of a phase that value is repeated. A phase that never
-    has a value (`never_known`) repeats the value before it: interpolated, it would tell what comes
-    next, and a network would learn to read it there. Any other phase without a value is
-    interpolated between its neighbors in time.
+    Beyond the first and the last known value of a phase that value is repeated. A closed step
+    (`closed_steps`) repeats the value before it: interpolated, it would tell what comes next, and a
+    network would learn to read it there. Any other phase without a value is interpolated between
+    its neighbors in time.
 
     Parameters
     ----------
@@ -54,7 +54,9 @@ def fill_missing(series: Array, season_length: int = 1) -> Array:
     return np.asarray(fill_many(series[None], season_length)[0])
 
 
-def fill_many(series: Any, season_length: int = 1, backend: Backend = NUMPY) -> Any:
+def fill_many(
+    series: Any, season_length: int = 1, backend: Backend = NUMPY, closed: Any = None
+) -> Any:
     """Replace missing values of many series as `fill_missing` does.
 
     Parameters
@@ -63,6 +65,8 @@ def fill_many(series: Any, season_length: int = 1, backend: Backend = NUMPY) -> 
         NaN where missing. A series without any value stays as it is.
     season_length : int, default=1
     backend : Backend, default=NUMPY
+    closed : array of bool of shape (B, T), optional
+        By `closed_steps`, if known already.
 
     Returns
     -------
@@ -88,21 +92,38 @@ def fill_many(series: Any, season_length: int = 1, backend: Backend = NUMPY) -> 
     after = seasons - 1 - backend.flip(backend.running_max(mirrored))
     filled = _between(values, number, before, after, seasons, backend)
     filled = filled.reshape(batch, -1)[:, :length]
-    if season_length > 1 and not bool(xp.isfinite(filled).all()):
-        closed = never_known(series, season_length, backend)
-        last = xp.ones_like(filled) * length
-        known = xp.isfinite(filled)
-        number = backend.arange(length, series)[None] + xp.zeros_like(filled)
-        before = backend.running_max(xp.where(known, number, -1.0))
-        repeated = _between(filled, number, before, last, length, backend)
-        return fill_many(xp.where(closed, repeated, filled), 1, backend)
-    return filled
+    if season_length < 2:
+        return filled
+    if closed is None:
+        closed = closed_steps(series, season_length, backend)
+    filled = xp.where(closed, xp.nan, filled)
+    if bool(xp.isfinite(filled).all()):
+        return filled
+    return repeat_before(fill_many(filled, 1, backend), closed, backend)
 
 
-def never_known(series: Any, season_length: int, backend: Backend = NUMPY) -> Any:
-    """Tell which steps belong to phases of the season that never have a value, as closed weekdays.
+def repeat_before(values: Any, closed: Any, backend: Backend = NUMPY) -> Any:
+    """Return values of shape (B, T) with that before a closed step, or several, in their place.
 
-    Of series of at least four seasons, whose other phases have values at least half of the time.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.gaps import repeat_before
+    >>> repeat_before(np.array([[4, 5, 6]]), np.array([[False, True, False]])).tolist()
+    [[4, 4, 6]]
+    """
+    xp = backend.xp
+    number = backend.arange(closed.shape[1], closed)[None] + 0.0
+    before = backend.running_max(xp.where(closed, -1.0, number))
+    return backend.take(values, backend.integers(xp.clip(before, 0, None)), 1)
+
+
+def closed_steps(series: Any, season_length: int, backend: Backend = NUMPY) -> Any:
+    """Tell at which steps no value is to be expected, as on Sundays of a shop that is closed then.
+
+    They have none, and none of the same phase in the four seasons before, in which the other phases
+    had at least half of theirs. In its first four seasons, a series is closed in the phases that
+    have no value in all four. So later values change nothing, and earlier ones only for a while.
 
     Parameters
     ----------
@@ -118,23 +139,35 @@ def never_known(series: Any, season_length: int, backend: Backend = NUMPY) -> An
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.gaps import never_known
+    >>> from rbfdiffnet.gaps import closed_steps
     >>> series = np.array([[1.0, 2.0, np.nan] * 5])
-    >>> np.flatnonzero(never_known(series, 3)[0]).tolist()
+    >>> np.flatnonzero(closed_steps(series, 3)[0]).tolist()
     [2, 5, 8, 11, 14]
     """
     xp = backend.xp
     known = xp.isfinite(series)
-    batch, length = series.shape
-    if season_length < 2 or length < _NEVER * season_length or bool(known.all()):
+    length, m, span = series.shape[1], season_length, _SEASONS * season_length
+    if m < 2 or length < span or bool(known.all()):
         return known & ~known
-    seasons = -(-length // season_length)
-    pad = known[:, :1] & ~known[:, :1]
-    padded = xp.concatenate([known, *[pad] * (seasons * season_length - length)], axis=1)
-    open_ = padded.reshape(batch, seasons, season_length).any(axis=1)
-    open_ = xp.concatenate([open_] * seasons, axis=1)[:, :length]
-    often = known.sum(axis=1) >= _MOSTLY * open_.sum(axis=1)
-    return ~open_ & (often & known.any(axis=1))[:, None]
+    # Whether a phase has a value in four seasons that end with a step, from the first possible on.
+    rest = length - span + m
+    some = known[:, :rest]
+    for k in range(1, _SEASONS):
+        some = some | known[:, k * m : k * m + rest]
+    phases = _sums(some, m, backend)  # that have one, before a step
+    values = _sums(known, span, backend)
+    usual = (phases > 0) & (values >= _MOSTLY * _SEASONS * phases)
+    early = ~some[:, :m] & usual[:, :1]
+    late = ~some[:, : length - span] & usual[:, : length - span]
+    return xp.concatenate([early] * _SEASONS + [late], axis=1) & ~known
+
+
+def _sums(mask: Any, n: int, backend: Backend) -> Any:
+    """Number of true values in every n successive ones."""
+    xp = backend.xp
+    counted = backend.float(mask)
+    total = xp.cumsum(xp.concatenate([xp.zeros_like(counted[:, :1]), counted], axis=1), 1)
+    return total[:, n:] - total[:, :-n]
 
 
 def _between(values: Any, number: Any, before: Any, after: Any, n: int, backend: Backend) -> Any:

@@ -23,7 +23,7 @@ from rbfdiffnet.cleaning import (
     fitted_rules,
 )
 from rbfdiffnet.effects import Effects, fit_effects, is_binary
-from rbfdiffnet.gaps import fill_many, fill_missing, never_known
+from rbfdiffnet.gaps import closed_steps, fill_many, fill_missing, repeat_before
 from rbfdiffnet.stability import bounds
 from rbfdiffnet.transforms import Compose, Log1p, Transform, fit_transforms
 
@@ -69,8 +69,8 @@ class Preparation:
     def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
         """Return u, without gaps, and which of its values are observations.
 
-        What steps are filled with that never have a value (closed weekdays) counts as observed, so
-        that a network learns to go on there.
+        So do steps at which no value is to be expected (`rbfdiffnet.gaps.closed_steps`) and that
+        repeat an observation: a network learns to go on there.
 
         Parameters
         ----------
@@ -79,13 +79,7 @@ class Preparation:
         inputs : ndarray of shape (T, q)
             Inputs known in advance.
         """
-        u = self.bare(y, inputs)
-        u = np.where(self.rule.find(u), np.nan, u)
-        known = np.isfinite(u)
-        if not known.any():
-            return np.zeros_like(u), known
-        closed = never_known(u[None], self.season_length)[0]
-        return fill_missing(u, self.season_length), known | closed
+        return clean_many([self], [self.bare(y, inputs)])[0]
 
     def restore(self, u: Array, inputs: Array) -> Array:
         """Take forecasts of u, of shape (..., h), to the units of the observations.
@@ -129,17 +123,17 @@ def clean_many(
     for (length, season, rule_season), members in alike(keys, lambda key: key[0]):
         if not length:
             continue
-        u = np.stack([bare[i] for i in members])
+        raw = np.stack([bare[i] for i in members])
         spread = np.array([preparations[i].rule.spread for i in members])
         closures = np.array([preparations[i].rule.closures for i in members])
-        u = np.where(apply_rules(u, rule_season, spread, closures), np.nan, u)
+        u = np.where(apply_rules(raw, rule_season, spread, closures), np.nan, raw)
         known = np.isfinite(u)
         gaps = ~known.all(axis=1)
         if gaps.any():
-            closed = never_known(u[gaps], season)
-            u[gaps] = fill_many(u[gaps], season)
+            closed = closed_steps(raw[gaps], season)
+            u[gaps] = fill_many(u[gaps], season, closed=closed)
             u[~known.any(axis=1)] = 0.0
-            known[gaps] |= closed
+            known[gaps] |= closed & repeat_before(known[gaps], closed)
         for k, i in enumerate(members):
             results[i] = u[k], known[k]
     return results

@@ -18,7 +18,7 @@ from rbfdiffnet.batch_networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batched import train
 from rbfdiffnet.cleaning import OutlierRule, find_outliers
 from rbfdiffnet.differencing import Differences, choose_differences
-from rbfdiffnet.gaps import fill_many, never_known
+from rbfdiffnet.gaps import closed_steps, fill_many, repeat_before
 from rbfdiffnet.gpu import backend_for
 from rbfdiffnet.models import Seen, SeriesModel
 from rbfdiffnet.preparation import Preparation
@@ -190,8 +190,9 @@ def fit_quickly(
     u = xp.where(odd, xp.nan, y)
     known = xp.isfinite(u)
     if not bool(known.all()):
-        known = known | never_known(u, season_length, backend)
-        u = fill_many(u, season_length, backend)
+        closed = closed_steps(y, season_length, backend)
+        u = fill_many(u, season_length, backend, closed)
+        known = known | (closed & repeat_before(known, closed, backend))
     low, high = backend.lowest_of(u), backend.highest(u)
     size = backend.highest(xp.abs(u))
 

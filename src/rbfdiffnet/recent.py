@@ -65,8 +65,11 @@ def latest_values(
         steps = origins[i][:, None] - np.arange(sizes[i], 0, -1)
         at = np.maximum(steps, 0)
         results.append((u[at], known[at] & (steps >= 0)))
-        # At the end of a series nothing is known later.
-        odd = np.flatnonzero((doubtful[i] | ~known)[at].any(axis=1) & (origins[i] < u.size))
+        # At the end of a series nothing is known later. Closed steps repeat what was before them.
+        closed = known & ~np.isfinite(bare[i])
+        reach = sizes[i] + (p.season_length if closed.any() else 0)
+        before = np.maximum(origins[i][:, None] - np.arange(reach, 0, -1), 0)
+        odd = np.flatnonzero((doubtful[i] | ~known)[before].any(axis=1) & (origins[i] < u.size))
         starts = np.maximum(origins[i][odd] - sizes[i] - FILLED_FROM * p.season_length, 0)
         again += [(i, k, first) for k, first in zip(odd.tolist(), starts.tolist(), strict=True)]
     parts = [bare[i][first : origins[i][k]] for i, k, first in again]

@@ -98,7 +98,7 @@ def _no_number(text):
 
 
 def _document_is_sound(document, h):
-    forecasts = document["forecasts"]
+    forecasts = document["forecast"]
     values = [row["RBFDiffNet"] for row in forecasts]
     assert len(values) % h == 0
     assert values
