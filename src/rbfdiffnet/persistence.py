@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.archive import Damaged, read_arrays, write_arrays
+from rbfdiffnet.basis import profile
 from rbfdiffnet.cleaning import OutlierRule
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.engine import PanelModel
@@ -53,6 +54,10 @@ _STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
 _NETWORK_ARRAYS = tuple(
     f.name for f in fields(Network) if f.type in ("Array", Network.__annotations__["centers"])
 )
+
+
+class _Unknown(ValueError):
+    """The file is sound, but names a function that is not there where it is loaded."""
 
 
 def save(forecaster: RBFDiffNet, path: Any) -> None:
@@ -133,6 +138,8 @@ def load(cls: type[Forecaster], path: Any) -> Forecaster:
         return _restored(cls, words, arrays)
     except (ImportError, MemoryError):  # an optional package, which the message names
         raise
+    except _Unknown as error:
+        raise ValueError(f"{path}: {error}.") from error
     except Exception as error:  # there is no end to what odd words may lead to
         raise ValueError(f"{path} is damaged: {error}. Save the model again.") from error
 
@@ -257,8 +264,17 @@ def _restored_parameters(words: Mapping[str, Any]) -> dict[str, Any]:
         name = words["regressor"]["class"]
         if name not in known:
             raise ValueError(f"unknown regressor {name!r}")
-        parameters["regressor"] = getattr(regressors, name)(**words["regressor"]["parameters"])
+        regressor = getattr(regressors, name)(**words["regressor"]["parameters"])
+        _check_basis(regressor.basis)
+        parameters["regressor"] = regressor
     return parameters
+
+
+def _check_basis(name: Any) -> None:
+    try:
+        profile(name)
+    except ValueError as error:
+        raise _Unknown(str(error)) from error
 
 
 def _step_words(step: Transform) -> dict[str, Any]:
@@ -381,6 +397,7 @@ def _restored_windows(
         rows, columns = (int(size) for size in arrays[f"shape/{name}"][k])
         values[name] = flat if columns == 0 else flat.reshape(rows, columns)
     network = Network(**values, **words["network"])
+    _check_basis(network.basis)
     tracker = words.get("tracker")  # files of version 1 have none
     return WindowModel(
         network,
