@@ -38,7 +38,7 @@ def scope_of(model: RBFDiffNet) -> str:
     if model.scope is not None:
         return model.scope
     single = (
-        model.preset in ("paper", "fast"),
+        PRESETS[model.preset].single,
         not isinstance(model.lags, str),
         model.strategy != "recursive",
         not isinstance(model.transforms, str),
