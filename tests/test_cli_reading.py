@@ -315,6 +315,16 @@ def test_inputs_with_rows_of_the_future(write):
     assert "last 2 dates have no values" in data.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("n", "note"),
+    [(1, "The last date has no value and is left"), (2, "The last 2 dates have no values and are")],
+)
+def test_empty_rows_at_the_end_of_a_wide_file_are_counted(write, n, note):
+    later = [f"2024-01-{day},," for day in range(21, 21 + n)]
+    data = read_data(write("ds,a,b", *(f"{line},1.5" for line in lines(days(20))), *later))
+    assert data.notes[0].startswith(note)
+
+
 def test_inputs_from_a_calendar(tmp_path):
     calendar = pd.DataFrame({"date": pd.date_range("2023-12-01", periods=120)})
     calendar["d"] = [f"d_{i - 30}" for i in range(120)]

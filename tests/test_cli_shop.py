@@ -66,6 +66,23 @@ def test_mistyped_numbers_are_not_suggested_to_be_missing(capsys, write_bytes):
     assert "--missing" not in message
 
 
+def test_words_among_inputs_are_not_suggested_to_be_missing(capsys, write):
+    rows = [f"{day},{i % 7},{'x' if i == 5 else i % 5}" for i, day in enumerate(ISO)]
+    message = fails(
+        capsys, "forecast", write("ds,y,price", *rows), "--horizon", 1, "--exog", "price"
+    )
+    assert message.endswith("'x' is not a number; correct it, or leave it out of --exog")
+
+
+@pytest.mark.parametrize("command", ["forecast", "evaluate", "explain"])
+@pytest.mark.parametrize("option", ["--missing", "--id-col", "--exog"])
+def test_a_file_after_words_of_an_option_is_asked_for_before_them(capsys, write, command, option):
+    path = write("ds,y", "2024-01-01,3")
+    told = (command, "--horizon", 1, option, "Inventur")
+    assert fails(capsys, *told, path).split("FILE; ")[1].startswith(f"if that is '{path}', put it")
+    assert "put it first" not in fails(capsys, *told)
+
+
 def test_numbers_can_stand_for_missing_values(write):
     rows = [f"{day},{-999 if i == 5 else i}" for i, day in enumerate(ISO)]
     data = read_data(write("day,y", *rows), missing=["-999"])
@@ -135,7 +152,9 @@ def test_closed_days_are_left_out_if_told(capsys, write, tmp_path, kind):
     told = ("forecast", path, "--horizon", 14, "--preset", "fast", "--out", out)
     code, _, err = run(capsys, *told)
     assert code == 0
-    assert "series 'shut': no value on Sundays, ever; treated as missing; --skip-closed" in err
+    assert (
+        "series 'shut': no value on Sundays, ever; they repeat the day before; --skip-closed" in err
+    )
     everything = pd.read_csv(out, parse_dates=["ds"])
     report = tmp_path / "r.html"
     code, _, err = run(capsys, *told, "--skip-closed", "--report", report)
@@ -150,6 +169,24 @@ def test_closed_days_are_left_out_if_told(capsys, write, tmp_path, kind):
     assert "1 of 2 series never has a value on Sundays: these days are not forecast." in text
     assert "<title>Forecasts of sales.csv</title>" in text
     assert "Read ds from" in text
+
+
+def test_closed_days_are_left_out_of_backtests_if_told(capsys, write, tmp_path):
+    rows = [f"{day:%Y-%m-%d},3.{i % 9}" for i, day in enumerate(DAYS[:90]) if day.day_of_week != 6]
+    out = tmp_path / "out.csv"
+    path = write("ds,y", *rows)
+    told = ("evaluate", path, "--horizon", 14, "--windows", 1, "--preset", "fast", "--out", out)
+    code, scores, err = run(capsys, *told, "--rival-seconds", 0)
+    assert code == 0
+    assert "no value on Sundays, ever; they repeat the day before; --skip-closed" in err
+    everything = pd.read_csv(out, parse_dates=["ds"])
+    assert (everything["ds"].dt.day_of_week == 6).sum() == 2
+    code, same, err = run(capsys, *told, "--rival-seconds", 0, "--skip-closed")
+    assert (code, same) == (0, scores)
+    assert "no value on Sundays, ever; their forecasts are left out" in err
+    assert "--skip-closed" not in err
+    kept = everything[everything["ds"].dt.day_of_week != 6].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["ds"]), kept)
 
 
 def test_nothing_but_closed_days_is_said(capsys, write):

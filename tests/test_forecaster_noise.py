@@ -45,6 +45,7 @@ SERIES = {
 PANEL = make_frame(**SERIES)
 ALONE = make_frame(noisy=NOISY[:N])
 LATER = make_frame(noisy=NOISY).iloc[N:]
+FAR = RBFDiffNetRegressor(basis="inverse_quadratic")
 
 pytestmark = pytest.mark.usefixtures("remembered_trajectories")
 
@@ -255,6 +256,10 @@ def test_results_do_not_depend_on_the_order_of_rows(auto, rng):
         ({"noise": "auto", "scope": "global"}, "noise needs scope='local'"),
         ({"noise": 0.1, "scope": "global"}, "noise needs scope='local'"),
         ({"noise": "auto", "strategy": "direct"}, "strategy='recursive'"),
+        (
+            {"noise": "auto", "regressor": FAR},
+            "noise is treated with Gaussian basis functions only",
+        ),
         ({"noise": "auto", "device": "cuda"}, "use these, or device='cpu'"),
         ({"noise": "auto", "device": "cuda", "preset": "fast"}, "use device='cpu'"),
     ],

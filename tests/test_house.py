@@ -60,7 +60,7 @@ def public_names(module):
 
 
 def without_examples(where, module):
-    """Functions, classes and methods of our own that no example shows."""
+    """Functions, classes, methods and properties of our own that no example shows."""
     for name in public_names(module):
         thing, full = getattr(module, name), f"{where}.{name}"
         if not callable(thing) or not is_ours(thing):
@@ -70,23 +70,25 @@ def without_examples(where, module):
             yield full
         if not inspect.isclass(thing) or full in PLAIN:
             continue
-        for method, own in methods(thing):
-            if ">>>" not in (own.__doc__ or "") and f".{method}(" not in said:
-                yield f"{full}.{method}"
+        for part, own in parts(thing):
+            call = rf"\.{part}\b" if isinstance(own, property) else rf"\.{part}\("
+            if ">>>" not in (own.__doc__ or "") and not re.search(call, said):
+                yield f"{full}.{part}"
 
 
 def is_ours(thing):
     return getattr(thing, "__module__", "").startswith("rbfdiffnet")
 
 
-def methods(kind):
-    """Public methods written in this package, by name."""
+def parts(kind):
+    """Public methods and properties written in this package, by name."""
     for name in dir(kind):
         if not name.startswith("_"):
-            method = inspect.getattr_static(kind, name)
-            method = getattr(method, "__func__", method)
-            if inspect.isfunction(method) and is_ours(method):
-                yield name, method
+            part = inspect.getattr_static(kind, name)
+            part = getattr(part, "__func__", part)
+            function = part.fget if isinstance(part, property) else part
+            if inspect.isfunction(function) and is_ours(function):
+                yield name, part
 
 
 @pytest.mark.parametrize("name", ["", *public_modules()])

@@ -79,10 +79,40 @@ def test_the_map_of_the_sources_is_complete():
 
 def imported(path):
     """Modules and packages of ours that a file imports when it is loaded."""
+    package = ["rbfdiffnet", *path.relative_to(SOURCE).parts[:-1]]
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "rbfdiffnet":
-            _, *parts = node.module.split(".")
-            yield from parts[:1] or [alias.name for alias in node.names]
+        names = [alias.name for alias in getattr(node, "names", ())]
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            origin = ".".join([*above, *filter(None, [node.module])])
+            names = [f"{origin}.{name}" for name in names]
+        elif not isinstance(node, ast.Import):
+            continue
+        yield from (parts[1] for name in names if is_ours(parts := name.split(".")))
+
+
+def is_ours(parts):
+    return parts[0] == "rbfdiffnet" and len(parts) > 1
+
+
+def test_every_kind_of_import_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    (tmp_path / "cli").mkdir()
+    lines = {
+        "import numpy, rbfdiffnet, rbfdiffnet.basis as b": ["basis"],
+        "import rbfdiffnet.noise.maps": ["noise"],
+        "from rbfdiffnet import network, plots": ["network", "plots"],
+        "from rbfdiffnet.noise.maps import x": ["noise"],
+        "from . import text": ["cli"],
+        "from .text import one_line": ["cli"],
+        "from .. import panel": ["panel"],
+        "from ..panel import Panel": ["panel"],
+        "from numpy import rbfdiffnet": [],
+        "def f():\n    import rbfdiffnet.basis": [],
+    }
+    for line, expected in lines.items():
+        (tmp_path / "cli" / "own.py").write_text(line, encoding="utf-8")
+        assert list(imported(tmp_path / "cli" / "own.py")) == expected, line
 
 
 def test_lower_layers_never_import_upper_ones():

@@ -137,6 +137,17 @@ def test_a_noise_that_makes_no_sense_is_refused(noise):
         RBFDiffNetRegressor(noise=noise).fit(*lag_windows(SERIES, 2))
 
 
+@pytest.mark.parametrize("noise", ["auto", 0.01])
+def test_noise_is_not_treated_with_other_basis_functions(noise):
+    model = RBFDiffNetRegressor(basis="inverse_quadratic", noise=noise)
+    with pytest.raises(ValueError, match=r"Gaussian basis functions only.*or noise=None"):
+        model.fit(*lag_windows(SERIES, 2))
+    with pytest.raises(ValueError, match=r"Gaussian basis functions only.*or noise=None"):
+        model.fit_series(SERIES, 2)
+    model.set_params(noise=0).fit_series(SERIES, 2)
+    assert model.network_.basis == "inverse_quadratic"
+
+
 def test_a_given_noise_is_used():
     model = RBFDiffNetRegressor(noise=0.15).fit_series(SERIES, 2)
     assert model.noise_std_ == pytest.approx(0.15)

@@ -3,14 +3,15 @@ import pandas as pd
 
 from cli_files import panel, run
 from rbfdiffnet.frequency import Frequency
-from rbfdiffnet.weekdays import closed_weekdays, is_daily
+from rbfdiffnet.weekdays import closed_table, is_daily, name_weekdays
 
 
 def test_weekdays_without_values_are_named():
     days = pd.date_range("2024-01-01", periods=60)
     kept = [days[days.day_of_week != 6], days, days[days.day_of_week == 2], days[:20:7]]
     series = np.repeat(np.arange(4), [len(part) for part in kept])
-    found = closed_weekdays(series, np.concatenate([part.to_numpy() for part in kept]), 5)
+    closed = closed_table(series, np.concatenate([part.to_numpy() for part in kept]), 5)
+    found = [name_weekdays(row) for row in closed]
     assert found[:2] == ["Sundays", ""]
     assert found[2] == "Mondays, Tuesdays, Thursdays, Fridays, Saturdays and Sundays"
     assert found[3:] == ["", ""]  # too short, and none

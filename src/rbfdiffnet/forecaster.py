@@ -678,6 +678,14 @@ class RBFDiffNet:
         After `predict` and `forecast` also forecasts that the rule of `rbfdiffnet.stability` held
         back: no step of a network leaves its window by more than twice what was seen, and no
         forecast the range of its series by more than three times its span.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers().drop(index=50)
+        >>> RBFDiffNet(freq="MS", scope="local").fit(df).report_["problem"].tolist()
+        ['1 missing date, first 1953-03-01']
         """
         if self._last_report is not None:
             return self._last_report
@@ -692,6 +700,15 @@ class RBFDiffNet:
         errors were known and their median was taken, or where there are none. Otherwise the lags of
         differences, ages of inputs, level of the windows, order and number of centers of every
         series that has a network.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
+        >>> model.chosen_[["unique_id", "lags", "level", "n_centers"]]
+                unique_id  lags level  n_centers
+        0  air_passengers  1-15  last         16
         """
         from rbfdiffnet.chosen import chosen_networks, chosen_weights
 
@@ -706,6 +723,18 @@ class RBFDiffNet:
 
         ``noise_std`` and ``signal_to_noise`` (the ratio of variances) are of the series, or of its
         logarithms where these are taken; NaN, and a ``reason``, where noise was not treated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import mackey_glass
+        >>> noisy = mackey_glass(300, step=6.0) + 0.05 * np.random.default_rng(0).normal(size=300)
+        >>> df = pd.DataFrame({"unique_id": "a", "ds": np.arange(300), "y": noisy})
+        >>> RBFDiffNet(freq=1, noise="auto").fit(df).noise_[["unique_id", "noise_std"]].round(2)
+          unique_id  noise_std
+        0         a       0.05
         """
         state = self._fitted_state()
         if not self.noise:
@@ -727,6 +756,15 @@ class RBFDiffNet:
 
         That is on average over the series; all 0 where no errors are known, and the median of the
         members was taken.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS").fit(load_air_passengers())
+        >>> forecast = model.predict(2)
+        >>> list(model.weights_)[:2], round(sum(model.weights_.values()), 6)
+        (['direct', 'direct, log'], 1.0)
         """
         return {name: float(own.mean()) for name, own in self._mixture().weights.items()}
 

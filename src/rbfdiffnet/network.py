@@ -60,8 +60,8 @@ class Network:
     >>> from rbfdiffnet import RBFDiffNetRegressor
     >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
     >>> network = RBFDiffNetRegressor(n_centers=5).fit(X, np.sin(3.0 * X.ravel())).network_
-    >>> network.predict(X).shape, network.n_parameters
-    ((50, 1), 9)
+    >>> network.predict(X).shape, network.n_parameters, network.n_effective
+    ((50, 1), 9, 5)
     """
 
     centers: Array

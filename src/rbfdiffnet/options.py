@@ -38,7 +38,7 @@ def scope_of(model: RBFDiffNet) -> str:
     if model.scope is not None:
         return model.scope
     single = (
-        model.preset in ("paper", "fast"),
+        PRESETS[model.preset].single,
         not isinstance(model.lags, str),
         model.strategy != "recursive",
         not isinstance(model.transforms, str),
@@ -77,7 +77,7 @@ def check_options(model: RBFDiffNet) -> None:
     check_choice("errors", model.errors, ("fallback", "raise"))
     if not (isinstance(model.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", model.device)):
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {model.device!r}.")
-    check_noise(model.noise)
+    check_noise(model.noise, getattr(model.regressor, "basis", "gaussian"))
     check_choice("scope", scope_of(model), ("auto", "local", "global"))
     _check_together(model)
     if model.season_length is not None:

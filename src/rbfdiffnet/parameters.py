@@ -92,10 +92,16 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def check_noise(noise: Any) -> None:
-    """Raise an error if a setting of the noise makes no sense."""
-    if noise is None or (isinstance(noise, str) and noise == "auto"):
+def check_noise(noise: Any, basis: Any = "gaussian") -> None:
+    """Raise an error if a setting of the noise makes no sense, or not with this basis."""
+    if noise is None:
         return
-    if isinstance(noise, str):
+    if not isinstance(noise, str):
+        check_number("noise", noise, at_least=0.0)
+    elif noise != "auto":
         raise ValueError(f"noise must be None, 'auto' or a standard deviation, got {noise!r}.")
-    check_number("noise", noise, at_least=0.0)
+    if noise and not (isinstance(basis, str) and basis == "gaussian"):
+        raise ValueError(
+            f"noise is treated with Gaussian basis functions only; got basis={basis!r}. Use "
+            "basis='gaussian', or noise=None."
+        )

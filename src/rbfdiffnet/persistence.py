@@ -29,9 +29,17 @@ from rbfdiffnet.panel import Problem
 from rbfdiffnet.panel_state import panel_state, restore_panel
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
+from rbfdiffnet.saved_settings import (
+    Unknown,
+    check_basis,
+    parameter_words,
+    restored_parameters,
+    restored_step,
+    step_words,
+)
 from rbfdiffnet.stability import LARGEST
 from rbfdiffnet.statistics import Statistics
-from rbfdiffnet.transforms import Compose, Difference, Log, Log1p, Rescale, Transform
+from rbfdiffnet.transforms import Compose
 from rbfdiffnet.window_model import WindowModel
 
 if TYPE_CHECKING:
@@ -49,7 +57,6 @@ _FORMAT = "rbfdiffnet-forecaster"
 _TRACKER = ("noise", "process", "slack", "low", "high")
 _ALWAYS, _TIMES = 2**24, 100  # bytes of settings, and times the size of a file, that are read
 _KEEP = 1000  # latest steps of a series, if no more are needed
-_STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}
 _NETWORK_ARRAYS = tuple(
     f.name for f in fields(Network) if f.type in ("Array", Network.__annotations__["centers"])
 )
@@ -67,7 +74,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     words = {
         "format": _FORMAT,
         "version": FORMAT_VERSION,
-        "parameters": _parameters(forecaster),
+        "parameters": parameter_words(forecaster),
         "panel": panel_words,
         "exogenous": state.exogenous.to_json(),
         "notes": [asdict(note) for note in state.notes],
@@ -133,6 +140,8 @@ def load(cls: type[Forecaster], path: Any) -> Forecaster:
         return _restored(cls, words, arrays)
     except (ImportError, MemoryError):  # an optional package, which the message names
         raise
+    except Unknown as error:
+        raise ValueError(f"{path}: {error}.") from error
     except Exception as error:  # there is no end to what odd words may lead to
         raise ValueError(f"{path} is damaged: {error}. Save the model again.") from error
 
@@ -140,7 +149,7 @@ def load(cls: type[Forecaster], path: Any) -> Forecaster:
 def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -> Forecaster:
     from rbfdiffnet.forecasting import State
 
-    forecaster = cls(**_restored_parameters(words["parameters"]))
+    forecaster = cls(**restored_parameters(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
     _check_panel(inside)
     panel = restore_panel(inside, words["panel"])
@@ -207,73 +216,6 @@ def _needed(model: PanelModel, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np
     return needed
 
 
-# Settings -----------------------------------------------------------------------------------------
-
-
-def _parameters(forecaster: RBFDiffNet) -> dict[str, Any]:
-    words = {name: getattr(forecaster, name) for name in forecaster._parameter_names()}
-    words["events"] = [
-        {**asdict(event), "dates": [str(day) for day in event.dates]} for event in words["events"]
-    ]
-    if not isinstance(words["freq"], int | str):
-        words["freq"] = forecaster._fitted_state().panel.frequency.alias
-    if not isinstance(words["transforms"], str | None):
-        words["transforms"] = [
-            step if isinstance(step, str) else _step_words(step) for step in words["transforms"]
-        ]
-    regressor = words["regressor"]
-    if regressor is not None:
-        words["regressor"] = {
-            "class": type(regressor).__name__,
-            "parameters": regressor.get_params(),
-        }
-    if isinstance(words["lags"], np.integer):
-        words["lags"] = int(words["lags"])
-    elif not isinstance(words["lags"], int | str):
-        words["lags"] = [int(lag) for lag in words["lags"]]
-    try:
-        json.dumps(words)
-    except TypeError as error:
-        raise ValueError(
-            f"The model's settings cannot be saved: {error}. Functions and arrays among the "
-            "regressor's parameters have no text form; functions with a name in CENTERS of "
-            "rbfdiffnet.centers or WIDTH_RULES of rbfdiffnet.widths can be given by it."
-        ) from error
-    return words
-
-
-def _restored_parameters(words: Mapping[str, Any]) -> dict[str, Any]:
-    from rbfdiffnet import regressors
-    from rbfdiffnet.calendar_inputs import Event
-
-    parameters = dict(words)
-    parameters["events"] = [Event(**event) for event in words["events"]]
-    if isinstance(words["transforms"], list):
-        parameters["transforms"] = [
-            step if isinstance(step, str) else _restored_step(step) for step in words["transforms"]
-        ]
-    if words["regressor"] is not None:
-        known = {"RBFDiffNetRegressor", "RBFNetworkRegressor"}
-        name = words["regressor"]["class"]
-        if name not in known:
-            raise ValueError(f"unknown regressor {name!r}")
-        parameters["regressor"] = getattr(regressors, name)(**words["regressor"]["parameters"])
-    return parameters
-
-
-def _step_words(step: Transform) -> dict[str, Any]:
-    name = type(step).__name__
-    if name not in _STEPS:
-        raise ValueError(f"The transform {name} cannot be saved, only {', '.join(_STEPS)}.")
-    return {"step": name, **asdict(step)}  # type: ignore[call-overload]
-
-
-def _restored_step(words: Mapping[str, Any]) -> Transform:
-    settings = {name: value for name, value in words.items() if name != "step"}
-    step: Transform = _STEPS[words["step"]](**settings)
-    return step
-
-
 # Models -------------------------------------------------------------------------------------------
 
 
@@ -292,7 +234,7 @@ def _model_words(model: SeriesModel | None, pool: Pool, shared: Effects | None, 
         "effects": "shared" if p.effects is shared else _effects_words(p.effects),
         "season_length": p.season_length,
         "rule": [p.rule.season_length, p.rule.spread, p.rule.closures],
-        "steps": [_step_words(step) for step in p.steps.steps],
+        "steps": [step_words(step) for step in p.steps.steps],
         "bounds": [p.low, p.high],
         "exemplars": None if exemplars is None else exemplars.tolist(),
         "untreated": model.untreated,
@@ -312,7 +254,7 @@ def _restored_model(
         effects,
         words["season_length"],
         OutlierRule(season, float(spread), closures),
-        Compose(tuple(_restored_step(step) for step in words["steps"])),
+        Compose(tuple(restored_step(step) for step in words["steps"])),
         *(float(bound) for bound in words["bounds"]),
     )
     exemplars = words["exemplars"]
@@ -381,6 +323,7 @@ def _restored_windows(
         rows, columns = (int(size) for size in arrays[f"shape/{name}"][k])
         values[name] = flat if columns == 0 else flat.reshape(rows, columns)
     network = Network(**values, **words["network"])
+    check_basis(network.basis)
     tracker = words.get("tracker")  # files of version 1 have none
     return WindowModel(
         network,

@@ -29,6 +29,8 @@ class Preset:
         is given.
     thorough : bool
         Whether a stack takes the time for more rows, and for noise in the series of its networks.
+    single : bool
+        Whether it means networks of single series, unless a scope is given.
     """
 
     regressor: Callable[[], Any]
@@ -38,6 +40,7 @@ class Preset:
     seasons_of_lags: int = 0
     quick: bool = False
     thorough: bool = False
+    single: bool = False
 
 
 def _network(**parameters: Any) -> Callable[[], Any]:
@@ -65,8 +68,14 @@ PRESETS = {
         level="none",
         seasons_of_lags=2,
         quick=True,
+        single=True,
     ),
     "paper": Preset(
-        _paper, transforms=("adf", "mean"), level="none", clean=False, seasons_of_lags=2
+        _paper,
+        transforms=("adf", "mean"),
+        level="none",
+        clean=False,
+        seasons_of_lags=2,
+        single=True,
     ),
 }

@@ -56,7 +56,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     fit_intercept : bool, default=True
         Whether there is a bias :math:`w_0`. Without one X and y should have mean zero.
     basis : str, default="gaussian"
-        Basis functions, by a name in `rbfdiffnet.basis.BASES`.
+        Basis functions, by a name in `rbfdiffnet.basis.BASES`. With ``noise``, Gaussians only.
     centers : str, callable or array-like of shape (c, d), default="kmeans"
         A name in `rbfdiffnet.centers.CENTERS` ("kmeans", "som": self-organizing map, "forward":
         forward selection by leave-one-out error), a function like those, or the centers.
@@ -201,7 +201,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
         """Train the network; see the other regressor. With ``noise``, see `fit_series`."""
-        check_noise(self.noise)
+        check_noise(self.noise, self.basis)
         if not self.noise:  # None or 0
             return self._fit_rows(X, y, sample_weight)
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.checks import as_floats, check_number
 
-__all__ = ["Compose", "Difference", "Log", "Log1p", "RemoveMean", "Rescale", "Transform"]
+__all__ = ["STEPS", "Compose", "Difference", "Log", "Log1p", "RemoveMean", "Rescale", "Transform"]
 
 Array = npt.NDArray[np.float64]
 
@@ -68,8 +68,8 @@ class Difference:
     Examples
     --------
     >>> from rbfdiffnet.transforms import Difference
-    >>> Difference().apply([1, 3, 6, 10]).tolist()
-    [2.0, 3.0, 4.0]
+    >>> Difference().apply([1, 3, 6, 10]).tolist(), Difference().lost
+    ([2.0, 3.0, 4.0], 1)
     >>> Difference().invert([5, 6], series=[1, 3, 6, 10]).tolist()
     [15.0, 21.0]
     """
@@ -126,8 +126,8 @@ class Log:
     --------
     >>> from rbfdiffnet.transforms import Log
     >>> z = Log().apply([1, 10, 100])
-    >>> Log().invert(z[-1:] + z[1], series=[1, 10, 100]).round(6).tolist()
-    [1000.0]
+    >>> Log().invert(z[-1:] + z[1], series=[1, 10, 100]).round(6).tolist(), Log().lost
+    ([1000.0], 0)
     """
 
     @property
@@ -161,8 +161,8 @@ class RemoveMean:
     Examples
     --------
     >>> from rbfdiffnet.transforms import RemoveMean
-    >>> RemoveMean().apply([1, 2, 6]).tolist()
-    [-2.0, -1.0, 3.0]
+    >>> RemoveMean().apply([1, 2, 6]).tolist(), RemoveMean().lost
+    ([-2.0, -1.0, 3.0], 0)
     >>> RemoveMean().invert([0, 1], series=[1, 2, 6]).tolist()
     [3.0, 4.0]
     """
@@ -203,8 +203,8 @@ class Compose:
     >>> from rbfdiffnet.transforms import Compose, Difference, Log
     >>> growth = Compose((Log(), Difference()))
     >>> z = growth.apply([1, 2, 4, 8])
-    >>> growth.invert([z.mean(), z.mean()], series=[1, 2, 4, 8]).round(6).tolist()
-    [16.0, 32.0]
+    >>> growth.invert([z.mean(), z.mean()], series=[1, 2, 4, 8]).round(6).tolist(), growth.lost
+    ([16.0, 32.0], 1)
     """
 
     steps: tuple[Transform, ...] = ()
@@ -244,8 +244,8 @@ class Log1p:
     --------
     >>> from rbfdiffnet.transforms import Log1p
     >>> z = Log1p().apply([0, 9, 99])
-    >>> Log1p().invert(z, series=[0, 9, 99]).round(6).tolist()
-    [0.0, 9.0, 99.0]
+    >>> Log1p().invert(z, series=[0, 9, 99]).round(6).tolist(), Log1p().lost
+    ([0.0, 9.0, 99.0], 0)
     """
 
     @property
@@ -278,10 +278,9 @@ class Rescale:
     Examples
     --------
     >>> from rbfdiffnet.transforms import Rescale
-    >>> Rescale(center=2.0, scale=0.5).apply([2, 3]).tolist()
-    [0.0, 2.0]
-    >>> Rescale(center=2.0, scale=0.5).invert([4.0], series=[2, 3]).tolist()
-    [4.0]
+    >>> step = Rescale(center=2.0, scale=0.5)
+    >>> step.apply([2, 3]).tolist(), step.invert([4.0], series=[2, 3]).tolist(), step.lost
+    ([0.0, 2.0], [4.0], 0)
     """
 
     center: float = 0.0
@@ -304,3 +303,7 @@ class Rescale:
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:  # noqa: ARG002
         """Return a forecast in the units of the series, which is not needed itself."""
         return np.asarray(forecast, dtype=np.float64) * self.scale + self.center
+
+
+#: Steps by name whose inverse reads no more than the latest values: models with them can be saved.
+STEPS = {step.__name__: step for step in (Difference, Log, Log1p, Rescale)}

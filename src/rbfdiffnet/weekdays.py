@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.frequency import DAY, Frequency
 
-__all__ = ["closed_table", "closed_weekdays", "is_daily", "name_weekdays", "weekdays_of"]
+__all__ = ["closed_table", "is_daily", "name_weekdays", "weekdays_of"]
 
 _NAMES = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 _SPAN = 28  # days a series must span
@@ -41,8 +41,12 @@ def closed_table(
 
     Parameters
     ----------
-    series, dates, n
-        As in `closed_weekdays`.
+    series : ndarray of int of shape (n_values,)
+        Series of each known value.
+    dates : ndarray of datetime64 of shape (n_values,)
+        Their dates.
+    n : int
+        Number of series.
 
     Returns
     -------
@@ -65,35 +69,6 @@ def closed_table(
     open_ = np.bincount(series * 7 + weekdays_of(dates), minlength=7 * n).reshape(n, 7) > 0
     long = (last >= first) & (last - first >= _SPAN - 1)
     return np.asarray(~open_ & long[:, None])
-
-
-def closed_weekdays(series: npt.NDArray[np.int64], dates: npt.NDArray[Any], n: int) -> list[str]:
-    """Return the weekdays without a value, for each series; empty where there are none.
-
-    Parameters
-    ----------
-    series : ndarray of int of shape (n_values,)
-        Series of each known value.
-    dates : ndarray of datetime64 of shape (n_values,)
-        Their dates.
-    n : int
-        Number of series.
-
-    Returns
-    -------
-    list of str
-        Empty too for series of less than four weeks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.weekdays import closed_weekdays
-    >>> days = np.arange("2024-01-01", "2024-02-12", dtype="M8[D]")
-    >>> open_days = days[np.is_busday(days)]
-    >>> closed_weekdays(np.zeros(len(open_days), dtype=np.int64), open_days, 1)
-    ['Saturdays and Sundays']
-    """
-    return [name_weekdays(closed) for closed in closed_table(series, dates, n)]
 
 
 def name_weekdays(chosen: npt.NDArray[np.bool_]) -> str:

@@ -12,11 +12,13 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
+from rbfdiffnet.cli.arguments import file_behind
 from rbfdiffnet.cli.ending import Ending, Stopped
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.files import check_apart
@@ -31,7 +33,13 @@ COMMANDS = (forecast, evaluate, explain, reproduce)
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
+    def __init__(self, *, given: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(**settings)
+        self._given = given
+
     def error(self, message: str) -> NoReturn:
+        if "required: FILE" in message and (remedy := file_behind(self._given)):
+            message = f"{message}; {remedy}"
         self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
 
 
@@ -62,7 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Forecast time series with differential radial basis function networks.",
     )
     parser.add_argument("--version", action="version", version=f"rbfdiffnet {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    given = sys.argv[1:] if argv is None else argv
+    commands = parser.add_subparsers(  # type: ignore[call-overload]  # a function will do as a class
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        parser_class=partial(_Parser, given=given),
+    )
     for command in COMMANDS:
         command.add_parser(commands)
     ending = Ending()

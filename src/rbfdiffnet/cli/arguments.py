@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rbfdiffnet.presets import PRESETS
 
 if TYPE_CHECKING:
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.reading import Data
 
-__all__ = ["add_data", "add_model", "add_results", "percent", "positive", "read_arguments", "seed"]
+__all__ = ["add_data", "add_model", "add_results", "file_behind", "file_first", "percent"]
+__all__ += ["positive", "read_arguments", "seed"]
+
+_SEVERAL = ("--id-col", "--exog", "--missing")  # options that take all words up to the next one
 
 
 def positive(text: str) -> int:
@@ -179,7 +186,7 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
         )
     group.add_argument(
         "--preset",
-        choices=("default", "fast", "best", "paper"),
+        choices=tuple(PRESETS),
         default="default",
         help="milliseconds a series (fast), more time for accuracy (best), the paper's settings",
     )
@@ -237,6 +244,39 @@ def add_results(parser: argparse.ArgumentParser, out: str) -> argparse._Argument
     return group
 
 
+def file_first(words: Sequence[str]) -> str:
+    """Say that FILE comes first, if the last of an option's words is a file; else nothing.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.arguments import file_first
+    >>> file_first(["closed", "no such file.csv"])
+    ''
+    """
+    if not (words and Path(words[-1]).is_file()):
+        return ""
+    return f"if that is '{words[-1]}', put it first"
+
+
+def file_behind(given: Sequence[str]) -> str:
+    """Return what `file_first` says of the first option whose last word is a file.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.arguments import file_behind
+    >>> file_behind(["evaluate", "--missing", "closed", "--horizon", "7"])
+    ''
+    """
+    words: dict[str, list[str]] = {}
+    option = ""
+    for word in given:
+        if word.startswith("--"):
+            option = word
+        elif option in _SEVERAL:
+            words.setdefault(option, []).append(word)
+    return next(filter(None, map(file_first, words.values())), "")
+
+
 def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     """Read what the arguments ask for, and say what was read and assumed.
 
@@ -258,8 +298,9 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
             *("repeats", "dates", "decimal", "missing"),
         )
         for name in of_file:
-            if getattr(arguments, name):
-                raise CommandError(f"--{name.replace('_', '-')} is about a FILE; give one")
+            if given := getattr(arguments, name):
+                remedy = (isinstance(given, list) and file_first(given)) or "give one"
+                raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
         data = example_data(arguments.season_length)
     else:
         data = read_data(

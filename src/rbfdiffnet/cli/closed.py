@@ -14,7 +14,7 @@ from rbfdiffnet.cli.reading import Data
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["open_days", "with_closed_days"]
+__all__ = ["open_days"]
 
 _PART = 2000
 
@@ -29,7 +29,7 @@ def open_days(
     arguments : Namespace
     data : Data
     forecast, report : DataFrame
-        As `rbfdiffnet.cli.running.forecasts` returns them.
+        As `rbfdiffnet.cli.running.forecasts` or ``backtests`` returns them.
 
     Returns
     -------
@@ -53,23 +53,6 @@ def open_days(
     return forecast, _told(data, report, closed, skipped=arguments.skip_closed)
 
 
-def with_closed_days(data: Data, report: pd.DataFrame) -> pd.DataFrame:
-    """Add to what was unusual on which weekdays daily series never have a value.
-
-    Parameters
-    ----------
-    data : Data
-    report : DataFrame
-        As ``RBFDiffNet.report_`` is.
-
-    Returns
-    -------
-    DataFrame
-    """
-    closed = _closed(data)
-    return report if closed is None else _told(data, report, closed)
-
-
 def _closed(data: Data) -> npt.NDArray[np.bool_] | None:
     """Return which weekdays are closed for each series; None where all are open."""
     from rbfdiffnet.weekdays import closed_table, is_daily
@@ -89,7 +72,7 @@ def _closed(data: Data) -> npt.NDArray[np.bool_] | None:
 
 
 def _told(
-    data: Data, report: pd.DataFrame, closed: npt.NDArray[np.bool_], *, skipped: bool = False
+    data: Data, report: pd.DataFrame, closed: npt.NDArray[np.bool_], *, skipped: bool
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -98,7 +81,7 @@ def _told(
     positions = np.flatnonzero(closed.any(axis=1)).tolist()
     action = "their forecasts are left out"
     if not skipped:
-        action = "treated as missing; --skip-closed leaves their forecasts out"
+        action = "they repeat the day before; --skip-closed leaves their forecasts out"
     lines = pd.DataFrame(
         {
             "unique_id": [data.ids[i] for i in positions],

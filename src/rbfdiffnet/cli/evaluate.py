@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         If the file or an argument is at fault.
     """
     from rbfdiffnet.cli import output
-    from rbfdiffnet.cli.closed import open_days, with_closed_days
+    from rbfdiffnet.cli.closed import open_days
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.evaluation import evaluate, windows_for
     from rbfdiffnet.cli.problems import problem_lines
@@ -97,10 +97,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
         if arguments.rival_seconds > 0.0 and find_spec("statsforecast") is None:
             console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
+        folds, notes = open_days(arguments, data, result.folds, result.report)
         problems = []
         if arguments.out:
-            problems = output.attempt(lambda: output.write_frame(arguments.out, result.folds))
-    notes = with_closed_days(data, result.report)
+            problems = output.attempt(lambda: output.write_frame(arguments.out, folds))
     for line in problem_lines(notes):
         console.warn(line)
     if arguments.json:

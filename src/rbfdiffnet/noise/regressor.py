@@ -35,6 +35,7 @@ class SeriesMixin(ABC):
     """
 
     noise: Noise
+    basis: str
     network_: Network
     n_features_in_: int
     _tracker: StateFilter | None
@@ -66,7 +67,7 @@ class SeriesMixin(ABC):
         >>> bool(0.04 < model.noise_std_ < 0.06), model.latent_.shape
         (True, (400,))
         """
-        check_noise(self.noise)
+        check_noise(self.noise, self.basis)
         check_number("n_lags", n_lags, at_least=1, integer=True)
         values = _series(s)
         known = np.isfinite(values)

@@ -81,7 +81,7 @@ def read_input(table: Table, column: str) -> Any:
     cells = table.frame[column]
     if text_cells(cells) and not is_number_column(table, column):
         return cells.astype(object).fillna("").astype(str).array
-    return read_numbers(table, column, "leave it out of --exog")
+    return read_numbers(table, column, "leave it out of --exog", gaps=False)
 
 
 def cut_future(
@@ -123,7 +123,12 @@ def cut_future(
             return series, None, ""
         later = len(series.times) - size
         kept = replace(series, times=series.times[:size], values=series.values[:, :size])
-        return kept, None, f"The last {later:,} dates have no values and are left out"
+        last = (
+            "The last date has no value and is"
+            if later == 1
+            else f"The last {later:,} dates have no values and are"
+        )
+        return kept, None, f"{last} left out"
     frame = series.frame
     known_rows = frame["y"].notna()
     if known_rows.all() or not known_rows.any():

@@ -214,7 +214,7 @@ def _parsed(
 
 
 def read_numbers(
-    table: Table, column: str, remedy: str, beside: Sequence[str] = ()
+    table: Table, column: str, remedy: str, beside: Sequence[str] = (), *, gaps: bool = True
 ) -> npt.NDArray[Any]:
     """Read a column as numbers, or name the first cell that is none.
 
@@ -226,6 +226,8 @@ def read_numbers(
         What else the user can do; may be empty.
     beside : sequence of str, default=()
         Columns that will be read as well: words in them are named at once.
+    gaps : bool, default=True
+        Whether values may be missing, so that words may be called so.
 
     Returns
     -------
@@ -253,8 +255,9 @@ def read_numbers(
     values, bad = parse_numbers(cells, mark, table.missing)
     if len(bad):
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
-        ways = ["correct it", "leave the cell empty", *([remedy] if remedy else [])]
-        if words := _words(table, [column, *(c for c in beside if c != column)]):
+        ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
+        ways += [remedy] if remedy else []
+        if gaps and (words := _words(table, [column, *(c for c in beside if c != column)])):
             ways.append(f"say --missing {' '.join(words)} if that means that there is no value")
         raise CommandError(
             f"{table.cell(int(bad[0]), column)}: '{cells.iloc[int(bad[0])]}' is not a number{more};"
