@@ -47,11 +47,16 @@ def fitted():
     return RBFDiffNet("D", **QUICK).fit(make_panel("ab", n=40))
 
 
-def test_ids_that_pandas_cannot_tell_apart_are_no_single_series():
+def test_ids_that_are_no_text_are_refused():
     df = make_panel("ab", n=30)
     df["unique_id"] = pd.Series([f"{name}\ud800" for name in df["unique_id"]], dtype=object)
     refused("is no valid text", lambda: RBFDiffNet("D", **QUICK).fit(df))
-    df["unique_id"] = pd.Series(["a"] * 30 + ["a\x00"] * 30, dtype=object)
+
+
+@pytest.mark.parametrize("dtype", ["object", "string[python]", "string"])
+def test_ids_that_pandas_cannot_tell_apart_are_no_single_series(dtype):
+    df = make_panel("ab", n=30)
+    df["unique_id"] = pd.Series(["a"] * 30 + ["a\x00"] * 30, dtype=dtype)
     if pd.factorize(df["unique_id"])[0].max() == 0:
         refused("cannot be told from other ids", lambda: RBFDiffNet("D", **QUICK).fit(df))
     else:

@@ -125,9 +125,12 @@ def _first_rows(codes: Ints) -> Ints:
 
 def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
     """Raise ValueError where pandas may take two ids for one: with zeros or broken Unicode."""
-    if ids.dtype != np.dtype(object):
+    python_text = getattr(ids.dtype, "storage", "") == "python"
+    if ids.dtype != np.dtype(object) and not python_text:
         return
-    values = np.asarray(ids)
+    values = np.asarray(ids, dtype=object)
+    if python_text:
+        values[codes < 0] = None
     names = values[first]
     for start in range(0, len(values), _BLOCK):
         block = slice(start, start + _BLOCK)

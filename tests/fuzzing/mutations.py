@@ -96,7 +96,7 @@ ARRAYS = {
     "dates": lambda a: a.astype("M8[ns]"),
     "records": lambda a: np.zeros(len(a), dtype=[("a", float)]),
     "negative": lambda a: -a,
-    "larger": lambda a: a * 1000 + 7,
+    "larger": lambda a: a * np.float64(1000.0) + 7,
     "huge": lambda a: np.full_like(a, np.iinfo(a.dtype).max if a.dtype.kind in "iu" else 1e308),
     "zero": lambda a: np.zeros_like(a),
     "nan": lambda a: np.full(a.shape, np.nan),

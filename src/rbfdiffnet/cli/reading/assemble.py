@@ -220,7 +220,7 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     if wanted.ids or not own:
         ids = find_ids(table, np.zeros(len(table.frame)), wanted, steps)
     if ids:
-        names = ids_of(table, ids).astype(str).tolist()
+        names = ids_of(table, ids).tolist()
     else:
         names = [f"row {i + 1}" for i in range(len(table.frame))]
     again = pd.Series(names).duplicated().to_numpy()

@@ -195,7 +195,7 @@ def add_file(
     keys = ["ds"]
     if ids:
         keys = ["unique_id", "ds"]
-        parts["unique_id"] = pd.Categorical(ids_of(table, ids).astype(str), categories=data.ids)
+        parts["unique_id"] = pd.Categorical(ids_of(table, ids).astype(object), categories=data.ids)
     values = pd.DataFrame(parts)
     values = values[values[keys].notna().all(axis=1)]  # other series do not count
     if (again := values.duplicated(keys)).any():
