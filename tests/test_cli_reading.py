@@ -372,6 +372,6 @@ def test_unknown_inputs_are_named(capsys, write, tmp_path):
 
 def test_zero_characters_in_names_of_rows_are_kept(tmp_path):
     names, days = ["a", "b\x00"], ["2024-01-01", "2024-01-02", "2024-01-03"]
-    frame = pd.DataFrame({"unique_id": names, **dict.fromkeys(days, [1.0, 2.0])})
+    frame = pd.DataFrame({"unique_id": names, **{day: [1.0, 2.0] for day in days}})
     frame.to_parquet(tmp_path / "a.parquet")
     assert read_data(str(tmp_path / "a.parquet")).frame()["unique_id"].unique().tolist() == names
