@@ -130,7 +130,7 @@ def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
         return
     values = np.asarray(ids, dtype=object)
     if python_text:
-        values[codes < 0] = None
+        values = np.where(codes < 0, None, values)  # pandas.NA is neither equal nor different
     names = values[first]
     for start in range(0, len(values), _BLOCK):
         block = slice(start, start + _BLOCK)
