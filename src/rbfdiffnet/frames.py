@@ -128,9 +128,9 @@ def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
     python_text = getattr(ids.dtype, "storage", "") == "python"
     if ids.dtype != np.dtype(object) and not python_text:
         return
-    values = np.asarray(ids, dtype=object)
+    values = np.array(ids, dtype=object) if python_text else np.asarray(ids)
     if python_text:
-        values = np.where(codes < 0, None, values)  # pandas.NA is neither equal nor different
+        values[codes < 0] = None  # pandas.NA is neither equal nor different
     names = values[first]
     for start in range(0, len(values), _BLOCK):
         block = slice(start, start + _BLOCK)
