@@ -263,10 +263,9 @@ class RBFDiffNet:
         >>> from rbfdiffnet import RBFDiffNet
         >>> from rbfdiffnet.datasets import load_air_passengers
         >>> df = load_air_passengers()
-        >>> RBFDiffNet(freq="MS", scope="local").forecast(df, 2, level=[80]).round(0)
-                unique_id         ds  RBFDiffNet  RBFDiffNet-lo-80  RBFDiffNet-hi-80
-        0  air_passengers 1961-01-01       449.0             433.0             467.0
-        1  air_passengers 1961-02-01       415.0             393.0             435.0
+        >>> found = RBFDiffNet(freq="MS", scope="local").forecast(df, 2, level=[80])
+        >>> found.set_index(["unique_id", "ds"]).round(0).values.tolist()
+        [[449.0, 433.0, 467.0], [415.0, 393.0, 435.0]]
         """
         h = check_count("h", h)
         levels = check_levels(level)
@@ -306,9 +305,8 @@ class RBFDiffNet:
         >>> from rbfdiffnet.datasets import load_air_passengers
         >>> df = load_air_passengers()
         >>> model = RBFDiffNet(freq="MS", scope="local").fit(df[:-3])
-        >>> model.update(df[-3:]).predict(1, level=None).round(0)
-                unique_id         ds  RBFDiffNet
-        0  air_passengers 1961-01-01       450.0
+        >>> model.update(df[-3:]).predict(1, level=None)["RBFDiffNet"].round(0).tolist()
+        [450.0]
         """
         state = self._fitted_state()
         check_refit(refit, self._scope)
@@ -369,10 +367,8 @@ class RBFDiffNet:
         >>> from rbfdiffnet import RBFDiffNet
         >>> from rbfdiffnet.datasets import load_air_passengers
         >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
-        >>> model.predict(2, level=[80]).round(0)
-                unique_id         ds  RBFDiffNet  RBFDiffNet-lo-80  RBFDiffNet-hi-80
-        0  air_passengers 1961-01-01       449.0             433.0             467.0
-        1  air_passengers 1961-02-01       415.0             393.0             435.0
+        >>> model.predict(2, level=[80]).set_index(["unique_id", "ds"]).round(0).values.tolist()
+        [[449.0, 433.0, 467.0], [415.0, 393.0, 435.0]]
         """
         state = self._fitted_state()
         if new_df is not None:
