@@ -23,7 +23,7 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.basis import DifferentialBasis, derivatives
+from rbfdiffnet.basis import GaussianBasis, derivatives
 from rbfdiffnet.candidates import default_start
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.solvers import varpro
@@ -99,7 +99,7 @@ def main() -> None:
     ones = np.ones(len(X))
 
     def our_way() -> np.ndarray:
-        basis = DifferentialBasis.on(X, centers, beta, order=1, order_zero=False)
+        basis = GaussianBasis.on(X, centers, beta, order=1, order_zero=False)
         linear = np.vstack([X.T, ones])
         objective = Objective(basis, linear, y[None], ones, True, alpha=1e-4)
         return objective.predict(varpro.minimize(objective, default_start(basis)).weights)[0]

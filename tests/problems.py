@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbfdiffnet.basis import DifferentialBasis
+from rbfdiffnet.basis import GaussianBasis
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.losses import Loss
 from rbfdiffnet.solvers.objective import Objective
@@ -37,7 +37,7 @@ def make_objective(
     y = (y - y.mean(axis=1, keepdims=True)) / y.std(axis=1, keepdims=True)
     centers = kmeans(X, c)
     beta = 0.5 / (factor * widths("cluster", X, centers)) ** 2
-    basis = DifferentialBasis.on(X, centers, beta, order=order, order_zero=order_zero)
+    basis = GaussianBasis.on(X, centers, beta, order=order, order_zero=order_zero)
     return Objective(
         basis,
         np.vstack([X.T, np.ones(n)]),

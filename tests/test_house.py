@@ -21,6 +21,7 @@ LONG = {
 #: Classes whose methods may be without examples, and why.
 PLAIN = {
     "rbfdiffnet.basis.DifferentialBasis": "the functions of its module show what it computes",
+    "rbfdiffnet.basis.GaussianBasis": "it has the methods of DifferentialBasis",
     "rbfdiffnet.basis.RadialBasis": "it has the methods of DifferentialBasis",
     "rbfdiffnet.transforms.Transform": "a protocol; the steps show its methods",
 }

@@ -9,7 +9,7 @@ import rbfdiffnet.basis
 import rbfdiffnet.centers
 import rbfdiffnet.widths
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.basis import BASES, DifferentialBasis, RadialBasis, derivatives, evaluate
+from rbfdiffnet.basis import BASES, GaussianBasis, RadialBasis, derivatives, evaluate
 from rbfdiffnet.centers import CENTERS, place
 from rbfdiffnet.solvers import bfgs
 from rbfdiffnet.training import SOLVERS
@@ -123,8 +123,8 @@ def test_gradients_by_the_inputs_equal_finite_differences(name, order, rng):
 def test_both_ways_to_the_products_agree_for_gaussians(order, rng):
     X, centers, beta = scene()
     how = {"order": order, "order_zero": True}
-    fast = DifferentialBasis.on(X, centers, beta, **how)
-    slow = RadialBasis.of(BASES["gaussian"], X, centers, beta, **how)
+    fast = GaussianBasis.on(X, centers, beta, **how)
+    slow = RadialBasis.on(BASES["gaussian"], X, centers, beta, **how)
     a, w, r = (rng.normal(size=size) for size in (fast.n_terms, len(centers), len(X)))
     close = {"rtol": 1e-9, "atol": 1e-11}
     np.testing.assert_allclose(fast.contract(a), slow.contract(a), **close)

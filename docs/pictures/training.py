@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from sklearn.exceptions import ConvergenceWarning
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.basis import DifferentialBasis
+from rbfdiffnet.basis import GaussianBasis
 from rbfdiffnet.candidates import leave_one_out
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.datasets import mackey_glass
@@ -50,7 +50,7 @@ def penalty(ax: Axes) -> None:
     beta = 0.5 / (2.0 * widths("cluster", X[rows], centers)) ** 2
 
     def objective(rows: slice, alpha: float) -> Objective:
-        basis = DifferentialBasis.on(X[rows], centers, beta, order=0, order_zero=True)
+        basis = GaussianBasis.on(X[rows], centers, beta, order=0, order_zero=True)
         ones = np.ones((1, len(y[rows])))
         return Objective(basis, ones, y[rows][None], ones[0], True, alpha=alpha)
 

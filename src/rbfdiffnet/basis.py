@@ -25,7 +25,7 @@ paper's recurrence, :math:`\partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi
 - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j` with :math:`u = -2 \beta_j t`.
 
 Training needs products with the derivatives, not the derivatives themselves: `evaluate` returns
-what computes them, a `DifferentialBasis` of Gaussians or a `RadialBasis` of any other function.
+what computes them, a `GaussianBasis` or, for any other function, a `RadialBasis`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ import numpy as np
 
 from rbfdiffnet.differential import DifferentialBasis, mean_width
 from rbfdiffnet.distances import Array, squared_distances
+from rbfdiffnet.gaussians import GaussianBasis
 from rbfdiffnet.radial import Profile, RadialBasis, axis_derivatives
 
-__all__ = ["BASES", "Array", "DifferentialBasis", "Profile", "RadialBasis", "contract"]
-__all__ += ["derivatives", "evaluate", "gaussian", "mean_width", "profile", "squared_distances"]
+__all__ = ["BASES", "Array", "DifferentialBasis", "GaussianBasis", "Profile", "RadialBasis"]
+__all__ += ["contract", "derivatives", "evaluate", "gaussian", "mean_width", "profile"]
+__all__ += ["squared_distances"]
 
 
 def _gaussian(s: Array, order: int) -> Array:
@@ -122,8 +124,8 @@ def evaluate(
     (array([[0.5]]), array([[-0.5]]))
     """
     if name == "gaussian":
-        return DifferentialBasis.on(X, centers, beta, order=order, order_zero=order_zero, unit=unit)
-    return RadialBasis.of(
+        return GaussianBasis.on(X, centers, beta, order=order, order_zero=order_zero, unit=unit)
+    return RadialBasis.on(
         profile(name), X, centers, beta, order=order, order_zero=order_zero, unit=unit
     )
 
@@ -153,7 +155,7 @@ def gaussian(X: Array, centers: Array, beta: Array) -> Array:
            [0.6065]])
     """
     # paper, eq. (phi)
-    return DifferentialBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
+    return GaussianBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
 
 
 def derivatives(
@@ -243,5 +245,5 @@ def contract(X: Array, centers: Array, beta: Array, a: Array, *, order_zero: flo
     >>> np.allclose(contract(X, centers, beta, a), dense)
     True
     """
-    basis = DifferentialBasis.on(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
+    basis = GaussianBasis.on(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
     return basis.contract(np.concatenate([[order_zero], a.ravel()])).T

@@ -1,6 +1,6 @@
 r"""Products with the derivatives of any radial function, :math:`\varphi_j = g(\beta_j r^2)`.
 
-As in `rbfdiffnet.differential`, but axis by axis: nothing is known of g but its derivatives. That
+As in `rbfdiffnet.gaussians`, but axis by axis: nothing is known of g but its derivatives. That
 takes longer than the matrix products that Gaussians allow, and never cancels.
 """
 
@@ -65,7 +65,7 @@ class RadialBasis(DifferentialBasis):
     >>> import numpy as np
     >>> from rbfdiffnet.basis import BASES, RadialBasis
     >>> X, centers, beta = np.zeros((5, 2)), np.ones((3, 2)), np.ones(3)
-    >>> basis = RadialBasis.of(
+    >>> basis = RadialBasis.on(
     ...     BASES["inverse_quadratic"], X, centers, beta, order=2, order_zero=True
     ... )
     >>> basis.n_terms, basis.contract(np.ones(5)).shape, basis.jacobian(np.ones(3)).shape
@@ -76,7 +76,7 @@ class RadialBasis(DifferentialBasis):
     slopes: Array
 
     @classmethod
-    def of(
+    def on(
         cls,
         profile: Profile,
         X: Array,
@@ -92,9 +92,7 @@ class RadialBasis(DifferentialBasis):
         mu, x = centers - origin, np.ascontiguousarray((X - origin).T)
         unit = mean_width(beta) if unit is None else unit
         slopes = _slopes(profile, x, mu, beta, order)
-        nothing = np.zeros((0, 1, *mu.shape))
-        common = (x, mu, beta, origin, order, order_zero, unit, None, nothing)
-        return cls(slopes[0], *common, profile, slopes)
+        return cls(slopes[0], x, mu, beta, origin, order, order_zero, unit, profile, slopes)
 
     def contract(self, a: Array, out: Array | None = None) -> Array:
         """Features, shape (c, n), written to ``out``."""
@@ -149,8 +147,12 @@ class RadialBasis(DifferentialBasis):
             result += k * self.unit * rest[k - 1][:, None] * below
         return np.asarray(2.0 * result)
 
+    def plain(self) -> RadialBasis:
+        """Return the basis functions themselves, without derivatives."""
+        return replace(self, order=0, order_zero=True)
+
     def normalized(self) -> RadialBasis:
-        """Return basis functions that add up to 1; where all are 0, the nearest takes it all."""
+        """Return basis functions that add up to 1."""
         total = self.phi.sum(axis=0)
         distances = self.beta[:, None] * squared_distances(self.mu, self.x.T, expand=False)
         nearest = distances.argmin(axis=0) == np.arange(len(self.phi))[:, None]

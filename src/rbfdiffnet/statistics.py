@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
-from rbfdiffnet.basis import Array, DifferentialBasis, mean_width
+from rbfdiffnet.basis import Array, GaussianBasis, mean_width
 from rbfdiffnet.solvers.gram import InnerProducts, minimize
 from rbfdiffnet.solvers.objective import Solution, Weights
 
@@ -344,7 +344,7 @@ class Statistics:
     def _columns(self, X: Array, Y: Array) -> Array:
         """Return the columns z of rows, shape (k, n)."""
         active = self.metric > 0
-        basis = DifferentialBasis.on(
+        basis = GaussianBasis.on(
             X[:, active] * self.metric[active],
             self.centers,
             self.beta,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.basis import DifferentialBasis, squared_distances
+from rbfdiffnet.basis import GaussianBasis, squared_distances
 from rbfdiffnet.centers import kmeans
 from rbfdiffnet.stack.absolute import least_absolute
 from rbfdiffnet.stack.histories import Histories
@@ -110,9 +110,7 @@ def forecast_direct(
     return forecast
 
 
-def _bases(
-    X: Array, latest: Array, n_centers: int
-) -> tuple[DifferentialBasis, DifferentialBasis] | None:
+def _bases(X: Array, latest: Array, n_centers: int) -> tuple[GaussianBasis, GaussianBasis] | None:
     """Basis functions on the rows to learn from and on those to forecast from."""
     n_centers = min(n_centers, len(X) // _ROWS_PER_CENTER)
     if n_centers < 2:
@@ -127,8 +125,7 @@ def _bases(
         return None
     beta = np.full(len(centers), 0.5 / width**2)
     on_rows, on_latest = (
-        DifferentialBasis.on(Z, centers, beta, order=1, order_zero=False)
-        for Z in (near, near_latest)
+        GaussianBasis.on(Z, centers, beta, order=1, order_zero=False) for Z in (near, near_latest)
     )
     return on_rows, on_latest
 
