@@ -48,9 +48,8 @@ def check(found, n, h):
 
 
 def arrays(series):
-    """The panel and the plan that a model takes."""
-    panel = [Series(y, np.zeros((y.size, 0)), np.zeros((y.size, 0))) for y in series]
-    return panel, np.array([y.size for y in series])
+    """The panel that a model takes."""
+    return [Series(y, np.zeros((y.size, 0)), np.zeros((y.size, 0))) for y in series]
 
 
 PLAN = Plan(lambda _: Settings(5), clean=False)

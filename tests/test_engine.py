@@ -5,6 +5,7 @@ import pytest
 import threadpoolctl
 
 from rbfdiffnet.fallback import naive_forecast
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.intervals import calibration_length
 from rbfdiffnet.intervals import half_widths as widths_of
 from rbfdiffnet.panel_fit import adopt_series, fit_panel
@@ -42,11 +43,11 @@ def ahead(rng):
 def test_a_panel_is_forecast_like_its_series_one_by_one(scope, block, panel, ahead):
     model = fit_panel(panel, replace(PLAN, block=block), scope=scope, calibrate=False)
     origins = np.array([s.y.size for s in panel])
-    together = model.forecast(panel, origins, 9, ahead)
+    together = model.forecast(Horizon(panel, origins, 9, ahead))
     assert together.diverged == []
     for i in range(len(panel)):
         one = replace(model, models=(model.models[i],), calibrated=(None,), starts=model.starts[:1])
-        alone = one.forecast([panel[i]], origins[i : i + 1], 9, [ahead[i]])
+        alone = one.forecast(Horizon([panel[i]], origins[i : i + 1], 9, [ahead[i]]))
         np.testing.assert_allclose(together.values[i], alone.values[0], rtol=1e-9)
         effects = model.models[i].preparation.effects
         restored = effects.restore(together.base[i], ahead[i])
@@ -54,12 +55,12 @@ def test_a_panel_is_forecast_like_its_series_one_by_one(scope, block, panel, ahe
 
 
 def test_threads_change_nothing(panel, ahead):
-    origins = np.array([s.y.size for s in panel])
+    horizon = Horizon(panel, np.array([s.y.size for s in panel]), 9, ahead)
     results = []
     for n_jobs in (1, 3, -1):
         model = fit_panel(panel, PLAN, scope="local", calibrate=True, n_jobs=n_jobs)
-        low, high, _ = model.intervals(panel, origins, 9, ahead, [0.8], n_jobs)
-        results.append((model.forecast(panel, origins, 9, ahead, n_jobs).values, low, high))
+        low, high, _ = model.intervals(horizon, [0.8], n_jobs)
+        results.append((model.forecast(horizon, n_jobs).values, low, high))
     for result in results[1:]:
         for got, expected in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(got, expected)
@@ -72,13 +73,13 @@ def test_only_values_before_the_origin_are_seen(panel, ahead):
         Series(np.append(s.y[:o], np.full(s.y.size - o, 1e6)), s.known_ahead, s.extra)
         for s, o in zip(panel, origins, strict=True)
     ]
-    expected = model.forecast(panel, origins, 9, ahead)
+    expected = model.forecast(Horizon(panel, origins, 9, ahead))
     np.testing.assert_array_equal(
-        model.forecast(spoiled, origins, 9, ahead).values, expected.values
+        model.forecast(Horizon(spoiled, origins, 9, ahead)).values, expected.values
     )
     later = [a[:3] for a in ahead]
-    expected = model.intervals(panel, origins, 3, later, [0.8])
-    for k, got in enumerate(model.intervals(spoiled, origins, 3, later, [0.8])):
+    expected = model.intervals(Horizon(panel, origins, 3, later), [0.8])
+    for k, got in enumerate(model.intervals(Horizon(spoiled, origins, 3, later), [0.8])):
         np.testing.assert_array_equal(got, expected[k])
 
 
@@ -88,7 +89,7 @@ def test_one_step_forecasts_equal_forecasts_from_every_origin(panel):
     fitted = model.one_step(0, series, 150)
     for t in range(150, 200, 7):
         known = [series.known_ahead[t : t + 1]]
-        alone = model.forecast([series], np.array([t]), 1, known)
+        alone = model.forecast(Horizon([series], np.array([t]), 1, known))
         assert fitted[t - 150] == pytest.approx(alone.values[0, 0])
 
 
@@ -99,7 +100,7 @@ def test_series_without_a_network_get_the_naive_forecast(panel, ahead):
     assert model.models[1] is None
     assert model.reasons == {1: "too short (known values: 5, needed: 8)"}
     origins = np.array([200, 5])
-    result = model.forecast(mixed, origins, 9, ahead[:2])
+    result = model.forecast(Horizon(mixed, origins, 9, ahead[:2]))
     np.testing.assert_array_equal(result.values[1], naive_forecast(short.y, origins[1:], 9, 7)[0])
     assert np.all(np.isnan(result.base[1]))
     assert result.rows[1] == []
@@ -115,7 +116,7 @@ def test_a_network_without_a_finite_forecast_gets_the_naive_one(panel, ahead):
     broken = replace(broken, windows=replace(broken.windows, network=network))
     model = replace(model, models=(broken, model.models[1]))
     origins = np.array([200, 150])
-    result = model.forecast(panel[:2], origins, 9, ahead[:2])
+    result = model.forecast(Horizon(panel[:2], origins, 9, ahead[:2]))
     assert result.diverged == [0]
     np.testing.assert_array_equal(
         result.values[0], naive_forecast(panel[0].y, origins[:1], 9, 7)[0]
@@ -137,15 +138,15 @@ def test_intervals_are_quantiles_of_errors_from_rolling_origins(panel, ahead):
         own = np.full((n - start, h), np.nan)
         for t in range(start, n):
             known = np.concatenate([series.known_ahead, later[i]])[t : t + h]
-            path = early.forecast([series], np.array([t]), h, [known]).values[0]
+            path = early.forecast(Horizon([series], np.array([t]), h, [known])).values[0]
             seen = min(h, n - t)
             own[t - start, :seen] = np.abs(series.y[t : t + seen] - path[:seen])
         errors.append(own)
-        centers.append(early.forecast([series], np.array([n]), h, [later[i]]).values[0])
+        centers.append(early.forecast(Horizon([series], np.array([n]), h, [later[i]])).values[0])
         scales.append(np.abs(np.diff(series.y)).mean())
         assert model.starts[i] == start
     expected, sure = widths_of(errors, np.array(scales), [0.8, 0.95])
-    low, high, guaranteed = model.intervals(panel, origins, h, later, [0.8, 0.95])
+    low, high, guaranteed = model.intervals(Horizon(panel, origins, h, later), [0.8, 0.95])
     centers = np.array(centers)[:, :, None]
     np.testing.assert_allclose(low, centers - expected, rtol=1e-6)
     np.testing.assert_allclose(high, centers + expected, rtol=1e-6)
@@ -160,7 +161,7 @@ def test_intervals_cover_new_values_of_a_stationary_series():
         none = np.zeros((400, 0))
         series = Series(y, none, none)
         model = fit_panel([series.until(300)], PLAN, scope="local", calibrate=True)
-        low, high, _ = model.intervals([series], np.array([300]), 1, [none[:1]], [0.9])
+        low, high, _ = model.intervals(Horizon([series], np.array([300]), 1, [none[:1]]), [0.9])
         # The model behind the intervals was fitted without the values that calibrate it.
         fitted = replace(model, models=model.calibrated).one_step(0, series, 300)
         assert low[0, 0, 0] + high[0, 0, 0] == pytest.approx(2.0 * fitted[0])
@@ -176,7 +177,7 @@ def test_a_calibrated_network_without_a_finite_forecast_has_naive_intervals(pane
     origins = np.array([200, 150])
     results = [
         replace(model, calibrated=(first, model.calibrated[1])).intervals(
-            panel[:2], origins, 9, ahead[:2], [0.8]
+            Horizon(panel[:2], origins, 9, ahead[:2]), [0.8]
         )
         for first in (broken, None)
     ]
@@ -199,7 +200,7 @@ def test_series_without_two_values_have_the_widths_of_an_ordinary_one(panel):
     mixed = [*panel[:2], none]
     model = fit_panel(mixed, PLAN, scope="local", calibrate=True)
     later = [np.zeros((2, 1))] * 3
-    low, high, _ = model.intervals(mixed, np.array([200, 150, 30]), 2, later, [0.8])
+    low, high, _ = model.intervals(Horizon(mixed, np.array([200, 150, 30]), 2, later), [0.8])
     np.testing.assert_array_equal(low[2], -high[2])  # around the fallback, which is 0
     widths = (high - low) / 2.0
     assert np.all(widths > 0.0)
@@ -212,13 +213,13 @@ def test_adopted_series_get_the_forecasts_of_trained_ones(panel, ahead):
     adopted = adopt_series(model, [panel[2], flat])
     assert adopted.reasons == {1: "all values are the same"}
     origins = np.array([s.y.size for s in panel])
-    expected = model.forecast(panel, origins, 9, ahead).values[2]
+    expected = model.forecast(Horizon(panel, origins, 9, ahead)).values[2]
     new = [panel[2], flat]
-    got = adopted.forecast(new, np.array([90, 30]), 9, [ahead[2], ahead[0]]).values
+    got = adopted.forecast(Horizon(new, np.array([90, 30]), 9, [ahead[2], ahead[0]])).values
     np.testing.assert_allclose(got[0], expected)
     np.testing.assert_array_equal(got[1], 1.0)
     later = [ahead[2][:2], ahead[0][:2]]
-    low, high, _ = adopted.intervals(new, np.array([90, 30]), 2, later, [0.8])
+    low, high, _ = adopted.intervals(Horizon(new, np.array([90, 30]), 2, later), [0.8])
     assert np.all(np.isfinite([low, high]))
     assert np.all(low <= high)
 
@@ -228,7 +229,7 @@ def test_a_global_panel_that_cannot_be_fitted_is_forecast_naively():
     model = fit_panel(flat, PLAN, scope="global", calibrate=True)
     assert model.shared is None
     assert model.reasons == dict.fromkeys((0, 1), "all values are the same")
-    values = model.forecast(flat, np.array([30, 30]), 2, [np.zeros((2, 0))] * 2).values
+    values = model.forecast(Horizon.after(flat, 2)).values
     np.testing.assert_array_equal(values, [[1.0, 1.0], [2.0, 2.0]])
     assert adopt_series(model, flat[:1]).reasons == {0: "the model has no network"}
 
@@ -236,8 +237,7 @@ def test_a_global_panel_that_cannot_be_fitted_is_forecast_naively():
 def test_no_series_at_all():
     for scope in ("local", "global"):
         model = fit_panel([], PLAN, scope=scope, calibrate=True)
-        none = np.empty(0, dtype=np.int64)
-        assert model.forecast([], none, 3, []).values.shape == (0, 3)
+        assert model.forecast(Horizon.after([], 3)).values.shape == (0, 3)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 8, -1])

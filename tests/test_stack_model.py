@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from panels import NAME
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series
 from rbfdiffnet.stack import model as model_module
@@ -21,9 +22,9 @@ from stacks import PLAN, arrays, auto, frame, walks
 
 def test_the_mixture_by_hand(rng):
     h, series = 6, list(walks(rng, [40] * 12).values())
-    panel, origins = arrays(series)
+    panel = arrays(series)
     plan = Plan(lambda _: Settings(5), season_length=1, clean=False)
-    mixture = StackModel.of(panel, plan).mixture(panel, origins, h, [np.zeros((h, 0))] * 12)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, h))
     errors = []
     for k in (1, 2):
         past = member_forecasts(Histories.of([y[: 40 - k * h] for y in series], 1), h)
@@ -58,14 +59,14 @@ def _mean_change(y):
 def test_zeros_before_the_first_sale_do_not_count():
     late = np.append(np.zeros(60), np.arange(1.0, 41.0))
     rare = np.tile([0.0, 0.0, 3.0], 30)
-    panel, origins = arrays([late, rare, np.zeros(5)])
-    assert model_module._is_sparse(panel, origins).tolist() == [False, True, False]
+    panel = arrays([late, rare, np.zeros(5)])
+    assert model_module._is_sparse(panel, np.array([100, 90, 5])).tolist() == [False, True, False]
 
 
 def test_without_errors_the_median_of_the_members_is_left(rng):
     y = walks(rng, [12])["s0"]
-    panel, origins = arrays([y])
-    mixture = StackModel.of(panel, PLAN).mixture(panel, origins, 10, [np.zeros((10, 0))])
+    panel = arrays([y])
+    mixture = StackModel.of(panel, PLAN).mixture(Horizon.after(panel, 10))
     assert not any(weight.any() for weight in mixture.weights.values())
     middle = np.median([forecast[0] for forecast in mixture.members.values()], axis=0)
     assert_allclose(mixture.values[0], middle)
@@ -77,9 +78,9 @@ def test_with_time_noise_in_long_series_is_treated(rng):
     x[:, 0] = rng.uniform(0.2, 0.4, 4)
     for t in range(299):
         x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
-    panel, origins = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
+    panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
     usual, more = (
-        StackModel.of(panel, plan).mixture(panel, origins, 4, [np.zeros((4, 0))] * 4)
+        StackModel.of(panel, plan).mixture(Horizon.after(panel, 4))
         for plan in (PLAN, replace(PLAN, thorough=True))
     )
     assert list(more.members) == list(usual.members)
@@ -103,29 +104,29 @@ def test_members_that_could_not_forecast_earlier_have_no_weight(rng):
     t = np.arange(40)
     season = 20.0 * np.sin(t * np.pi / 6)
     series = [100.0 + season + t + rng.normal(0, 5, 40) for _ in range(20)]
-    panel, origins = arrays(series)
+    panel = arrays(series)
     plan = Plan(lambda _: Settings(5), season_length=12)
-    mixture = StackModel.of(panel, plan).mixture(panel, origins, 12, [np.zeros((12, 0))] * 20)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 12))
     assert_allclose(mixture.weights["direct"] + mixture.weights["direct, log"], 1.0)
     assert not mixture.weights["theta"].any()
 
 
 def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     """Forty months have three seasons; thirty-four, when the last six are held back, do not."""
-    panel, origins = arrays(list(walks(rng, [40, 40]).values()))
+    panel = arrays(list(walks(rng, [40, 40]).values()))
     plan = Plan(lambda _: Settings(5), season_length=12)
-    mixture = StackModel.of(panel, plan).mixture(panel, origins, 6, [np.zeros((6, 0))] * 2)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 6))
     assert np.isfinite(mixture.errors).all()
     assert (mixture.errors > 0.0).all()
 
 
 def test_the_future_is_not_seen(rng):
     series = list(walks(rng, [70] * 6).values())
-    panel, _ = arrays(series)
+    panel = arrays(series)
     origins, ahead = np.full(6, 60), [np.zeros((5, 0))] * 6
-    known = StackModel.of(panel, PLAN).mixture(panel, origins, 5, ahead)
-    spoiled, _ = arrays([np.r_[y[:60], 1e4 * rng.normal(size=10)] for y in series])
-    found = StackModel.of(spoiled, PLAN).mixture(spoiled, origins, 5, ahead)
+    known = StackModel.of(panel, PLAN).mixture(Horizon(panel, origins, 5, ahead))
+    spoiled = arrays([np.r_[y[:60], 1e4 * rng.normal(size=10)] for y in series])
+    found = StackModel.of(spoiled, PLAN).mixture(Horizon(spoiled, origins, 5, ahead))
     assert_array_equal(found.values, known.values)
     assert_array_equal(found.errors, known.errors)
 
@@ -137,10 +138,12 @@ def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
     origins, model, calls = np.full(3, 30), StackModel.of(panel, PLAN), []
     learned = model_module._learned
     monkeypatch.setattr(
-        model_module, "_learned", lambda *args: calls.append(args[2]) or learned(*args)
+        model_module, "_learned", lambda *args: calls.append(args[0].h) or learned(*args)
     )
     for h in (1, 2, 2, 1, 3, 2, 3, 1, 4, 5, 6):
-        low, high = (model.mixture(panel, origins, h, [x * np.ones((h, 1))] * 3) for x in (0, 1))
+        low, high = (
+            model.mixture(Horizon(panel, origins, h, [x * np.ones((h, 1))] * 3)) for x in (0, 1)
+        )
         assert model.latest is high
         np.testing.assert_equal(low.weights, high.weights)
         assert not np.isclose(low.values, high.values).any()
@@ -159,14 +162,14 @@ def test_a_series_starts_at_its_first_known_value(rng):
 
 def test_long_series_have_a_network_among_the_members(rng, monkeypatch):
     monkeypatch.setattr(windows_module, "_LONG", 40)
-    panel, origins = arrays(list(walks(rng, [80] * 4, m=7).values()))
+    panel = arrays(list(walks(rng, [80] * 4, m=7).values()))
     plan = Plan(lambda _: Settings(5), season_length=7)
     model = StackModel.of(panel, plan)
-    mixture = model.mixture(panel, origins, 10, [np.zeros((10, 0))] * 4)
+    mixture = model.mixture(Horizon.after(panel, 10))
     assert list(mixture.weights)[-1] == "network"
     assert np.isfinite(mixture.values).all()
     monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
-    assert "network" not in model.mixture(panel, origins, 9, [np.zeros((9, 0))] * 4).weights
+    assert "network" not in model.mixture(Horizon.after(panel, 9)).weights
 
 
 def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from panels import EVENTS, LEVELS, NAME, future_of, make_panel, to_polars
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.stack.model import StackModel
 from rbfdiffnet.training import Settings
@@ -35,8 +36,8 @@ def test_the_order_of_series_does_not_matter_where_rows_are_left_out(rng, monkey
     plan = Plan(lambda _: Settings(5), season_length=12)
     found = []
     for ordered in (series, series[::-1]):
-        panel, origins = arrays(ordered)
-        mixture = StackModel.of(panel, plan).mixture(panel, origins, 6, [np.zeros((6, 0))] * 5)
+        panel = arrays(ordered)
+        mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 6))
         found.append(mixture.members["direct"])
     assert_allclose(found[0], found[1][::-1], rtol=1e-9)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.intervals import (
     MOST_POOLED,
     Pool,
@@ -128,35 +129,17 @@ class PanelModel:
         models = tuple(None if m is None else replace(m, windows=windows) for m in self.models)
         return replace(self, models=models, learning=learning)
 
-    def forecast(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> Forecasts:
-        """Forecast h steps of every series.
-
-        Parameters
-        ----------
-        panel : sequence of Series
-        origins : ndarray of int of shape (n,)
-            How many values of each series are seen.
-        h : int
-        ahead : sequence of ndarray of shape (h, q)
-            Inputs known in advance, at the steps to forecast.
-        n_jobs : int, default=1
-        """
-        n = len(panel)
+    def forecast(self, horizon: Horizon, n_jobs: int = 1) -> Forecasts:
+        """Forecast what is to be forecast of every series."""
+        n, h, seen, origins = len(horizon.panel), horizon.h, horizon.seen, horizon.origins
         values, base = np.empty((n, h)), np.full((n, h), np.nan)
         rows: list[Sequence[Array]] = [[] for _ in range(n)]
         fitted = [i for i in range(n) if self.models[i] is not None]
         paths = forecast_paths(
             [self.models[i] for i in fitted],  # type: ignore[misc]
-            [panel[i].until(int(origins[i])) for i in fitted],
+            [seen[i] for i in fitted],
             [origins[i : i + 1] for i in fitted],
-            [ahead[i][None] for i in fitted],
+            [horizon.ahead[i][None] for i in fitted],
             h,
             n_jobs,
         )
@@ -170,7 +153,7 @@ class PanelModel:
                 diverged.append(i)
         for i in sorted({*range(n)} - {*fitted} | {*diverged}):
             season = self.plan.season_length
-            values[i] = naive_forecast(panel[i].y, origins[i : i + 1], h, season)[0]
+            values[i] = naive_forecast(seen[i].y, origins[i : i + 1], h, season)[0]
         return Forecasts(values, base, rows, diverged, far)
 
     def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
@@ -200,10 +183,7 @@ class PanelModel:
 
     def intervals(
         self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
+        horizon: Horizon,
         levels: Sequence[float],
         n_jobs: int = 1,
         pool: Pool | None = None,
@@ -214,10 +194,10 @@ class PanelModel:
 
         Parameters
         ----------
-        panel, origins, h, ahead, n_jobs
-            As for `forecast`.
+        horizon : Horizon
         levels : sequence of float
             Between 0 and 1, ascending.
+        n_jobs : int, default=1
         pool : Pool, optional
             What series with few errors borrow; by default what this panel has to lend.
 
@@ -227,34 +207,24 @@ class PanelModel:
         guaranteed : ndarray of bool of shape (n,)
         """
         parts = self.plan.parts
-        errors, scales, centers = parts.keep(lambda: self._errors(panel, origins, h, ahead, n_jobs))
+        errors, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
 
         def lent() -> list[Share]:
-            seen = (series.until(int(o)) for series, o in zip(panel, origins, strict=True))
-            prints = [series.fingerprint for series in seen]
+            prints = [series.fingerprint for series in horizon.seen]
             return [(prints[i], thin(errors[i]), float(scales[i])) for i in lenders(prints)]
 
         pool = pool or parts.agree(lent, partial(_pooled, levels=levels))
         widths, guaranteed = half_widths(errors, scales, levels, pool)
         return centers - widths, centers + widths, guaranteed
 
-    def lent(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> tuple[list[Array], Array]:
+    def lent(self, horizon: Horizon, n_jobs: int = 1) -> tuple[list[Array], Array]:
         """What series have to lend to those with few errors: some errors, and their step sizes."""
-        errors, scales, _ = self._errors(panel, origins, h, ahead, n_jobs)
+        errors, scales, _ = self._errors(horizon, n_jobs)
         return [thin(own).copy() for own in errors], scales
 
-    def _errors(
-        self, panel: Sequence[Series], origins: Ints, h: int, ahead: Sequence[Array], n_jobs: int
-    ) -> tuple[list[Array], Array, Array]:
+    def _errors(self, horizon: Horizon, n_jobs: int) -> tuple[list[Array], Array, Array]:
         """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
-        seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
+        seen, h, ahead = horizon.seen, horizon.h, horizon.ahead
         models = dict(enumerate(self.calibrated))
         at = []
         for i, series in enumerate(seen):
@@ -262,7 +232,7 @@ class PanelModel:
             # fallback has learned nothing, so from all that are known.
             end, first = series.n_seen, self.starts[i] if self.models[i] is not None else 1
             known = np.arange(max(int(first), end - _MOST_ORIGINS, 1), end, dtype=np.int64)
-            at.append(np.append(known, origins[i]))
+            at.append(np.append(known, horizon.origins[i]))
         noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
         fitted = [i for i, m in models.items() if m is not None and i not in noisy]
         paths = forecast_paths(
@@ -282,7 +252,7 @@ class PanelModel:
         growth: dict[int, Array] = {}
         for i, (y, grown) in zip(noisy, parallel_map(tracked, noisy, n_jobs), strict=True):
             forecasts[i], growth[i] = y, grown
-        errors, scales, centers = [], np.zeros(len(panel)), np.empty((len(panel), h, 1))
+        errors, scales, centers = [], np.zeros(len(seen)), np.empty((len(seen), h, 1))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
             if forecast is None or not np.all(np.isfinite(forecast[-1])):

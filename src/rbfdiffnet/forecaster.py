@@ -543,8 +543,8 @@ class RBFDiffNet:
             return self._explained_stack(h, X_df, ids)
         state = self._selected(ids)
         asked = self._asked(state, h, X_df, within=self._fitted_state().panel)
-        origins = state.panel.lengths
-        forecasts = state.model.forecast(state.series, origins, asked.h, asked.ahead, self.n_jobs)
+        horizon = asked.of(state.series, state.panel.lengths)
+        forecasts = state.model.forecast(horizon, self.n_jobs)
         values = self._work(state.model.plan).bounded(forecasts.values)
         return explanation(state, forecasts, asked.ahead, values)
 
@@ -555,8 +555,7 @@ class RBFDiffNet:
         stack: Any = state.model
         chosen = self._chosen(ids)
         asked = self._asked(state, h, X_df)
-        origins = state.panel.lengths
-        mixture = stack.mixture(state.series, origins, asked.h, asked.ahead, self.n_jobs)
+        mixture = stack.mixture(asked.of(state.series, state.panel.lengths), self.n_jobs)
         return stack_explanation(
             state.panel.select(np.array(chosen, dtype=np.int64)),
             mixture,

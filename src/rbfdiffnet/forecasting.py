@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts, PanelModel
 from rbfdiffnet.exogenous import Exogenous
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.intervals import Pool
 from rbfdiffnet.options import NAME, column_names
 from rbfdiffnet.panel import Panel, Problem
@@ -50,6 +51,10 @@ class Asked:
     def columns(self) -> list[str]:
         """Names of the columns that answer it."""
         return column_names([*self.levels])
+
+    def of(self, panel: Sequence[Series], origins: Ints) -> Horizon:
+        """Return what is to be forecast, once it is known of which series."""
+        return Horizon(panel, origins, self.h, self.ahead)
 
     def select(self, chosen: Ints) -> Asked:
         """Return what is asked of some series."""
@@ -133,8 +138,8 @@ class Work:
         pool: Pool | None = None,
     ) -> tuple[dict[str, Array], list[Problem]]:
         """Forecasts and intervals, shape (n, h) each, and what was unusual."""
-        h, ahead = asked.h, asked.ahead
-        forecasts: Forecasts = model.forecast(series, origins, h, ahead, self.n_jobs)
+        horizon = asked.of(series, origins)
+        forecasts: Forecasts = model.forecast(horizon, self.n_jobs)
         columns = {NAME: self.bounded(forecasts.values)}
         notes = [
             Problem(i, "the network gave no finite forecast", "forecast by the last season")
@@ -144,9 +149,7 @@ class Work:
         if asked.levels and len(series):
             shares = list(asked.levels.values())
             borrowed = {} if pool is None else {"pool": pool}
-            low, high, sure = model.intervals(
-                series, origins, h, ahead, shares, self.n_jobs, **borrowed
-            )
+            low, high, sure = model.intervals(horizon, shares, self.n_jobs, **borrowed)
             for j, label in enumerate(asked.levels):
                 lowest = np.minimum(low[:, :, j], forecasts.values)
                 columns[f"{NAME}-lo-{label}"] = self.bounded(lowest)
@@ -157,7 +160,7 @@ class Work:
                 for i in np.flatnonzero(~sure)
             ]
         elif asked.levels:
-            columns |= {name: np.empty((0, h)) for name in asked.columns[1:]}
+            columns |= {name: np.empty((0, asked.h)) for name in asked.columns[1:]}
         return columns, notes
 
     def bounded(self, values: Array) -> Array:

@@ -92,7 +92,7 @@ class _Job:
                 model = self.work.learned(part, series, calibrate=True)
             else:
                 model = whole.model.select(some.tolist())
-            lent = model.lent(series, part.lengths, asked.h, asked.ahead, self.work.n_jobs)
+            lent = model.lent(asked.of(series, part.lengths), self.work.n_jobs)
             errors += lent[0]
             scales.append(lent[1])
         return pooled(errors, np.concatenate(scales), list(self.asked.levels.values()))

@@ -199,7 +199,7 @@ class _PartWork(Work):
             return super().columns(model, series, origins, asked, pool)
         if asked.levels and len(series):
             shares = list(asked.levels.values())
-            model.intervals(series, origins, asked.h, asked.ahead, shares, self.n_jobs)
+            model.intervals(asked.of(series, origins), shares, self.n_jobs)
         return {name: np.zeros((len(series), asked.h)) for name in asked.columns}, []
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import fsum
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
 from rbfdiffnet.fallback import naive_forecast
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.series import Series
 from rbfdiffnet.stability import runaway
+from rbfdiffnet.stack.changes import growth, present_changes, units
 from rbfdiffnet.stack.mixing import mixing_weights
 from rbfdiffnet.stack.spread import half_widths
 from rbfdiffnet.stack.windows import Window, odd_values, prepared, usable_values
@@ -41,10 +42,6 @@ _FEWEST_VALUES = 4
 _ENOUGH_ERRORS = 100  # to tell members apart
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
-_RECENT = 24  # steps that tell how large changes are now
-_MOST_GROWTH = 3.0
-_GROWTH_VARIES = 0.4  # variance of its logarithm
-_CHANGES_VARY = 1.7  # the same of the ratio of two mean changes, times their number
 _REMEMBERED = 2  # origins and horizons
 
 
@@ -107,6 +104,7 @@ class StackModel:
     Examples
     --------
     >>> import numpy as np
+    >>> from rbfdiffnet.horizon import Horizon
     >>> from rbfdiffnet.plan import Plan
     >>> from rbfdiffnet.series import Series
     >>> from rbfdiffnet.stack.model import StackModel
@@ -114,7 +112,7 @@ class StackModel:
     >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
     >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
     >>> model = StackModel.of(panel, Plan(lambda n: Settings(n_centers=5)))
-    >>> mixture = model.mixture(panel, np.full(8, 60), 8, [np.zeros((8, 0))] * 8)
+    >>> mixture = model.mixture(Horizon.after(panel, 8))
     >>> mixture.values.shape, sum(mixture.weights.values()).round(9).tolist()[:3]
     ((8, 8), [1.0, 1.0, 1.0])
     """
@@ -146,35 +144,21 @@ class StackModel:
         found = [np.flatnonzero(odd) for odd in odd_values(panel, self.preparations)]
         return [(i, odd) for i, odd in enumerate(found) if odd.size]
 
-    def forecast(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> Forecasts:
-        """Forecast h steps of every series; see `rbfdiffnet.engine.PanelModel.forecast`."""
-        values = self.mixture(panel, origins, h, ahead, n_jobs).values
-        nothing, far = np.full_like(values, np.nan), self._known[_key(origins, h)].runaway()
-        return Forecasts(values, nothing, [[] for _ in panel], [], far)
+    def forecast(self, horizon: Horizon, n_jobs: int = 1) -> Forecasts:
+        """Forecast what is to be forecast of every series."""
+        values = self.mixture(horizon, n_jobs).values
+        nothing, far = np.full_like(values, np.nan), self._known[_key(horizon)].runaway()
+        return Forecasts(values, nothing, [[] for _ in values], [], far)
 
     def intervals(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Sequence[float],
-        n_jobs: int = 1,
+        self, horizon: Horizon, levels: Sequence[float], n_jobs: int = 1
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
-        mixture = self.mixture(panel, origins, h, ahead, n_jobs)
-        seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
+        mixture = self.mixture(horizon, n_jobs)
+        seen, h = horizon.seen, horizon.h
         usable = usable_values(seen, self.preparations)
         season = self.plan.season_length
-        scales = np.array([_present_change(y, season, h) for y in usable])
-        scales = _completed(scales, np.array([_size(y) for y in usable]))
+        scales = present_changes(usable, season, h)
         errors = mixture.errors
         if not np.isfinite(errors).any():  # the panel is too short
             errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
@@ -184,37 +168,30 @@ class StackModel:
         never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
         return np.where(never_negative[:, None, None], np.maximum(low, 0.0), low), high, guaranteed
 
-    def mixture(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> Mixture:
+    def mixture(self, horizon: Horizon, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
-        key = _key(origins, h)
+        key = _key(horizon)
         with one_blas_thread(), np.errstate(all="ignore"):
             if key not in self._known:
-                learned = _learned(panel, origins, h, self.plan, n_jobs)
+                learned = _learned(horizon, self.plan, n_jobs)
                 for old in list(self._known)[: 1 - _REMEMBERED]:
                     del self._known[old]
                 self._known[key] = learned
-            mixture = self._known[key].mixture(ahead)
+            mixture = self._known[key].mixture(horizon.ahead)
         self._latest[:] = [mixture]
         return mixture
 
 
-def _key(origins: Ints, h: int) -> bytes:
-    return np.append(origins, h).tobytes()
+def _key(horizon: Horizon) -> bytes:
+    return np.append(horizon.origins, horizon.h).tobytes()
 
 
-def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs: int) -> _Learned:
-    panel, origins = _latest(panel, origins, max(_MOST_VALUES, _MOST_SEASONS * plan.season_length))
+def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
+    most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), horizon.h
+    panel, origins = _latest(horizon.panel, horizon.origins, most)
     now = Window.of(panel, origins, h, plan, n_jobs)
     names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
-    units = np.array([_unit(y, plan.season_length) for y in usable])
-    errors, growth = [], []
+    errors, grown = [], []
     n_windows = _n_windows(origins[fitted], h)
     for k in range(1, n_windows + 1):
         tell(k / (n_windows + 1))
@@ -226,13 +203,13 @@ def _learned(panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs:
         counts = past.fitted & fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
-        growth.append(_growth(usable, earlier, 2 * max(plan.season_length, h)))
-    relative = np.stack(errors, axis=2) / units[:, None, None]
+        grown.append(growth(usable, earlier, 2 * max(plan.season_length, h)))
+    relative = np.stack(errors, axis=2) / units(usable, plan.season_length)[:, None, None]
     weights = _weights(relative, _is_sparse(panel, origins))
     tell(1.0)
     sizes = [
-        np.abs(_combined(error, weights)) * grown[:, None]
-        for error, grown in zip(errors, growth, strict=True)
+        np.abs(_combined(error, weights)) * since[:, None]
+        for error, since in zip(errors, grown, strict=True)
     ]
     return _Learned(now, weights, np.stack(sizes, axis=1))
 
@@ -244,51 +221,6 @@ def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Ser
         known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
         cut[i] = known[-most] if known.size > most else 0
     return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
-
-
-def _growth(usable: Sequence[Array], then: Ints, least: int) -> Array:
-    """By how much the changes of series have grown since some of their steps, within bounds.
-
-    So intervals of growing series grow with them. The fewer changes tell, the less they count,
-    first where a series differs from the panel.
-    """
-    logs, noise = np.zeros(len(usable)), np.full(len(usable), np.inf)
-    for i, (y, o) in enumerate(zip(usable, then.tolist(), strict=True)):
-        recent = max(least, min(_RECENT, y.size // 3))
-        before, after = (_changes(part, 1) for part in (y[max(o - recent, 0) : o], y[-recent:]))
-        if before.any() and after.any():
-            logs[i] = np.log(after.mean() / before.mean())
-            noise[i] = _CHANGES_VARY / min(before.size, after.size)
-    precision = 1.0 / noise
-    if not precision.any():
-        return np.ones(len(usable))
-    total = fsum(precision)  # exact, so whatever the order of the panel
-    common = fsum(precision * logs) / total
-    panel = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / total)
-    drawn = panel + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
-    most = np.log(_MOST_GROWTH)
-    return np.asarray(np.exp(np.clip(drawn, -most, most)))
-
-
-def _present_change(y: Array, season: int, h: int) -> float:
-    """Mean change of the latest values, over a step or a season, whichever is smaller."""
-    latest = y[-max(2 * _RECENT, 3 * season, 3 * h) :]
-    found = [_change(latest[np.isfinite(latest)], lag) for lag in dict.fromkeys((1, season))]
-    found = [change for change in found if change > 0.0]
-    return min(found, default=_change(y[np.isfinite(y)], 1))
-
-
-def _completed(changes: Array, sizes: Array) -> Array:
-    """Changes of all series; where they are unknown, as large as usual for series of that size."""
-    known = np.isfinite(changes) & (sizes > 0.0)
-    usual = float(np.median(changes[known] / sizes[known])) if known.any() else 0.0
-    return np.where(np.isfinite(changes), changes, usual * sizes)
-
-
-def _size(y: Array) -> float:
-    """Mean size of the values of a series; 0 if unknown."""
-    known = np.abs(y[np.isfinite(y)])
-    return float(known.mean()) if known.size else 0.0
 
 
 def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
@@ -365,20 +297,3 @@ def _n_windows(origins: Ints, h: int) -> int:
     most = _MORE_WINDOWS if origins.size < _FEW_SERIES else min(enough, _MORE_WINDOWS)
     room = int(np.median(origins)) // (2 * h) if origins.size else 0
     return min(most, max(room, 1))
-
-
-def _unit(y: Array, season: int) -> float:
-    """Mean change of a series over a season, or a step where there is none; NaN if unknown."""
-    return next((d for d in (_change(y, season), _change(y, 1)) if d > 0.0), np.nan)
-
-
-def _change(y: Array, lag: int) -> float:
-    """Mean change of a series over so many steps; NaN if unknown."""
-    change = _changes(y, lag)
-    return float(change.mean()) if change.size else np.nan
-
-
-def _changes(y: Array, lag: int) -> Array:
-    """Sizes of the changes of a series over so many steps, where they are known."""
-    change = np.abs(y[lag:] - y[:-lag])
-    return change[np.isfinite(change)]

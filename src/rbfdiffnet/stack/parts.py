@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.engine import Forecasts
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import Preparation
 from rbfdiffnet.series import Series
@@ -103,6 +104,7 @@ class PartedStack:
         Examples
         --------
         >>> import numpy as np
+        >>> from rbfdiffnet.horizon import Horizon
         >>> from rbfdiffnet.plan import Plan
         >>> from rbfdiffnet.series import Series
         >>> from rbfdiffnet.stack.parts import PartedStack
@@ -111,7 +113,7 @@ class PartedStack:
         >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
         >>> numbers = np.arange(8) % 2
         >>> model = PartedStack.of(panel, Plan(lambda n: Settings(n_centers=5)), numbers)
-        >>> model.mixture(panel, np.full(8, 60), 8, [np.zeros((8, 0))] * 8).values.shape
+        >>> model.mixture(Horizon.after(panel, 8)).values.shape
         (8, 8)
         """
         parts = [np.flatnonzero(numbers == part) for part in np.unique(numbers)]
@@ -163,69 +165,40 @@ class PartedStack:
             key=lambda found: found[0],
         )
 
-    def forecast(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> Forecasts:
-        """Forecast h steps of every series; see `rbfdiffnet.engine.PanelModel.forecast`."""
-        found = self._each(StackModel.forecast, panel, origins, h, ahead, n_jobs)
+    def forecast(self, horizon: Horizon, n_jobs: int = 1) -> Forecasts:
+        """Forecast what is to be forecast of every series."""
+        found = self._each(StackModel.forecast, horizon, n_jobs)
         values = self._scattered([part.values for part in found])
         far = {
             int(part[i]): said
             for part, own in zip(self.parts, found, strict=True)
             for i, said in own.runaway.items()
         }
-        return Forecasts(values, np.full_like(values, np.nan), [[] for _ in panel], [], far)
+        return Forecasts(values, np.full_like(values, np.nan), [[] for _ in values], [], far)
 
     def intervals(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        levels: Sequence[float],
-        n_jobs: int = 1,
+        self, horizon: Horizon, levels: Sequence[float], n_jobs: int = 1
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.engine.PanelModel.intervals`."""
-        found = self._each(StackModel.intervals, panel, origins, h, ahead, levels, n_jobs)
+        found = self._each(StackModel.intervals, horizon, levels, n_jobs)
         low, high, sure = (self._scattered(list(each)) for each in zip(*found, strict=True))
         return low, high, sure.astype(bool)
 
-    def mixture(
-        self,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        n_jobs: int = 1,
-    ) -> Mixture:
+    def mixture(self, horizon: Horizon, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts of every part."""
-        return self._joined(self._each(StackModel.mixture, panel, origins, h, ahead, n_jobs))
+        return self._joined(self._each(StackModel.mixture, horizon, n_jobs))
 
     @property
     def _order(self) -> Ints:
         """Where each series is among those of the parts, one after the other."""
         return np.argsort(np.concatenate(self.parts))
 
-    def _each(
-        self,
-        method: Callable[..., Any],
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        ahead: Sequence[Array],
-        *rest: Any,
-    ) -> list[Any]:
+    def _each(self, method: Callable[..., Any], horizon: Horizon, *rest: Any) -> list[Any]:
         """Call a method of every stack."""
         found, done, total = [], 0, sum(part.size for part in self.parts)
         for part, stack in zip(self.parts, self.stacks, strict=True):
-            own, inputs = ([values[i] for i in part.tolist()] for values in (panel, ahead))
             with within(done / total, (done + part.size) / total):
-                found.append(method(stack, own, origins[part], h, inputs, *rest))
+                found.append(method(stack, horizon.select(part.tolist()), *rest))
             done += part.size
         return found
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
+from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.models import prepare_all
 from rbfdiffnet.panel_fit import fit_panel
 from rbfdiffnet.parameters import Noise
@@ -131,9 +132,7 @@ def _by_networks(panel: Sequence[Series], h: int, plan: Plan, n_jobs: int) -> Ar
     noise: Noise = "auto" if plan.thorough else None
     plan = replace(plan, log=False, noise=noise)
     networks = fit_panel(panel, plan, scope="local", calibrate=False, n_jobs=n_jobs)
-    origins = np.array([series.y.size for series in panel])
-    nothing = [np.empty((h, 0))] * len(panel)
-    return networks.forecast(panel, origins, h, nothing, n_jobs).values
+    return networks.forecast(Horizon.after(panel, h), n_jobs).values
 
 
 def prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
