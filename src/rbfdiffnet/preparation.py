@@ -69,8 +69,8 @@ class Preparation:
     def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
         """Return u, without gaps, and which of its values are observations.
 
-        So do steps at which no value is to be expected (`rbfdiffnet.gaps.closed_steps`) and that
-        repeat an observation: a network learns to go on there.
+        Steps at which no value is to be expected (`rbfdiffnet.gaps.closed_steps`) count as such
+        where they repeat an observation: a network learns to go on there.
 
         Parameters
         ----------
