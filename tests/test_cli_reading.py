@@ -9,6 +9,7 @@ import pytest
 from cli_files import days, fails, panel, run
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading import Wanted, read_data
+from rbfdiffnet.cli.reading.dates import parse_times
 
 
 def known(data):
@@ -156,6 +157,12 @@ def test_forms_of_dates(write, form):
     data = read_data(write("date,y", *lines(frame, form, number="{:.2f}")))
     assert known(data)["ds"].tolist() == frame["ds"].tolist()
     assert data.notes == ()
+
+
+@pytest.mark.parametrize("cell", ["0024-01-09", "9999-12-31", "0024-01-09 00:00+01:00"])
+def test_dates_of_other_centuries_are_no_dates(cell):
+    cells = pd.Series([cell, cell.replace(cell[:4], "2024")])
+    assert parse_times(cells, None).bad.tolist() == [0]
 
 
 @pytest.mark.parametrize("form", ["%Y%m", "%b %Y", "%Y-%m", "%d/%m/%Y"])

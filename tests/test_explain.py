@@ -85,3 +85,16 @@ def test_operator_terms_are_the_coefficients_of_the_equation(order_zero, rng):
     total = sum(value * tensor[k][:, :, active[name]] @ w for k, name, value in terms)
     _, _, exemplars = model.windows.network.contributions(rows)
     np.testing.assert_allclose(total, exemplars.sum(axis=1)[:, 0], atol=1e-9)
+
+
+def test_ids_are_told_from_their_names(rng):
+    y = rng.normal(size=(2, 30)).cumsum(axis=1)
+    df = pd.concat(
+        pd.DataFrame({"unique_id": [name] * 30, "ds": np.arange(30), "y": values}, dtype=object)
+        for name, values in zip([1, "1"], y, strict=True)
+    ).astype({"ds": int, "y": float})
+    model = RBFDiffNet(1, scope="local").fit(df)
+    expected = model.predict(1)["RBFDiffNet"]
+    for k, name in enumerate([1, "1"]):
+        total = model.explain(1, ids=[name])["contribution"].sum()
+        assert total == pytest.approx(expected[k])

@@ -251,6 +251,7 @@ def test_the_default_is_the_scope_it_stands_for():
         ({"lags": [1.5]}, "lags must be"),
         ({"lags": 1.5}, "lags must be"),
         ({"regressor": "ridge"}, "regressor must be"),
+        ({"regressor": RBFDiffNetRegressor(noise="auto")}, "give noise to RBFDiffNet itself"),
         ({"season_length": 0}, "season_length must be a positive integer"),
         ({"season_length": 7.5}, "season_length must be a positive integer"),
         ({"n_jobs": 0}, "n_jobs must be"),

@@ -340,3 +340,14 @@ def test_explanations_still_add_up():
     X_df = future_of(model, 3, columns)
     parts = model.explain(3, X_df).groupby(["unique_id", "ds"], sort=False)["contribution"].sum()
     np.testing.assert_allclose(parts.to_numpy(), model.predict(3, X_df)[NAME], rtol=1e-9)
+
+
+def test_the_order_of_series_does_not_matter():
+    df = make_panel("abcd", n=90)
+    results = []
+    for names in ("abcd", "dbca"):
+        parts = [df[df["unique_id"] == name] for name in names]
+        model = RBFDiffNet("D", scope="global").fit(pd.concat(part[:80] for part in parts))
+        model.update(pd.concat(part[80:] for part in parts), refit="weights")
+        results.append(model.predict(5).sort_values(["unique_id", "ds"], ignore_index=True))
+    assert_frame_equal(*results, check_exact=True)

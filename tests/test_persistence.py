@@ -348,3 +348,29 @@ def test_fitted_forecasters_can_be_pickled(parameters):
     for each in (copied, model):
         each.update(later, refit=True)
     assert_frame_equal(copied.predict(4), model.predict(4))
+
+
+@pytest.mark.parametrize("settings", [LOCAL, {"scope": "global"}, {"preset": "fast"}])
+@pytest.mark.parametrize("missing", [slice(-1200, None), slice(-1100, -40)])
+def test_long_gaps_at_the_end_lose_nothing(settings, missing, tmp_path):
+    y = 30.0 + np.tile(np.arange(7.0), 360) + np.random.default_rng(0).normal(size=2520)
+    y[missing] = np.nan
+    dates = pd.date_range("2015-01-01", periods=2520)
+    df = pd.DataFrame({"unique_id": "a", "ds": dates, "y": y})
+    model = RBFDiffNet("D", **settings).fit(df)
+    assert_frame_equal(roundtrip(model, tmp_path / "m").predict(9), model.predict(9))
+
+
+def test_numbers_of_numpy_are_saved(tmp_path):
+    settings = {
+        "season_length": np.int64(7),
+        "lags": np.array([1, 7]),
+        "lower": np.float32(0),
+        "outliers": np.bool_(True),
+        "random_state": np.int64(3),
+        "regressor": RBFDiffNetRegressor(np.int64(5), metric="standard"),
+    }
+    model = RBFDiffNet("D", **settings).fit(make_panel("ab", n=60))
+    loaded = roundtrip(model, tmp_path / "m")
+    assert loaded.outliers is True
+    assert_frame_equal(loaded.predict(3), model.predict(3))

@@ -11,6 +11,8 @@ import rbfdiffnet.widths
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.basis import BASES, GaussianBasis, RadialBasis, derivatives, evaluate
 from rbfdiffnet.centers import CENTERS, place
+from rbfdiffnet.datasets import henon_map
+from rbfdiffnet.models import forecast_many
 from rbfdiffnet.solvers import bfgs
 from rbfdiffnet.training import SOLVERS
 from rbfdiffnet.widths import WIDTH_RULES, widths
@@ -261,3 +263,29 @@ def test_a_new_trainer_works_by_name_at_once(monkeypatch):
 )
 def test_every_name_is_told_at_the_top_of_its_file(names, module):
     assert [name for name in names if f"``{name}``" not in module.__doc__] == []
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.parametrize("settings", [{"basis": name} for name in BASES] + [{"n_lags": 1}])
+def test_forecasts_are_those_of_the_network(scope, settings):
+    """Whatever shortcuts are taken: its own steps, one after the other."""
+    y = henon_map(200)
+    df = pd.DataFrame({"unique_id": "a", "ds": np.arange(200), "y": y})
+    regressor = RBFDiffNetRegressor(12, metric="standard", loss="squared", **settings)
+    model = RBFDiffNet(1, scope=scope, lags=3, transforms=["difference"], regressor=regressor)
+    found = model.fit(df).predict(4, level=None)["RBFDiffNet"].to_numpy()
+    own = model._state.model.models[0]
+    assert own.windows.level == "none"
+    window = own.base_windows(model._state.series[0], np.array([200]))
+    (path,), _ = forecast_many([own], [window], [np.zeros((1, 0))], 4)
+    np.testing.assert_allclose(found, path[0], rtol=1e-9)
+    terms = model.explain(2)
+    assert "logarithm" not in set(terms["part"])
+    totals = terms.groupby("ds")["contribution"].sum()
+    np.testing.assert_allclose(totals, found[:2], rtol=1e-9)
+
+
+def test_basis_functions_that_are_not_finite_are_refused(monkeypatch):
+    monkeypatch.setitem(BASES, "bad", lambda s, order: np.full((order + 1, *s.shape), np.nan))
+    with pytest.raises(ValueError, match="values that are not finite"):
+        RBFDiffNetRegressor(5, basis="bad").fit(*curve())

@@ -82,8 +82,9 @@ def explanation(state: State, forecasts: Forecasts, ahead: Sequence[Array], boun
             nearest = [_dates(state, i, steps) for steps in found]
             _network_terms(terms, model, series, forecasts.rows[i], h, names, nearest)
             _effect_terms(terms, model, forecasts.base[i], ahead[i], state.exogenous.ahead_names)
-            _rest(terms, "logarithm", "back from logarithms", forecasts.values[i])
-        _rest(terms, "bound", "lower bound", bounded[i])
+            if model.preparation.log:
+                _rest(terms, "logarithm", "back from logarithms", forecasts.values[i])
+        _bound(terms, forecasts.values[i], bounded[i])
         tables.append(terms)
     return _frame(state.panel, tables, h)
 
@@ -117,7 +118,7 @@ def stack_explanation(
             for name, weights in mixture.weights.items():
                 member, weight = mixture.members[name][i], float(weights[i])
                 terms.add("member", name, weight * member, value=member, weight=weight)
-        _rest(terms, "bound", "lower bound", bounded[i])
+        _bound(terms, mixture.values[i], bounded[i])
         tables.append(terms)
     return _frame(panel, tables, bounded.shape[1])
 
@@ -219,6 +220,12 @@ def _effect_terms(
         share = parts[:, q] * u if effects.relative else parts[:, q]
         terms.add("effect", name, share, value=ahead[:, q], weight=effects.gamma[q])
     _rest(terms, "guard", "effects are not below -100 %", effects.restore(u, ahead))
+
+
+def _bound(terms: _Terms, values: Array, bounded: Array) -> None:
+    """Add what a bound changes."""
+    if np.any(bounded != values):
+        terms.add("bound", "lower bound", bounded - values)
 
 
 def _rest(terms: _Terms, part: str, name: str, total: Array) -> None:

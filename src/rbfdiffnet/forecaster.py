@@ -74,7 +74,7 @@ class RBFDiffNet:
         Steps of `rbfdiffnet.transforms.fit_transforms`; ``"log1p"`` comes first if at all.
         "auto" takes those of the preset.
     regressor : RBFDiffNetRegressor or RBFNetworkRegressor, optional
-        The network and how it is trained.
+        The network and how it is trained; ``noise`` and ``random_state`` are the forecaster's own.
     calendar : None, "auto" or sequence of str, default=None
         Calendar parts as inputs: "dayofweek", "month", "day", "hour", ...
     events : sequence of Event, default=()
@@ -942,10 +942,11 @@ class RBFDiffNet:
             return list(everything[:most])
         ids = [ids] if isinstance(ids, str) else as_list("ids", ids, "a list of series")
         where = {panel.name(i): i for i in everything}
+        same = dict(zip(panel.ids.to_list(), everything, strict=True))  # 1 is not "1"
         unknown = [name for name in ids if str(name) not in where]
         if unknown:
             raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
-        return [where[str(name)] for name in ids]
+        return [same.get(name, where[str(name)]) for name in ids]
 
     def _selected(self, ids: Sequence[Any] | None, most: int | None = None) -> State:
         state = self._fitted_state()

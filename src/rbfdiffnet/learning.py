@@ -120,7 +120,9 @@ def learn(
     def news() -> tuple[Statistics, float] | None:
         rows = [
             new_rows(series, model, plan, steps)
-            for model, series, steps in zip(models, panel, seen, strict=True)
+            for model, series, steps in sorted(
+                zip(models, panel, seen, strict=True), key=lambda own: own[1].fingerprint
+            )
             if model is not None and series.y.size > steps
         ]
         if not rows:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rbfdiffnet.basis import Array, DifferentialBasis, evaluate, squared_distances
 
-# Standardized inputs are cut off here inside the basis functions, which are zero long before.
+# Standardized inputs are cut off here inside the basis functions: Gaussians are zero long before.
 _FARTHEST = 1e6
 
 

@@ -99,6 +99,11 @@ def check_options(model: RBFDiffNet) -> None:
             "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
             f"{model.regressor!r}."
         )
+    if getattr(model.regressor, "noise", None) is not None:
+        raise ValueError(
+            "The regressor's noise does not act here: give noise to RBFDiffNet itself, and none to "
+            "its regressor."
+        )
     _check_transforms(model.transforms)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +37,7 @@ from rbfdiffnet.saved_settings import (
     restored_step,
     step_words,
 )
+from rbfdiffnet.series import Series
 from rbfdiffnet.stability import LARGEST
 from rbfdiffnet.statistics import Statistics
 from rbfdiffnet.transforms import Compose
@@ -56,7 +57,7 @@ _SEALED = 3  # the version from which on files have a digest
 _FORMAT = "rbfdiffnet-forecaster"
 _TRACKER = ("noise", "process", "slack", "low", "high")
 _ALWAYS, _TIMES = 2**24, 100  # bytes of settings, and times the size of a file, that are read
-_KEEP = 1000  # latest steps of a series, if no more are needed
+_KEEP = 1000  # latest known values of a series, if no more are needed
 _NETWORK_ARRAYS = tuple(
     f.name for f in fields(Network) if f.type in ("Array", Network.__annotations__["centers"])
 )
@@ -67,7 +68,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     state = forecaster._fitted_state()
     model, lengths = state.model, state.panel.lengths
     stack = forecaster._scope == "auto"  # which is nothing but its data
-    needed = lengths if stack else _needed(model, lengths)
+    needed = lengths if stack else _needed(model, state.series)
     networks = ({}, {}) if stack else _networks(model, np.maximum(lengths - needed, 0))
     panel_arrays, panel_words = panel_state(state.panel.latest(needed))
     arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | networks[0]
@@ -205,14 +206,17 @@ def _restored_networks(plan: Plan, words: Mapping[str, Any], arrays: Arrays) -> 
     return model
 
 
-def _needed(model: PanelModel, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _needed(model: PanelModel, panel: Sequence[Series]) -> npt.NDArray[np.int64]:
     """How many latest steps each series needs for forecasts, intervals and to go on learning."""
-    needed = np.zeros(lengths.size, dtype=np.int64)
+    needed = np.array([series.y.size for series in panel], dtype=np.int64)
     for i, both in enumerate(zip(model.models, model.calibrated, strict=True)):
         reach = max((m.history for m in both if m is not None), default=0)
-        needed[i] = max(_KEEP, reach + 8 * model.plan.season_length + 400)
-    if model.learning is not None:  # steps that are yet to be learned
-        needed += lengths - model.learning.steps
+        values = max(_KEEP, reach + 8 * model.plan.season_length + 400)
+        if model.learning is not None:  # steps that are yet to be learned
+            values += int(needed[i] - model.learning.steps[i])
+        if needed[i] > values:  # which are missing for long, perhaps
+            known = np.flatnonzero(np.isfinite(panel[i].y))
+            needed[i] -= known[-values] if known.size > values else 0
     return needed
 
 

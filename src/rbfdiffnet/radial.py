@@ -181,4 +181,9 @@ def _slopes(profile: Profile, x: Array, mu: Array, beta: Array, order: int) -> A
             f"{s.shape} and order {order}; expected {(order + 1, *s.shape)}: the function and its "
             "derivatives by s"
         )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "the basis function returned values that are not finite; it and its derivatives by s "
+            "must be so for every s from 0 on"
+        )
     return np.asarray(values * beta[:, None] ** np.arange(order + 1)[:, None, None])

@@ -42,19 +42,24 @@ def parameter_words(forecaster: RBFDiffNet) -> dict[str, Any]:
             "class": type(regressor).__name__,
             "parameters": regressor.get_params(),
         }
-    if isinstance(words["lags"], np.integer):
-        words["lags"] = int(words["lags"])
-    elif not isinstance(words["lags"], int | str):
-        words["lags"] = [int(lag) for lag in words["lags"]]
+    if not isinstance(words["lags"], int | str | np.integer):
+        words["lags"] = list(words["lags"])
     try:
-        json.dumps(words)
+        plain: dict[str, Any] = json.loads(json.dumps(words, default=_number))
     except TypeError as error:
         raise ValueError(
             f"The model's settings cannot be saved: {error}. Functions and arrays among the "
             "regressor's parameters have no text form; functions with a name in CENTERS of "
             "rbfdiffnet.centers or WIDTH_RULES of rbfdiffnet.widths can be given by it."
         ) from error
-    return words
+    return plain
+
+
+def _number(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not a number or text")
 
 
 def restored_parameters(words: Mapping[str, Any]) -> dict[str, Any]:

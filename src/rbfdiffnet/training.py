@@ -304,8 +304,8 @@ def _starts(
         if settings.penalty == "lasso":
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
-            plain = objective.basis.plain()
-            w = ridge(replace(objective, basis=plain, linear=objective.linear[-1:])).w
+            constant = objective.linear[-1:] if objective.constant else objective.linear[:0]
+            w = ridge(replace(objective, basis=objective.basis.plain(), linear=constant)).w
         first = bfgs.taylor_start(objective, w)
     else:
         first = varpro.project(objective, quadratic, candidate.weights.a).weights

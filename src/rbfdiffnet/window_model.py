@@ -85,8 +85,10 @@ class WindowModel:
         return (
             self.level == "none"
             and self.block == 1
+            and self.tracker is None
             and lags == tuple(range(1, len(lags) + 1))
-            and net.centers.shape[1] == len(lags)
+            and net.centers.shape[1] == net.n_lags == len(lags)
+            and net.basis == "gaussian"
             and net.order == 1
             and net.order_zero
             and net.intercept

@@ -173,7 +173,7 @@ def _mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
     import pandas as pd
 
     days = [f"{year}-{week:02d}-1" for year, week in weeks]
-    return pd.Series(pd.to_datetime(days, format="%G-%V-%u", errors="coerce").as_unit("ns"))
+    return _nanoseconds(pd.Series(pd.to_datetime(days, format="%G-%V-%u", errors="coerce")))
 
 
 def _of_names(cells: list[str]) -> Times:
@@ -289,7 +289,17 @@ def _by_pandas(cells: list[str]) -> pd.Series[Any]:
                 )
         if not dates.isna().any():
             break
-    return dates.dt.as_unit("ns")
+    return _nanoseconds(dates)
+
+
+def _nanoseconds(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates in nanoseconds; those of other centuries, too far away for that, are missing."""
+    import pandas as pd
+
+    zone = None if dates.dt.tz is None else "UTC"
+    low, high = pd.Timestamp.min.tz_localize(zone), pd.Timestamp.max.tz_localize(zone)
+    near = dates.where((dates >= low) & (dates <= high))
+    return near.dt.as_unit("ns")  # type: ignore[no-any-return]
 
 
 def _checked(dates: pd.Series[Any]) -> Times:
