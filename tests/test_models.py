@@ -1,8 +1,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.effects import fit_effects
 from rbfdiffnet.gaps import fill_missing
 from rbfdiffnet.models import fit_local, forecast_many, prepare_for
@@ -76,7 +79,7 @@ def test_exemplars_are_the_nearest_training_windows(rng):
 def test_missing_targets_are_not_learned(rng):
     series = make(rng, gaps=30)
     wrong = fill_missing(series.y, 7)
-    plan = replace(PLAN, lags=(1, 2, 7), clean=False)
+    plan = replace(PLAN, lags=(1, 2, 7), clean=False, level="mean")
     a = fit_local(series, plan)
     b = fit_local(Series(wrong, series.known_ahead, series.extra), plan)
     assert not np.allclose(forecast(a, series, 5)[0], forecast(b, series, 5)[0], rtol=1e-6)
@@ -323,3 +326,11 @@ def test_cutting_a_series_cuts_its_inputs(rng):
         (30, 2),
         (30, 1),
     )
+
+
+def test_a_level_takes_no_dimension_out_of_a_small_map():
+    y = henon_map(250)
+    df = pd.DataFrame({"unique_id": "map", "ds": np.arange(250), "y": y})
+    model = RBFDiffNet(1, scope="local", lags=2)
+    folds = model.cross_validation(df, h=1, n_windows=20, refit=False)
+    assert np.abs(folds["RBFDiffNet"] - folds["y"]).mean() < 0.05 * y.std()

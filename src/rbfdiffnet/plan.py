@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float64]
 
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
+_FEW_LAGS, _UNLIKELY = 3, 0.01  # so many lags that were asked for can spare none; p-value for them
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,9 @@ class Plan:
     def level_for(self, *series: Array) -> str:
         """Return the level for transformed series: one for all of them.
 
-        None where they are differenced, or return to their mean beyond any doubt; the mean of the
-        window where they are long, and its latest value where they are short.
+        None where they are differenced, or return to their mean beyond any doubt, or beyond some
+        doubt where lags are few, of which a level would take one; the mean of the window where
+        they are long, and its latest value where they are short.
         """
         return self.level_of([self.tendency(z) for z in series])
 
@@ -101,7 +103,8 @@ class Plan:
         if self.level is not None:
             return self.level
         p_value, size = np.median(tendencies, axis=0)
-        if self._differs or p_value < _NO_UNIT_ROOT:
+        few = self.lags is not None and len(self.lags) <= _FEW_LAGS
+        if self._differs or p_value < (_UNLIKELY if few else _NO_UNIT_ROOT):
             return "none"
         return "mean" if size >= _MANY_ROWS else "last"
 
