@@ -33,9 +33,9 @@ def test_json(capsys, file):
     code, out, _ = run(capsys, "evaluate", file, "--horizon", 4, *LOCAL, "--json")
     document = json.loads(out)
     assert code == 0
-    assert [s["model"] for s in document["scores"]] == ["RBFDiffNet", "SeasonalNaive"]
+    assert [s["model"] for s in document["scores"]] == ["RBFDiffNet", "SeasonalNaive", "LastValue"]
     assert document["n_windows"] == 3
-    assert len(document["verdicts"]) == 1
+    assert len(document["verdicts"]) == 2
 
 
 def test_room_for_windows(capsys, file):
@@ -182,8 +182,8 @@ def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monke
         for one, other in zip(documents[0]["scores"], document["scores"], strict=False):
             for key in ("n_series", "mase", "rmsse", "mae", "bias"):
                 assert one[key] == pytest.approx(other[key])
-    assert [s["model"] for s in documents[2]["scores"][2:]] == ["AutoETS", "AutoARIMA"]
-    assert all(s["n_series"] <= 3 for s in documents[2]["scores"][2:])
+    assert [s["model"] for s in documents[2]["scores"][3:]] == ["AutoETS", "AutoARIMA"]
+    assert all(s["n_series"] <= 3 for s in documents[2]["scores"][3:])
 
 
 def test_methods_that_are_not_installed_are_named(capsys, tmp_path, monkeypatch):

@@ -85,7 +85,7 @@ def test_it_says_what_the_backtest_says(visit, demand):
     assert [head.replace("\xa0", " ") for head in heads] == [
         *("Model", "MASE", "RMSSE", "MAE", "Bias", "In 80 %", "In 95 %", "Best on"),
     ]
-    assert page.locator("#accuracy tbody tr").count() == 2
+    assert page.locator("#accuracy tbody tr").count() == 3
     worst = [float(text) for text in page.locator("#worst li span:last-child").all_inner_texts()]
     best = [float(text) for text in page.locator("#best li span:last-child").all_inner_texts()]
     assert worst == sorted(worst, reverse=True)

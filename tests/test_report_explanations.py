@@ -8,7 +8,7 @@ import pytest
 
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.report import explanations, report_of
-from rbfdiffnet.scoring import BASELINE
+from rbfdiffnet.scoring import BASELINE, LAST
 from report_files import Report, assert_close, demand_model, written
 
 
@@ -51,7 +51,7 @@ def test_a_report_of_a_model_has_everything(explained):
     facts = report.facts
     assert facts["title"] == "Demand"
     assert_close(report.table("forecasts"), forecasts, forecasts.columns[2:])
-    assert [m["name"] for m in facts["scores"]["models"]] == ["RBFDiffNet", BASELINE]
+    assert [m["name"] for m in facts["scores"]["models"]] == ["RBFDiffNet", BASELINE, LAST]
     assert [n["id"] for n in facts["notes"] if n["fallback"]] == ["new"]
     assert set(facts["explained"]["equations"]) == {"0", "2"}
     order, name, value = facts["explained"]["equations"]["0"][0]

@@ -9,14 +9,16 @@ from rbfdiffnet.metrics import rmsse
 from rbfdiffnet.panel import Panel
 from rbfdiffnet.scoring import (
     BASELINE,
+    LAST,
     Comparison,
     Scores,
     Windows,
+    better_rule,
     compare,
     read_models,
     score,
-    seasonal_naive,
     sentence,
+    simple_forecasts,
 )
 from report_files import frames
 
@@ -105,7 +107,7 @@ def test_gaps_are_missing_values_not_missing_steps(kind):
     df = gaps(kind)
     folds = folds_of(df)
     panel = Panel.from_frame(df, freq="D")
-    folds[BASELINE] = seasonal_naive(panel, Windows.of(panel, folds), 7)
+    folds[BASELINE] = simple_forecasts(panel, Windows.of(panel, folds), 7)[BASELINE]
     for name, own in folds.groupby("unique_id"):
         y = df[df["unique_id"] == name].set_index("ds")["y"]
         expected = [
@@ -188,7 +190,33 @@ def test_rows_off_the_grid_or_of_unknown_series_do_not_count():
     odd.loc[1, "unique_id"] = "nobody"
     assert scored(history, odd, 7).left_out == 2
     panel = Panel.from_frame(history, freq="D")
-    assert np.isnan(seasonal_naive(panel, Windows.of(panel, odd), 7)[:2]).all()
+    for forecasts in simple_forecasts(panel, Windows.of(panel, odd), 7).values():
+        assert np.isnan(forecasts[:2]).all()
+        assert np.isfinite(forecasts[2:]).all()
+
+
+def test_a_season_is_repeated_as_soon_as_there_is_one():
+    df = pd.DataFrame({"unique_id": "a", "ds": range(9), "y": np.arange(9.0)})
+    panel = Panel.from_frame(df, freq=1)
+    rules = simple_forecasts(panel, Windows.of(panel, df[5:].assign(cutoff=4)), 4)
+    assert rules[BASELINE].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert rules[LAST].tolist() == [4.0] * 4
+    early = simple_forecasts(panel, Windows.of(panel, df[3:5].assign(cutoff=2)), 4)
+    assert early[BASELINE].tolist() == early[LAST].tolist() == [2.0, 2.0]
+    without = simple_forecasts(panel, Windows.of(panel, df[5:].assign(cutoff=4)), 1)
+    assert list(without) == [BASELINE]
+
+
+def test_the_better_of_the_simple_rules_is_to_be_beaten():
+    rng = np.random.default_rng(0)
+    walk = rng.normal(size=60).cumsum()
+    week = np.tile([0.0, 1, 2, 3, 4, 9, 9], 9)[:60] + 0.1 * rng.normal(size=60)
+    for y, expected in ((walk, LAST), (week, BASELINE)):
+        df = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024", periods=60), "y": y})
+        folds = df[46:].assign(cutoff=df["ds"][45])[["unique_id", "ds", "cutoff", "y"]]
+        panel = Panel.from_frame(df, freq="D")
+        folds = folds.assign(**simple_forecasts(panel, Windows.of(panel, folds), 7))
+        assert better_rule(scored(df, folds, 7)) == expected
 
 
 def test_the_past_of_a_window_may_be_short():

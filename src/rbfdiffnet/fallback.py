@@ -11,12 +11,14 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def naive_forecast(y: Array, origins: Ints, h: int, season_length: int) -> Array:
+def naive_forecast(
+    y: Array, origins: Ints, h: int, season_length: int, *, n_seasons: int = 2
+) -> Array:
     r"""Repeat the last season of known values before each origin.
 
     .. math:: \hat y_{t+k} = y_{t + k - m \lceil k / m \rceil}
 
-    where m is the season's length, or 1 where fewer than two seasons have been seen. A missing
+    where m is the season's length, or 1 where fewer than ``n_seasons`` have been seen. A missing
     value is replaced by the latest known one of its phase, or of any. Before the first known value
     the forecast is 0.
 
@@ -28,6 +30,8 @@ def naive_forecast(y: Array, origins: Ints, h: int, season_length: int) -> Array
         Numbers of values seen.
     h : int
     season_length : int
+    n_seasons : int, default=2
+        At least 1.
 
     Returns
     -------
@@ -43,7 +47,7 @@ def naive_forecast(y: Array, origins: Ints, h: int, season_length: int) -> Array
     """
     latest = _latest_known(y, 1)
     by_phase = _latest_known(y, season_length)
-    seasonal = (season_length > 1) & (origins >= 2 * season_length)
+    seasonal = (season_length > 1) & (origins >= n_seasons * season_length)
     k = np.arange(1, h + 1)
     back = k - season_length * -(-k // season_length)  # 1 - m, ..., 0
     # A 0 at the end, position -1, stands for times before the first value.

@@ -33,7 +33,8 @@ def add_parser(commands: Any) -> None:
         "evaluate",
         help="backtest on the series of a file, against other methods",
         description="Forecast windows at the end of the series from what precedes them, and "
-        "compare with seasonal naive and, where statsforecast is installed, AutoETS and AutoARIMA.",
+        "compare with the last season, the last value and, where statsforecast is installed, "
+        "AutoETS and AutoARIMA.",
     )
     add_data(parser)
     parser.add_argument(

@@ -13,7 +13,7 @@ import numpy as np
 from rbfdiffnet.cli.console import Console
 from rbfdiffnet.cli.progress import Progress
 from rbfdiffnet.cli.reading import Data
-from rbfdiffnet.scoring import BASELINE, Comparison, Scores, sentence
+from rbfdiffnet.scoring import BASELINE, LAST, Comparison, Scores, sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class Evaluation:
     folds : DataFrame
         ``unique_id, ds, cutoff, y`` and the forecasts of every method.
     scores : Scores
-        Of the forecaster and of seasonal naive, on all series.
+        Of the forecaster and of simple rules, on all series.
     lines : tuple of Line
         Ours first.
     pairs : tuple of (Line, Line)
@@ -108,8 +108,8 @@ class Evaluation:
         return self.folds[[c for c in self.folds if str(c).split("-")[0] not in few]]
 
     def rivals(self) -> set[str]:
-        """Return the names of the methods other than ours and seasonal naive."""
-        return {line.model for line in self.lines[2:]}
+        """Return the names of the methods other than ours and simple rules."""
+        return {line.model for line in self.lines} - {_OURS, BASELINE, LAST}
 
     def verdicts(self) -> list[str]:
         """Say who won."""
@@ -152,7 +152,7 @@ def evaluate(
     console: Console,
     rival_seconds: float,
 ) -> Evaluation:
-    """Backtest the forecaster, seasonal naive and, where there is time, methods of statsforecast.
+    """Backtest the forecaster, simple rules and, where there is time, methods of statsforecast.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def evaluate(
     from rbfdiffnet.cli.running import backtests
     from rbfdiffnet.cli.sampling import evenly, of_series, rows_by_series
     from rbfdiffnet.panel import Panel
-    from rbfdiffnet.scoring import compare
+    from rbfdiffnet.scoring import Windows, compare, simple_forecasts
 
     h, levels, n = arguments.horizon, tuple(arguments.level or ()), data.series.n_series
     season = data.season_length
@@ -190,13 +190,14 @@ def evaluate(
         stop = min(start + _PART, n)
         panel = Panel.from_frame(data.series.part(start, stop), freq=data.freq)
         rows = folds.iloc[slice(*np.searchsorted(owner, [start, stop]))]
-        rows = _with_naive(panel, rows, season)
+        rules = simple_forecasts(panel, Windows.of(panel, rows), season)
+        rows = rows.assign(**rules)
         frames.append(rows)
-        found.append(_scores(panel, rows, (_OURS, BASELINE), season))
+        found.append(_scores(panel, rows, (_OURS, *rules), season))
     folds, scores = pd.concat(frames, ignore_index=True), Scores.joined(found)
-    ours, naive = _line(scores, _OURS, seconds), _line(scores, BASELINE)
-    lines, pairs = [ours, naive], [(ours, naive)]
-    comparisons = [compare(scores, _OURS, BASELINE, n)]
+    ours, *simple = _line(scores, _OURS, seconds), *(_line(scores, rule) for rule in rules)
+    lines, pairs = [ours, *simple], [(ours, line) for line in simple]
+    comparisons = [compare(scores, _OURS, rule, n) for rule in rules]
 
     spread = evenly(n, _PART)
     if n > _PART and rival_seconds > 0.0:
@@ -227,12 +228,6 @@ def evaluate(
     return Evaluation(
         folds, scores, tuple(lines), tuple(pairs), tuple(comparisons), report, n_windows
     )
-
-
-def _with_naive(panel: Panel, folds: pd.DataFrame, season: int) -> pd.DataFrame:
-    from rbfdiffnet.scoring import Windows, seasonal_naive
-
-    return folds.assign(**{BASELINE: seasonal_naive(panel, Windows.of(panel, folds), season)})
 
 
 def _scores(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:

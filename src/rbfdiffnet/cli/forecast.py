@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
         "forecast",
         help="forecast the series of a file",
         description="Forecast the series of a CSV or Parquet file. A single series is also "
-        "backtested against seasonal naive and drawn.",
+        "backtested against simple rules and drawn.",
         epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
     )
     add_data(parser, optional=True)

@@ -43,8 +43,8 @@ def write_report(
         and ``Model-hi-80``. The first model is the one that the report is about.
     backtest : pandas or polars DataFrame, optional
         What `RBFDiffNet.cross_validation` returns: ``unique_id, ds, cutoff, y`` and models,
-        possibly more than in ``forecasts``. Seasonal naive is added where there is no column
-        ``SeasonalNaive``.
+        possibly more than in ``forecasts``. Simple rules are added where there are no
+        columns ``SeasonalNaive`` and ``LastValue``.
     explanations : mapping, optional
         ``"terms"``: what `RBFDiffNet.explain` returns; ``"equation"``: what `RBFDiffNet.equation`
         returns. Each may be of some series only.

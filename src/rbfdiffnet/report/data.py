@@ -20,7 +20,7 @@ from rbfdiffnet.report.grids import frequency_of, scored
 from rbfdiffnet.report.packing import Packer
 from rbfdiffnet.report.tables import Table, read_table
 from rbfdiffnet.report.verdict import verdict
-from rbfdiffnet.scoring import BASELINE, Model, Scores, read_models
+from rbfdiffnet.scoring import Model, Scores, read_models
 from rbfdiffnet.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
 
 __all__ = ["Whole", "payload"]
@@ -326,7 +326,6 @@ def _accuracy(scores: Scores) -> dict[str, Any]:
             }
             for j, model in enumerate(scores.models)
         ],
-        "baseline": BASELINE,
     }
 
 

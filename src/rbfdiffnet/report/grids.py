@@ -12,7 +12,7 @@ from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import to_wall
 from rbfdiffnet.panel import Panel
 from rbfdiffnet.report.tables import Table
-from rbfdiffnet.scoring import BASELINE, Scores, Windows, read_models, score, seasonal_naive
+from rbfdiffnet.scoring import Scores, Windows, read_models, score, simple_forecasts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def frequency_of(tables: Sequence[Table], freq: Any = None) -> Frequency | None:
 def scored(
     backtest: Table, history: Table, target: str, frequency: Frequency | None, season: int
 ) -> tuple[Table, Scores]:
-    """Add seasonal naive to a backtest, unless it is there, and score all models.
+    """Add simple rules to a backtest, unless they are there, and score all models.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def scored(
         freq=frequency,
     )
     windows = Windows.of(panel, _frame(backtest))
-    if BASELINE not in backtest.columns:
-        naive = seasonal_naive(panel, windows, season)
-        backtest = replace(backtest, columns={**backtest.columns, BASELINE: naive})
+    rules = simple_forecasts(panel, windows, season)
+    rules = {name: values for name, values in rules.items() if name not in backtest.columns}
+    backtest = replace(backtest, columns={**backtest.columns, **rules})
     names = [name for name in backtest.columns if name != target]
     models = read_models(names, "backtest")
     return backtest, score(panel, windows, backtest.columns, target, models, season)

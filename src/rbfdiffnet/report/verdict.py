@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rbfdiffnet.scoring import BASELINE, Comparison, Scores, compare, percent
+from rbfdiffnet.scoring import BASELINE, LAST, Comparison, Scores, better_rule, compare, percent
 
 __all__ = ["Figure", "Verdict", "verdict"]
 
@@ -42,7 +42,7 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     main : str
         The model.
     season : int
-        Length of a season; 1 where the baseline is the last value.
+        Length of a season; 1 where there is none.
     n_series : int
 
     Returns
@@ -64,7 +64,9 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
         )
     mine = [model.name for model in scores.models].index(main)
     rows = int(scores.rows.sum())
-    lead, figures = _comparison(scores, compare(scores, main, BASELINE, n_series), season)
+    lead, figures = _comparison(
+        scores, compare(scores, main, better_rule(scores), n_series), season
+    )
     more: list[str] = []
     _intervals(scores, mine, more, figures)
     share = float(scores.total()["relative bias"][mine])
@@ -88,26 +90,28 @@ def _comparison(scores: Scores, found: Comparison, season: int) -> tuple[str, li
     windows = f"{scores.windows} window{'s' if scores.windows > 1 else ''}"
     steps = f"{scores.steps} step{'s' if scores.steps > 1 else ''}"
     where = f"In backtests over {windows} of {steps},"
-    if found.model == BASELINE:
-        return f"{where} the mean error ({found.measure}) of {BASELINE} was {found.mine:.2f}.", []
-    rival = "seasonal naive" if season > 1 else "the naive forecast (the last value)"
+    if found.model in (BASELINE, LAST):
+        own = f"the mean error ({found.measure}) of {found.model} was {found.mine:.2f}"
+        return f"{where} {own}.", []
+    seasonal = season > 1 and found.other == BASELINE
+    rival = "seasonal naive" if seasonal else "the last value, repeated"
     closer = f"They were closer on {found.closer:,} of {found.n_scored:,} series."
     if found.outcome == "unknown":
         few = f"Only {found.n_scored:,} of {found.n_series:,} series could be backtested"
         return f"{few}: too few to say how good these forecasts are. {closer}", []
     share = found.share
-    label = f"mean error against {rival}"
+    label, error = f"mean error against {rival}", "the forecasts' mean error"
     if found.outcome == "equal":
         lead = f"{where} the forecasts were about as far off as {rival}: no better, no worse."
         figure = Figure(f"± 0{_PERCENT}", label)
     elif found.outcome == "won":
-        lead = f"{where} the forecasts' mean error was {_percent(-share)} lower than {rival}'s."
+        lead = f"{where} {error} was {_percent(-share)} lower than that of {rival}."
         figure = Figure(f"\N{MINUS SIGN}\N{NO-BREAK SPACE}{_percent(-share)}", label, "good")
     else:
         much = _percent(share) if math.isfinite(share) else "infinitely"
         lead = (
-            f"{where} the forecasts' mean error was {much} higher than {rival}'s: the simple rule "
-            "was the better forecast."
+            f"{where} {error} was {much} higher than that of {rival}: the simple rule was the "
+            "better forecast."
         )
         figure = Figure(f"+ {much}", label, "bad")
     if found.n_scored == 1:

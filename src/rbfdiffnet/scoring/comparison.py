@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbfdiffnet.scoring.scores import Scores
+from rbfdiffnet.scoring.windows import BASELINE, LAST
 
-__all__ = ["Comparison", "compare", "percent", "sentence"]
+__all__ = ["Comparison", "better_rule", "compare", "percent", "sentence"]
 
 _EQUAL = 0.01  # smaller differences of errors are not called differences
 _FEWEST = 10  # series that a verdict needs; half of them in smaller panels
@@ -85,6 +86,14 @@ def compare(scores: Scores, model: str, other: str, n_series: int) -> Comparison
         scores.n_scored,
         n_series,
     )
+
+
+def better_rule(scores: Scores) -> str:
+    """Return the name of the better of the simple rules, which a model has to beat."""
+    total, names = scores.total(), [found.name for found in scores.models]
+    error = total["MASE"] if np.isfinite(total["MASE"]).all() else total["MAE"]
+    rules = [name for name in (BASELINE, LAST) if name in names]
+    return min(rules, key=lambda name: float(error[names.index(name)]))
 
 
 def sentence(found: Comparison) -> str:

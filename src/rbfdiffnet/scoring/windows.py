@@ -16,12 +16,13 @@ from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.frames import read_frame
 from rbfdiffnet.panel import Panel
 
-__all__ = ["BASELINE", "Windows", "scales", "seasonal_naive"]
+__all__ = ["BASELINE", "LAST", "Windows", "scales", "simple_forecasts"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BASELINE = "SeasonalNaive"
+#: Two simple rules that forecasts are compared with: the value a season ago, and the last one.
+BASELINE, LAST = "SeasonalNaive", "LastValue"
 
 
 @dataclass(frozen=True)
@@ -66,25 +67,36 @@ class Windows:
         return cls(series, last + 1, steps - last, good & also & (last >= 0) & (steps > last))
 
 
-def seasonal_naive(panel: Panel, windows: Windows, season_length: int) -> Array:
-    """Return `rbfdiffnet.fallback.naive_forecast` for every row, NaN for rows off the grid.
+def simple_forecasts(panel: Panel, windows: Windows, season_length: int) -> dict[str, Array]:
+    """Return the forecasts of simple rules for every row, by name; NaN for rows off the grid.
+
+    ``SeasonalNaive`` repeats the last season, or the last value where less than a season was seen.
+    ``LastValue`` repeats that always, and is there where a season has more than one step.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from rbfdiffnet.panel import Panel
-    >>> from rbfdiffnet.scoring import Windows, seasonal_naive
+    >>> from rbfdiffnet.scoring import Windows, simple_forecasts
     >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
     >>> panel = Panel.from_frame(df, freq=1)
-    >>> seasonal_naive(panel, Windows.of(panel, df[4:].assign(cutoff=3)), 2).tolist()
-    [1.0, 3.0]
+    >>> found = simple_forecasts(panel, Windows.of(panel, df[4:].assign(cutoff=3)), 2)
+    >>> {name: values.tolist() for name, values in found.items()}
+    {'SeasonalNaive': [1.0, 3.0], 'LastValue': [3.0, 3.0]}
     """
+    seasons = {BASELINE: season_length} | ({LAST: 1} if season_length > 1 else {})
+    return {name: _repeated(panel, windows, season) for name, season in seasons.items()}
+
+
+def _repeated(panel: Panel, windows: Windows, season_length: int) -> Array:
+    """Forecasts of every row by the last season."""
     values = np.full(len(windows.series), np.nan)
     for i, rows in _by_series(np.where(windows.on_grid, windows.series, -1)):
         seen, ahead = windows.seen[rows], windows.ahead[rows]
         origins, which = np.unique(seen, return_inverse=True)
         y = _series(panel, i, int(origins[-1]))
-        values[rows] = naive_forecast(y, origins, int(ahead.max()), season_length)[which, ahead - 1]
+        paths = naive_forecast(y, origins, int(ahead.max()), season_length, n_seasons=1)
+        values[rows] = paths[which, ahead - 1]
     return values
 
 

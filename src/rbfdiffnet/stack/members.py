@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rbfdiffnet.stack.anchors import damped_holt, on_logarithms, theta
 from rbfdiffnet.stack.direct import forecast_direct
 from rbfdiffnet.stack.histories import Histories
+from rbfdiffnet.stack.last_season import grown, last_season
 from rbfdiffnet.stack.local import forecast_local
 from rbfdiffnet.stack.seasons import Seasons
 
@@ -22,7 +23,9 @@ Array = npt.NDArray[np.float64]
 _FEWEST_SEASONS = 3  # to take a season out
 
 
-def member_forecasts(histories: Histories, h: int, *, thorough: bool = False) -> dict[str, Array]:
+def member_forecasts(
+    histories: Histories, h: int, *, thorough: bool = False, repeats: bool = False
+) -> dict[str, Array]:
     """Forecast every series in every way.
 
     Ways that take the season out first need three of them in the usual series.
@@ -33,6 +36,8 @@ def member_forecasts(histories: Histories, h: int, *, thorough: bool = False) ->
     h : int
     thorough : bool, default=False
         Take the time to learn from more rows.
+    repeats : bool, default=False
+        Repeat the last season, too, as it is and at the level series have reached since.
 
     Returns
     -------
@@ -56,6 +61,9 @@ def member_forecasts(histories: Histories, h: int, *, thorough: bool = False) ->
         "direct": direct(histories, h),
         "direct, log": _on_logarithms(direct, histories, h),
     }
+    if repeats and histories.usual_length >= histories.season:
+        members["last season"] = last_season(histories, h)
+        members["last season, grown"] = grown(histories, members["last season"])
     if histories.season > 1 and histories.usual_length < _FEWEST_SEASONS * histories.season:
         return members
     seasons = Seasons.of(histories)
@@ -64,7 +72,7 @@ def member_forecasts(histories: Histories, h: int, *, thorough: bool = False) ->
     members["local, walk"] = forecast_local(bare, h, common=False)
     for name, method in (("theta", theta), ("damped trend", damped_holt)):
         members[name] = on_logarithms(method, bare.values, h)
-    for name in [name for name in members if not name.startswith("direct")]:
+    for name in [name for name in members if not name.startswith(("direct", "last season"))]:
         members[name] = seasons.restored(members[name])
     return members
 

@@ -39,6 +39,7 @@ _WINDOWS = 2
 _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
 _FEWEST_VALUES = 4
+_FEW_SEASONS = 2.5  # the last of which is repeated
 _ENOUGH_ERRORS = 100  # to tell members apart
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
@@ -189,14 +190,15 @@ def _key(horizon: Horizon) -> bytes:
 def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
     most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), horizon.h
     panel, origins = _latest(horizon.panel, horizon.origins, most)
-    now = Window.of(panel, origins, h, plan, n_jobs)
+    repeats = _one_or_two_seasons(origins, h, plan.season_length)
+    now = Window.of(panel, origins, h, plan, n_jobs, repeats=repeats)
     names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
     errors, grown = [], []
     n_windows = _n_windows(origins[fitted], h)
     for k in range(1, n_windows + 1):
         tell(k / (n_windows + 1))
         earlier = np.maximum(origins - k * h, 0)
-        past = Window.of(panel, earlier, h, plan, n_jobs)
+        past = Window.of(panel, earlier, h, plan, n_jobs, repeats=repeats)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
         members = past.restored(known)
         actual = np.array([_after(y, o, h) for y, o in zip(usable, earlier, strict=True)])
@@ -286,6 +288,12 @@ def _padded(tables: Sequence[Array], h: int) -> Array:
     for own, table in zip(found, tables, strict=True):
         own[: len(table)] = table
     return found
+
+
+def _one_or_two_seasons(origins: Ints, h: int, season: int) -> bool:
+    """Whether the usual series has few seasons, one of them before the h steps held back first."""
+    usual = float(np.median(origins)) if origins.size else 0.0
+    return season > 1 and season + h <= usual < _FEW_SEASONS * season
 
 
 def _n_windows(origins: Ints, h: int) -> int:

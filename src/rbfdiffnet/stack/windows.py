@@ -53,9 +53,16 @@ class Window:
 
     @classmethod
     def of(
-        cls, panel: Sequence[Series], origins: Ints, h: int, plan: Plan, n_jobs: int = 1
+        cls,
+        panel: Sequence[Series],
+        origins: Ints,
+        h: int,
+        plan: Plan,
+        n_jobs: int = 1,
+        *,
+        repeats: bool = False,
     ) -> Window:
-        """Forecast a panel in every way.
+        """Forecast a panel in every way; by the last season, repeated, only if that is asked for.
 
         Examples
         --------
@@ -88,7 +95,7 @@ class Window:
             u[np.argmax(np.isfinite(seen[i].y)) :] for i, (u, _) in zip(own, cleaned, strict=True)
         ]
         histories = Histories.of(series, season)
-        forecasts = member_forecasts(histories, h, thorough=plan.thorough)
+        forecasts = member_forecasts(histories, h, thorough=plan.thorough, repeats=repeats)
         if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
             usual = [
                 Series(np.where(known, u, np.nan), np.empty((u.size, 0)), seen[i].extra)
