@@ -14,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
+from shared_parts.look import BLUE, GOLD, GRAY, INK, RED, dress
 from speed_parts.timing import machine, peak_memory
 
 SETTINGS = {"default": {}, "fast": {"preset": "fast"}, "local": {"scope": "local"}}
@@ -118,17 +120,23 @@ def plot(rows: object, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    plt.rcParams["svg.hashsalt"] = "rbfdiffnet"  # the same picture gives the same file
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    short = rows[rows["values"] == SHORT]
-    for (name, limit), own in short.groupby(["settings", "limit"]):
-        own = own.sort_values("series")
-        label = f"{name}, memory_limit={limit}"
-        axes.loglog(own["series"], own["beside"], marker="o", label=label)
-    frames = short.drop_duplicates("series").sort_values("series")
-    axes.loglog(frames["series"], frames["frame"], color="0.5", linestyle="--", label="the frame")
+    short = rows[rows["values"] == SHORT].sort_values("series")
+    for ((name, limit), own), color in zip(
+        short.groupby(["settings", "limit"]), cycle((BLUE, RED, GOLD)), strict=False
+    ):
+        label = f"{name}, memory_limit={limit}: beside the frames"
+        axes.loglog(own["series"], own["beside"], marker="o", ms=5, color=color, label=label)
+    frames = short.drop_duplicates("series")
+    label = "the frame that is forecast"
+    axes.loglog(frames["series"], frames["frame"], color=GRAY, linestyle="--", label=label)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"series of {SHORT} values")
     axes.set_ylabel("GB")
-    axes.legend(frameon=False)
+    dress(axes, "The most memory held")
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 

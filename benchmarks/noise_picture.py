@@ -16,29 +16,31 @@ import numpy as np
 
 from noise_parts.data import make_cell
 from rbfdiffnet import RBFDiffNetRegressor
+from shared_parts.look import GRAY, INK, RED, dress
 
 CASES = (("henon", "Hénon map", 2), ("mackey_glass", "Mackey-Glass", 4), ("lorenz", "Lorenz, x", 4))
 NOISE = 0.2
-COLORS = ("#8a8a8a", "#7b2d8b", "#1b1b1b")
+COLORS = (GRAY, RED, INK)
 
 
 def main(path: str) -> None:
-    figure, axes = plt.subplots(len(CASES), 3, figsize=(9, 9), layout="constrained")
+    figure, axes = plt.subplots(len(CASES), 3, figsize=(9, 9.2), layout="constrained")
     for row, (system, name, n_lags) in zip(axes, CASES, strict=True):
         cell = make_cell(system, NOISE, n_lags, seed=0)
         model = RBFDiffNetRegressor(noise="auto").fit_series(cell.training, n_lags)
         clean = cell.clean[: cell.n_train]
         left = np.std(model.latent_ - clean) / np.std(cell.training - clean)
         titles = (
-            f"{name}, observed: noise {NOISE:.0%}",
-            f"learned: {left:.0%} of the noise left",
+            f"{name}, noise {NOISE:.0%}",
+            f"learned: {left:.0%} of it left",
             "true",
         )
         for axis, series, title, color in zip(
             row, (cell.training, model.latent_, clean), titles, COLORS, strict=True
         ):
             axis.plot(series[:-1], series[1:], ".", ms=2.0, color=color)
-            axis.set_title(title, fontsize=10)
+            dress(axis, title, grid="")
+            axis.spines[:].set_visible(False)
             margin = 0.05 * np.ptp(cell.training)
             limits = cell.training.min() - margin, cell.training.max() + margin
             axis.set(xlim=limits, ylim=limits, xticks=[], yticks=[], aspect="equal")

@@ -36,15 +36,19 @@ starts = [sum(values[:k]) for k in range(len(values))]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 left.plot(df["ds"].tail(45), df["y"].tail(45), color="#2b2d33", lw=1.2)
 point, low, high = forecast.iloc[0, 2:5]
+# The interval lies around the forecast of a second model, so the dot is not in its middle.
 left.errorbar(
     forecast["ds"], [point], [[point - low], [high - point]], fmt="o", color="#c8553d", capsize=3
 )
 left.xaxis.set_major_locator(YearLocator(10))
-left.set_title("Sunspots, and the year to come", loc="left", fontsize=10)
+left.set_ylabel("sunspots")
+left.set_title("The year to come, and its 80 % interval", loc="left", fontsize=10)
 colors = ["#8a8f98", *("#1f5a94" if value >= 0 else "#c8553d" for value in values[1:])]
 right.barh(names, values, left=starts, color=colors)
 right.axvline(point, color="#2b2d33", lw=1, ls=":")
+right.text(point - 1, 6, "forecast", fontsize=8, ha="right", va="center")
 right.invert_yaxis()
+right.set_xlabel("sunspots: blue adds, red takes away")
 right.set_title(f"{point:.1f}, and where it comes from", loc="left", fontsize=10)
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)

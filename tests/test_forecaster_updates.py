@@ -215,6 +215,20 @@ def test_windows_without_a_past_are_left_out(parameters):
     assert "short" in model.report_["unique_id"].to_list()
 
 
+def test_the_report_of_a_backtest_says_of_which_windows():
+    df = make_panel("ab", n=60)
+    df = df[(df["unique_id"] == "a") | (df.groupby("unique_id").cumcount() >= 53)]
+    model = RBFDiffNet("D", **QUICK)
+    model.cross_validation(df, h=5, n_windows=3)
+    notes = model.report_[model.report_["unique_id"] == "b"]
+    first, last = (df.loc[df["unique_id"] == "b", "ds"].iloc[i].date() for i in (0, 2))
+    assert notes["problem"].to_list() == [
+        f"too short (known values: 2, needed: 8) before the window from {last}",
+        f"begins {first}, too late for 2 of 3 windows",
+    ]
+    assert notes["action"].to_list()[1] == "left out of these"
+
+
 @pytest.mark.parametrize("parameters", [QUICK, {}])
 def test_cross_validation_takes_numbers_and_polars(parameters):
     df = make_panel("ab", n=60).assign(ds=np.tile(np.arange(60), 2))

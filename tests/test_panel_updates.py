@@ -87,3 +87,35 @@ def test_extended_refuses_what_does_not_continue(new, message):
     panel = Panel.from_frame(long_frame("ab"), freq="D")
     with pytest.raises(ValueError, match=message):
         panel.extended(Panel.from_frame(new, freq="D"))
+
+
+def test_extended_names_the_way_for_corrected_values():
+    panel = Panel.from_frame(long_frame("a"), freq="D")
+    with pytest.raises(ValueError, match=r"last known date; .* fit again with the corrected frame"):
+        panel.extended(panel)
+
+
+@pytest.mark.parametrize("library", [lambda df: df, to_polars])
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        (7, "7", r"such as '7', that of the series of type \w+, such as 7; convert"),
+        ("7", 7, "such as 7, that of the series .* such as '7'; convert"),
+        (7, "x", "such as 'x', that of the series"),
+        (7, 7.5, "such as 7.5, that of the series"),
+        (np.int8(7), 300, "such as 300, that of the series"),
+    ],
+)
+def test_extended_refuses_ids_of_another_kind(library, mine, theirs, words):
+    old = long_frame("a").assign(unique_id=mine)
+    new = long_frame("a", start="2024-02-05").assign(unique_id=theirs)
+    panel = Panel.from_frame(library(old), freq="D")
+    with pytest.raises(ValueError, match=f"Column 'unique_id' of the new rows is .*{words}"):
+        panel.extended(Panel.from_frame(library(new), freq="D"))
+
+
+def test_extended_takes_ids_of_another_type_that_mean_the_same():
+    panel = Panel.from_frame(long_frame("a").assign(unique_id=7), freq="D")
+    new = long_frame("a", start="2024-02-05").assign(unique_id=7.0)
+    more = panel.extended(Panel.from_frame(new, freq="D"))
+    assert more.ids.to_list() == [7]

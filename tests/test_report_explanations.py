@@ -58,7 +58,7 @@ def test_a_report_of_a_model_has_everything(explained):
     assert order in (0, 1)
     assert name == "" or name.startswith("lag ")
     assert math.isfinite(value)
-    assert "1 of 4 series were not backtested" in " ".join(facts["verdict"]["more"])
+    assert "1 of 4 series was not backtested" in " ".join(facts["verdict"]["more"])
 
 
 def test_explanations_that_do_not_fit_are_left_out_and_counted(tmp_path, explained, monkeypatch):

@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.transforms import Bbox
 
-_OURS, _OTHERS = "#0b6e4f", "#8a8d91"
-_COLUMNS = 3
+from shared_parts.look import BLUE, GRAY, INK, dress
+
+_SMALL = 8  # points, of labels
+_PLACES = (  # of labels beside their dots, in points
+    (7, 0, "left"),
+    (-7, 0, "right"),
+    (0, 11, "center"),
+    (0, -11, "center"),
+    (7, 9, "left"),
+    (7, -9, "left"),
+)
 _X_LABELS = {
     "series": "series of 400 days",
     "length": "days",
@@ -25,26 +35,33 @@ def draw(folder: Path, caption: str = "") -> Path | None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    panels: list[Callable[[Any], None]] = []
+    wide: list[Callable[[Any], None]] = []
     for name, draws in (("peers", _peers), ("trainers", _trainers)):
         table = _read(folder, name)
         if table is not None:
-            panels.append(partial(draws, table=table))
+            wide.append(partial(draws, table=table))
+    narrow: list[Callable[[Any], None]] = []
     scaling = _read(folder, "scaling")
     if scaling is not None:
         for name, rows in scaling.groupby("sweep", sort=False):
-            panels.append(partial(_sweep, name=str(name), table=rows))
-    if not panels:
+            narrow.append(partial(_sweep, name=str(name), table=rows))
+    rows_of_panels = [panels for panels in (wide, narrow) if panels]
+    if not rows_of_panels:
         return None
-    n_rows = -(-len(panels) // _COLUMNS)
-    figure = Figure(figsize=(5.0 * min(len(panels), _COLUMNS), 3.8 * n_rows), layout="constrained")
+    figure = Figure(figsize=(12.0, 3.6 * len(rows_of_panels) + 0.2), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
-    for position, panel in enumerate(panels):
-        axes = figure.add_subplot(n_rows, min(len(panels), _COLUMNS), position + 1)
-        panel(axes)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.supxlabel(caption, fontsize=8, color=_OTHERS)
-    figure.savefig(folder / "speed.png", dpi=150)
+    figure.supxlabel(caption, fontsize=_SMALL, color=GRAY)
+    parts = figure.subfigures(len(rows_of_panels), 1, squeeze=False)[:, 0]
+    for part, panels in zip(parts, rows_of_panels, strict=True):
+        for panel, axes in zip(
+            panels, part.subplots(1, len(panels), squeeze=False)[0], strict=True
+        ):
+            panel(axes)
+    figure.draw_without_rendering()  # so that it is known where things are
+    for axes in figure.axes:
+        _spread(axes)
+    figure.savefig(folder / "speed.png", dpi=130)
     return folder / "speed.png"
 
 
@@ -54,28 +71,24 @@ def _read(folder: Path, name: str) -> pd.DataFrame | None:
 
 
 def _color(name: str) -> str:
-    return _OURS if name.startswith("ours") else _OTHERS
+    return BLUE if name.startswith("ours") else GRAY
 
 
 def _peers(axes: Any, table: pd.DataFrame) -> None:
     """Time and error; hollow where only a few series were forecast."""
     table = table.dropna(subset="ms_per_series")
     table = table.assign(error=table["rmsse"] / table["ours_rmsse"], few=table["note"].notna())
-    table = table.sort_values("error")
-    gap = 0.05 * max(float(table["error"].max() - table["error"].min()), 1e-3)
-    height = -float("inf")  # of the last label; the next one stays clear of it
     for row in table.itertuples():
         color = _color(row.contender)
         face = "white" if row.few else color
         axes.plot(row.ms_per_series, row.error, "o", color=color, markerfacecolor=face)
-        height = max(row.error, height + gap)
-        place = (1.25 * row.ms_per_series, height)
-        axes.annotate(row.contender, place, va="center", fontsize=7.5, color=color)
+        _label(axes, row.contender, row.ms_per_series, row.error, color)
     axes.set_xscale("log")
-    axes.set_xlim(table["ms_per_series"].min() / 2, table["ms_per_series"].max() * 20)
+    axes.set_xlim(table["ms_per_series"].min() / 10, table["ms_per_series"].max() * 40)
+    axes.margins(y=0.1)
     axes.set_xlabel("ms per series")
     axes.set_ylabel("RMSSE / ours, same series")
-    axes.set_title("28 days ahead (hollow: on a few series)", fontsize=10)
+    dress(axes, "28 days ahead (hollow: on a few series)")
 
 
 def _trainers(axes: Any, table: pd.DataFrame) -> None:
@@ -83,14 +96,38 @@ def _trainers(axes: Any, table: pd.DataFrame) -> None:
     table = table[table["series"] == "mean"].iloc[::-1]
     for row in table.itertuples():
         axes.plot(row.ms, row.way, "o", color=_color(row.way))
-        place = (1.3 * row.ms, row.way)
-        axes.annotate(f"RMSE {row.training_rmse:.3f}", place, va="center", fontsize=7.5)
+        _label(axes, f"RMSE {row.training_rmse:.3f}", row.ms, row.way, INK)
     axes.set_xscale("log")
     axes.set_xlim(table["ms"].min() / 2, table["ms"].max() * 20)
     axes.set_ylim(-0.5, len(table) - 0.5)
-    axes.tick_params(axis="y", labelsize=8)
     axes.set_xlabel("ms")
-    axes.set_title("One fit", fontsize=10)
+    dress(axes, "One fit", grid="x")
+
+
+def _label(axes: Any, text: str, x: Any, y: Any, color: str) -> None:
+    """Write a text beside a dot."""
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=_PLACES[0][:2],
+        textcoords="offset points",
+        va="center",
+        fontsize=_SMALL,
+        color=color,
+    )
+
+
+def _spread(axes: Any) -> None:
+    """Move labels to where they cover neither dots nor each other, if there is such a place."""
+    dots = [axes.transData.transform(line.get_xydata()) for line in axes.lines if axes.texts]
+    taken = [Bbox.from_extents(*(xy - 5.0), *(xy + 5.0)) for line in dots for xy in line]
+    for text in axes.texts:
+        for dx, dy, side in _PLACES:
+            text.set(position=(dx, dy), ha=side)
+            box = text.get_window_extent()
+            if not box.count_overlaps(taken):
+                break
+        taken.append(box)
 
 
 def _sweep(axes: Any, name: str, table: pd.DataFrame) -> None:
@@ -98,9 +135,9 @@ def _sweep(axes: Any, name: str, table: pd.DataFrame) -> None:
     from matplotlib.ticker import LogLocator
 
     x, y = table["size"].to_numpy(), table["seconds"].to_numpy()
-    axes.plot(x, y[0] * x / x[0], ":", color=_OTHERS, label="proportional")
+    axes.plot(x, y[0] * x / x[0], ":", color=GRAY, label="proportional")
     spread = [y - table["low"].to_numpy(), table["high"].to_numpy() - y]
-    axes.errorbar(x, y, yerr=spread, fmt="o-", color=_OURS, capsize=2)
+    axes.errorbar(x, y, yerr=spread, fmt="o-", color=BLUE, capsize=2)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(table["low"].min() / 1.5, table["high"].max() * 1.5)
@@ -110,5 +147,6 @@ def _sweep(axes: Any, name: str, table: pd.DataFrame) -> None:
     axes.minorticks_off()
     axes.set_xlabel(_X_LABELS[name])
     axes.set_ylabel("seconds")
-    axes.set_title(f"Growing: {name}", fontsize=10)
-    axes.legend(frameon=False, fontsize=8)
+    dress(axes, f"Growing: {name}")
+    axes.tick_params(labelsize=_SMALL)
+    axes.legend(frameon=False, fontsize=_SMALL, labelcolor=INK, loc="upper left")

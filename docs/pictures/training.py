@@ -36,8 +36,8 @@ def losses(ax: Axes) -> None:
     touch += huber.value(at) - 0.5 * weight * (at - shift) ** 2
     ax.plot(r, touch, color=RED, ls="--", lw=1.2, label="touching parabola")
     ax.plot(at, huber.value(at), "o", color=RED, ms=5)
-    ax.set(title="Losses", xlabel="residual $r$", ylim=(-0.1, 4.2))
-    ax.legend(fontsize=7.5, loc="upper center")
+    ax.set(title="Losses", xlabel="residual $r$", ylim=(-0.1, 6.9))
+    ax.legend(fontsize=7, loc="upper center", ncols=2, columnspacing=1.0)
 
 
 def penalty(ax: Axes) -> None:
@@ -68,7 +68,7 @@ def penalty(ax: Axes) -> None:
     ax.semilogx(alphas, seen, color=GRAY, label="on the rows learned")
     known = np.isfinite(left_out)
     best = alphas[known][np.argmin(np.array(left_out)[known])]
-    ax.axvline(best, color=RED, lw=1.0, ls=":")
+    ax.axvline(best, ymax=0.65, color=RED, lw=1.0, ls=":")
     ax.set(
         title="Choosing the penalty", xlabel=r"$\alpha$", ylabel="mean squared error", ylim=(0, 0.8)
     )

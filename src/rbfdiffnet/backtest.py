@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,8 @@ def backtest(
             seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
             model = work.learned(panel, seen, calibrate=bool(levels))
             for note in work.notes(panel, model, seen):
-                notes[note.series, note.problem] = note
+                if origins[note.series]:  # windows without a past are told of below
+                    notes[note.series, note.problem] = _dated(note, panel, model, origins)
         elif windows.refit == "weights":
             seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
             model = model.learned(seen)
@@ -97,7 +98,31 @@ def backtest(
         values.append(np.stack(list(found.values())))
         cutoffs.append(origins)
     frame = _frame(panel, cutoffs, values, column_names([*levels]), h)
-    return frame, [*notes.values()]
+    return frame, [*notes.values(), *_left_out(panel, cutoffs)]
+
+
+def _dated(note: Problem, panel: Panel, model: PanelModel, origins: Ints) -> Problem:
+    """Say of which window it is that a series had no model."""
+    i = note.series
+    if model.reasons.get(i) != note.problem:
+        return note
+    start = panel.label(i, int(origins[i]))
+    return replace(note, problem=f"{note.problem} before the window from {start}")
+
+
+def _left_out(panel: Panel, cutoffs: list[Ints]) -> list[Problem]:
+    """Name the series that begin after windows do."""
+    n = len(cutoffs)
+    without = np.count_nonzero(np.stack(cutoffs) == 0, axis=0)
+    return [
+        Problem(
+            i,
+            f"begins {panel.label(i, 0)}, too late for {without[i]} of {n} windows",
+            "left out of these",
+        )
+        for i in np.flatnonzero(without).tolist()
+        if panel.lengths[i]
+    ]
 
 
 def _frame(panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[str], h: int) -> Any:

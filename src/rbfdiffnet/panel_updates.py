@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.columns import read_target
-from rbfdiffnet.frames import make_series, read_frame, read_values
+from rbfdiffnet.frames import Column, make_series, read_frame, read_values
 from rbfdiffnet.regularize import Report, longest, place, spans
 from rbfdiffnet.stability import LARGEST
 
@@ -21,6 +22,9 @@ __all__ = ["extended", "revised"]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_ONLY = "pass rows that continue the series"
+_LATER = f"{_ONLY}, or, for values that were corrected, fit again with the corrected frame"
+
 
 def extended(panel: Panel, other: Panel) -> Panel:
     """Return the panel with newer observations appended, and new series at its end.
@@ -28,7 +32,7 @@ def extended(panel: Panel, other: Panel) -> Panel:
     Raises
     ------
     ValueError
-        If ``other`` has other columns or another kind of dates, or a date that is known
+        If ``other`` has other columns or another kind of ids or dates, or a date that is known
         already, off the grid of its series or much too late.
 
     Examples
@@ -44,7 +48,7 @@ def extended(panel: Panel, other: Panel) -> Panel:
     _check_alike(panel, other)
     home = _homes(panel, other)
     new = home >= panel.n_series
-    ids = [*panel.ids.to_list(), *other.ids[np.flatnonzero(new)].to_list()]
+    ids = _joined_ids(panel, other, new)
     grid = panel.grid.joined(other.grid.select(np.flatnonzero(new)))
     codes = np.repeat(np.arange(other.n_series), other.lengths)
     places = np.arange(other.offsets[-1]) - other.offsets[codes]
@@ -74,7 +78,7 @@ def extended(panel: Panel, other: Panel) -> Panel:
         },
         problems=(*panel.problems, *report.problems(), *moved),
         grid=grid,
-        ids=make_series(panel.ids, ids),
+        ids=ids,
     )
 
 
@@ -124,6 +128,25 @@ def _check_alike(panel: Panel, other: Panel) -> None:
             raise ValueError(f"The new rows have {what} {theirs}, the series {mine}.")
 
 
+def _joined_ids(panel: Panel, other: Panel, new: Mask) -> Column:
+    """Return the names of the series of a panel, and of the new ones of another."""
+    mine, theirs = panel.ids.to_list(), other.ids.to_list()
+    text = [{isinstance(value, str) for value in ids} for ids in (mine, theirs)]
+    added = other.ids[np.flatnonzero(new)].to_list()
+    if text not in ([{True}, {False}], [{False}, {True}]):
+        with suppress(TypeError, ValueError, OverflowError):
+            return make_series(panel.ids, [*mine, *added])
+
+    def kind(ids: Column, values: list[Any]) -> str:
+        example = "".join(f", such as {value!r}" for value in values[:1])
+        return f"of type {ids.to_native().dtype}{example}"
+
+    raise ValueError(
+        f"Column {panel.columns.id!r} of the new rows is {kind(other.ids, added or theirs)}, that "
+        f"of the series {kind(panel.ids, mine)}; convert that of the new rows."
+    )
+
+
 def _homes(panel: Panel, other: Panel) -> Ints:
     """Return where the series of another panel are in this one, new ones after its last."""
     known = {value: i for i, value in enumerate(panel.ids.to_list())}
@@ -142,17 +165,15 @@ def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> Non
     limit = longest(lengths + other.lengths)
     known = np.any([pd.notna(column) for column in (other.y, *other.inputs.values())], 0)
     for wrong, what in (
-        (steps < lengths[codes], "is at or before its last known date"),
-        (known & ~on_grid, f"is off its grid of freq={other.frequency.alias!r}"),
-        (steps >= limit[codes], "is much too late"),
+        (steps < lengths[codes], f"is at or before its last known date; {_LATER}"),
+        (known & ~on_grid, f"is off its grid of freq={other.frequency.alias!r}; {_ONLY}"),
+        (steps >= limit[codes], f"is much too late; {_ONLY}"),
     ):
         if wrong.any():
             row = np.flatnonzero(wrong)[0]
             step = row - other.offsets[codes[row]]
-            raise ValueError(
-                f"Series {other.name(codes[row])!r}: {other.label(codes[row], step)} {what}; pass "
-                "rows that continue the series."
-            )
+            label = other.label(codes[row], step)
+            raise ValueError(f"Series {other.name(codes[row])!r}: {label} {what}.")
 
 
 def _alike(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from rbfdiffnet.scoring import BASELINE, LAST, Comparison, Scores, better_rule, compare, percent
 
-__all__ = ["Figure", "Verdict", "verdict"]
+__all__ = ["Figure", "Verdict", "by_chance", "verdict"]
 
 _CLOSE = 0.05  # smaller differences of shares inside intervals are not called differences
+_CHANCE = 2.0  # standard deviations that chance may take
 _LITTLE = 30  # values that say little
 _PERCENT = "\N{NO-BREAK SPACE}%"
 
@@ -78,10 +79,15 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     elif scores.windows == 1:
         more.append("All this rests on one window a series; more windows would say more.")
     if scores.n_scored < n_series:
-        more.append(f"{n_series - scores.n_scored:,} of {n_series:,} series were not backtested.")
-    if scores.left_out:
+        rest = n_series - scores.n_scored
+        were = "was" if rest == 1 else "were"
+        more.append(f"{rest:,} of {n_series:,} series {were} not backtested.")
+    if scores.left_out == 1:
+        more.append("1 row of the backtest is not counted: its value or a forecast is missing.")
+    elif scores.left_out:
         more.append(
-            f"{scores.left_out:,} rows without a value or a forecast of every model do not count."
+            f"{scores.left_out:,} rows of the backtest are not counted: their values, or forecasts "
+            "of one of the models, are missing."
         )
     return Verdict(lead, more, figures)
 
@@ -130,20 +136,43 @@ def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]
         f"{'their' if i == 0 else 'the'} {level}{_PERCENT} intervals contained {_percent(share)}"
         for i, (level, share) in enumerate(shares.items())
     )
-    gaps = [share - float(level) / 100 for level, share in shares.items()]
-    worst = max(gaps, key=abs)
-    if worst < -_CLOSE:
-        opinion = ": they are too narrow, so expect more surprises than they promise"
-    elif worst > _CLOSE:
-        opinion = ": they are wider than they need to be"
-    else:
+    gaps = {level: share - float(level) / 100 for level, share in shares.items()}
+    n = {level: int(scores.inside[model.name, level][:, 1].sum()) for level in shares}
+    chance = {level: by_chance(float(level) / 100, n[level], scores.steps) for level in shares}
+    sure = {level for level, gap in gaps.items() if abs(gap) > max(_CLOSE, chance[level])}
+    worst = max(gaps, key=lambda level: (level in sure, abs(gaps[level])))
+    if abs(gaps[worst]) <= _CLOSE:
         opinion = ", about what they promise"
+    elif worst not in sure:
+        than = "more" if gaps[worst] > 0 else "fewer"
+        opinion = f": {than} than promised, which with {n[worst]:,} values may be chance"
+    elif gaps[worst] < 0:
+        opinion = ": they are too narrow, so expect more surprises than they promise"
+    else:
+        opinion = ": they are wider than they need to be"
     more.append(f"{held[0].upper()}{held[1:]} of the actual values{opinion}.")
-    for (level, share), gap in zip(shares.items(), gaps, strict=True):
-        tone = "bad" if gap < -_CLOSE else "good" if gap <= _CLOSE else "plain"
+    for level, share in shares.items():
+        close = abs(gaps[level]) <= _CLOSE
+        tone = "good" if close else "bad" if level in sure and gaps[level] < 0 else "plain"
         figures.append(
             Figure(_percent(share), f"of values inside the {level}{_PERCENT} intervals", tone)
         )
+
+
+def by_chance(level: float, n: int, steps: int) -> float:
+    r"""Return how far a share of n values may be from a level without meaning anything.
+
+    .. math:: 2 \sqrt{\frac{\gamma (1 - \gamma)}{n / \sqrt h}}
+
+    Errors of a window go together, so h of them count as :math:`\sqrt h`.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.report.verdict import by_chance
+    >>> round(by_chance(0.8, 72, 7), 2), round(by_chance(0.8, 7200, 7), 3)
+    (0.15, 0.015)
+    """
+    return _CHANCE * math.sqrt(level * (1.0 - level) * math.sqrt(steps) / n)
 
 
 def _percent(share: float) -> str:
