@@ -6,7 +6,7 @@ import threadpoolctl
 
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.horizon import Horizon
-from rbfdiffnet.intervals import calibration_length
+from rbfdiffnet.intervals import calibration_length, conformal_quantile
 from rbfdiffnet.intervals import half_widths as widths_of
 from rbfdiffnet.panel_fit import adopt_series, fit_panel
 from rbfdiffnet.plan import Plan
@@ -199,12 +199,19 @@ def test_series_without_two_values_have_the_widths_of_an_ordinary_one(panel):
     none = Series(np.full(30, np.nan), np.zeros((30, 1)), np.zeros((30, 1)))
     mixed = [*panel[:2], none]
     model = fit_panel(mixed, PLAN, scope="local", calibrate=True)
-    later = [np.zeros((2, 1))] * 3
-    low, high, _ = model.intervals(Horizon(mixed, np.array([200, 150, 30]), 2, later), [0.8])
+    horizon = Horizon(mixed, np.array([200, 150, 30]), 2, [np.zeros((2, 1))] * 3)
+    low, high, _ = model.intervals(horizon, [0.8])
     np.testing.assert_array_equal(low[2], -high[2])  # around the fallback, which is 0
-    widths = (high - low) / 2.0
-    assert np.all(widths > 0.0)
-    assert widths[0, 0, 0] < widths[2, 0, 0] < widths[1, 0, 0]
+    steps = [np.abs(np.diff(series.y)).mean() for series in mixed[:2]]
+    shares = []
+    for series, step in zip(mixed[:2], steps, strict=True):
+        n = series.y.size
+        origins = np.linspace(n - calibration_length(n), n - 1, 20).astype(int)
+        shares += [np.abs(series.y[o : o + 2] - series.y[o - 1]) / step for o in origins]
+    for k in range(2):
+        scores = np.array([share[k] for share in shares if share.size > k])
+        expected = conformal_quantile(scores, 0.8) * np.median(steps)
+        assert high[2, k, 0] == pytest.approx(expected)
 
 
 def test_adopted_series_get_the_forecasts_of_trained_ones(panel, ahead):

@@ -1,9 +1,11 @@
 """Intervals of the stack: how wide they are, and how often they hold."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from panels import NAME
+from rbfdiffnet import RBFDiffNet
 from stacks import auto, frame
 
 
@@ -70,3 +72,22 @@ def test_intervals_cover_about_as_often_as_they_say(rng, n_series, length):
         assert abs(inside.mean() - level / 100) < 0.08
     errors = np.abs(found["y"] - found[NAME]).mean()
     assert errors < 1.3  # of the true conditional mean 0.8 to 1.1
+
+
+@pytest.mark.parametrize("settings", [{}, {"scope": "local"}, {"scope": "global"}])
+def test_series_without_a_model_borrow_errors_of_naive_forecasts(rng, settings):
+    """A week that networks know well, and new series which repeat a single day of it."""
+    t = np.arange(150)
+    week = {f"{i:02}": 1500.0 + 300.0 * np.sin(2 * np.pi * t / 7 + i) for i in range(45)}
+    week = {name: y + 30.0 * rng.normal(size=150) for name, y in week.items()}
+    new = [name for name in week if int(name) >= 25]
+    seen = {name: y[-13:-7] if name in new else y[:-7] for name, y in week.items()}
+    frames = [
+        pd.DataFrame({"unique_id": name, "ds": np.arange(143 - y.size, 143), "y": y})
+        for name, y in seen.items()
+    ]
+    model = RBFDiffNet(1, season_length=7, **settings)
+    found = model.forecast(pd.concat(frames), 7, level=[80]).set_index("unique_id")
+    low, high = (found.loc[new, f"RBFDiffNet-{side}-80"].to_numpy() for side in ("lo", "hi"))
+    actual = np.concatenate([week[name][-7:] for name in new])
+    assert 0.6 < np.mean((low <= actual) & (actual <= high)) < 0.95

@@ -15,13 +15,7 @@ import numpy.typing as npt
 from rbfdiffnet.effects import Effects
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.horizon import Horizon
-from rbfdiffnet.intervals import (
-    MOST_POOLED,
-    Pool,
-    half_widths,
-    pooled,
-    thin,
-)
+from rbfdiffnet.intervals import MOST_POOLED, Lent, Pools, half_widths, thin
 from rbfdiffnet.learning import Learning, learn
 from rbfdiffnet.models import SeriesModel
 from rbfdiffnet.parts import chained
@@ -186,7 +180,7 @@ class PanelModel:
         horizon: Horizon,
         levels: Sequence[float],
         n_jobs: int = 1,
-        pool: Pool | None = None,
+        pools: Pools | None = None,
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Prediction intervals; see `rbfdiffnet.intervals`.
 
@@ -198,7 +192,7 @@ class PanelModel:
         levels : sequence of float
             Between 0 and 1, ascending.
         n_jobs : int, default=1
-        pool : Pool, optional
+        pools : Pools, optional
             What series with few errors borrow; by default what this panel has to lend.
 
         Returns
@@ -207,23 +201,33 @@ class PanelModel:
         guaranteed : ndarray of bool of shape (n,)
         """
         parts = self.plan.parts
-        errors, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
+        errors, naive, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
 
         def lent() -> list[Share]:
             prints = [series.fingerprint for series in horizon.seen]
-            return [(prints[i], thin(errors[i]), float(scales[i])) for i in lenders(prints)]
+            return [
+                (prints[i], thin(errors[i]), naive[i], float(scales[i])) for i in lenders(prints)
+            ]
 
-        pool = pool or parts.agree(lent, partial(_pooled, levels=levels))
-        widths, guaranteed = half_widths(errors, scales, levels, pool)
+        pools = pools or parts.agree(lent, partial(_pooled, levels=levels))
+        widths = np.empty((len(errors), horizon.h, len(levels)))
+        guaranteed = np.ones(len(errors), dtype=bool)
+        alone = np.array([model is None for model in self.models], dtype=bool)
+        for own, pool in ((~alone, pools.networks), (alone, pools.fallbacks)):
+            if own.any():
+                some = [errors[i] for i in np.flatnonzero(own).tolist()]
+                widths[own], guaranteed[own] = half_widths(some, scales[own], levels, pool)
         return centers - widths, centers + widths, guaranteed
 
-    def lent(self, horizon: Horizon, n_jobs: int = 1) -> tuple[list[Array], Array]:
-        """What series have to lend to those with few errors: some errors, and their step sizes."""
-        errors, scales, _ = self._errors(horizon, n_jobs)
-        return [thin(own).copy() for own in errors], scales
+    def lent(self, horizon: Horizon, n_jobs: int = 1) -> Lent:
+        """What series have to lend to those with few errors."""
+        errors, naive, scales, _ = self._errors(horizon, n_jobs)
+        return Lent([thin(own).copy() for own in errors], naive, scales)
 
-    def _errors(self, horizon: Horizon, n_jobs: int) -> tuple[list[Array], Array, Array]:
-        """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
+    def _errors(
+        self, horizon: Horizon, n_jobs: int
+    ) -> tuple[list[Array], list[Array], Array, Array]:
+        """Absolute errors of the calibrated models, some of last values, step sizes, forecasts."""
         seen, h, ahead = horizon.seen, horizon.h, horizon.ahead
         models = dict(enumerate(self.calibrated))
         at = []
@@ -252,7 +256,8 @@ class PanelModel:
         growth: dict[int, Array] = {}
         for i, (y, grown) in zip(noisy, parallel_map(tracked, noisy, n_jobs), strict=True):
             forecasts[i], growth[i] = y, grown
-        errors, scales, centers = [], np.zeros(len(seen)), np.empty((len(seen), h, 1))
+        errors, naive = [], []
+        scales, centers = np.zeros(len(seen)), np.empty((len(seen), h, 1))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
             if forecast is None or not np.all(np.isfinite(forecast[-1])):
@@ -260,13 +265,15 @@ class PanelModel:
             centers[i, :, 0] = forecast[-1]
             actual = np.append(series.y, np.full(h, np.nan))[at[i][:-1, None] + np.arange(h)]
             errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
+            last = naive_forecast(series.y, thin(at[i][:-1]), h, 1)
+            naive.append(np.abs(thin(actual) - last))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
-        return errors, scales, centers
+        return errors, naive, scales, centers
 
 
-Share = tuple[bytes, Array, float]  # fingerprint, errors and step size of a series
+Share = tuple[bytes, Array, Array, float]  # fingerprint, errors and step size of a series
 
 
 def lenders(fingerprints: Sequence[bytes]) -> list[int]:
@@ -274,8 +281,7 @@ def lenders(fingerprints: Sequence[bytes]) -> list[int]:
     return sorted(range(len(fingerprints)), key=fingerprints.__getitem__)[:MOST_POOLED]
 
 
-def _pooled(parts: Sequence[list[Share]], levels: Sequence[float]) -> Pool:
+def _pooled(parts: Sequence[list[Share]], levels: Sequence[float]) -> Pools:
     shares = sorted(chained(parts), key=lambda share: share[0])[:MOST_POOLED]
-    return pooled(
-        [errors for _, errors, _ in shares], np.array([scale for _, _, scale in shares]), levels
-    )
+    _, errors, naive, scales = zip(*shares, strict=True) if shares else ((), (), (), ())
+    return Pools.of(Lent(errors, naive, np.array(scales)), levels)

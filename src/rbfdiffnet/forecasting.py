@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rbfdiffnet.engine import Forecasts, PanelModel
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.horizon import Horizon
-from rbfdiffnet.intervals import Pool
+from rbfdiffnet.intervals import Pools
 from rbfdiffnet.options import NAME, column_names
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.panel_fit import fit_panel
@@ -135,7 +135,7 @@ class Work:
         series: Sequence[Series],
         origins: Ints,
         asked: Asked,
-        pool: Pool | None = None,
+        pools: Pools | None = None,
     ) -> tuple[dict[str, Array], list[Problem]]:
         """Forecasts and intervals, shape (n, h) each, and what was unusual."""
         horizon = asked.of(series, origins)
@@ -148,7 +148,7 @@ class Work:
         notes += [Problem(i, said, "held within bounds") for i, said in forecasts.runaway.items()]
         if asked.levels and len(series):
             shares = list(asked.levels.values())
-            borrowed = {} if pool is None else {"pool": pool}
+            borrowed = {} if pools is None else {"pools": pools}
             low, high, sure = model.intervals(horizon, shares, self.n_jobs, **borrowed)
             for j, label in enumerate(asked.levels):
                 lowest = np.minimum(low[:, :, j], forecasts.values)

@@ -19,20 +19,24 @@ present spread to the spread there.
 
 A series with fewer than 50 scores at a horizon borrows: scores of all series (of 2,000, where there
 are more) are divided by the mean step size of their series, pooled, and multiplied by that of the
-series in question. The guarantee then holds on average over the panel.
+series in question. The guarantee then holds on average over the panel. A series without a network,
+whose forecast is a naive one, borrows errors of naive forecasts instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
     "MOST_POOLED",
+    "Lent",
     "Pool",
+    "Pools",
     "calibration_length",
     "conformal_quantile",
     "half_widths",
@@ -41,6 +45,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 _ENOUGH = 50  # scores of a series at a horizon for it to stand on its own
 _LONGEST = 200
@@ -86,10 +91,10 @@ def conformal_quantile(scores: Array, level: float) -> float:
     return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= scores.size else np.inf
 
 
-def thin(errors: Array) -> Array:
-    """Return evenly spread rows of the errors of a series: its share of the pool."""
-    n = len(errors)
-    return errors[np.linspace(0, n - 1, min(n, _POOLED)).astype(np.int64)]
+def thin(rows: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return evenly spread rows, as of the errors of a series: its share of the pool."""
+    n = len(rows)
+    return rows[np.linspace(0, n - 1, min(n, _POOLED)).astype(np.int64)]
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,39 @@ def pooled(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> P
         np.where(size > 0, largest, np.maximum.accumulate(largest)),
         ordinary,
     )
+
+
+@dataclass(frozen=True)
+class Lent:
+    """What series have to lend.
+
+    Attributes
+    ----------
+    errors : sequence of ndarray of shape (n, h)
+        Of their forecasts, as by `thin`.
+    naive : sequence of ndarray of shape (n, h)
+        Of their last values, repeated.
+    scales : ndarray of shape (n_series,)
+        Mean step sizes; NaN where there are none.
+    """
+
+    errors: Sequence[Array]
+    naive: Sequence[Array]
+    scales: Array
+
+
+@dataclass(frozen=True)
+class Pools:
+    """What series with few errors borrow, those with a network and those without."""
+
+    networks: Pool
+    fallbacks: Pool
+
+    @classmethod
+    def of(cls, lent: Lent, levels: Sequence[float]) -> Pools:
+        """Pool what is lent."""
+        both = (pooled(errors, lent.scales, levels) for errors in (lent.errors, lent.naive))
+        return cls(*both)
 
 
 def half_widths(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rbfdiffnet.engine import lenders
 from rbfdiffnet.exogenous import Exogenous
 from rbfdiffnet.forecasting import Asked, State, Work
-from rbfdiffnet.intervals import Pool, pooled
+from rbfdiffnet.intervals import Lent, Pools
 from rbfdiffnet.memory import pieces
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.parts import ALONE
@@ -42,9 +42,9 @@ def forecast_in_pieces(
     whole = None
     if work.scope == "global" or len(job.cut) < 2:
         whole = work.fitted(panel, exogenous, calibrate=bool(asked.levels))
-    pool = None
+    pools = None
     if asked.levels and len(job.cut) > 1 and work.scope != "auto":
-        pool = job.pool(whole)
+        pools = job.pools(whole)
     columns = {name: np.empty((panel.n_series, asked.h)) for name in asked.columns}
     notes: list[Problem] = []
     done, total = 0, max(panel.n_series, 1)
@@ -53,7 +53,7 @@ def forecast_in_pieces(
         with within(done / total, end / total):
             state = job.fitted(piece, whole)
             found, odd = work.columns(
-                state.model, state.series, state.panel.lengths, asked.select(piece), pool
+                state.model, state.series, state.panel.lengths, asked.select(piece), pools
             )
         for name, values in found.items():
             columns[name][piece] = values
@@ -79,11 +79,11 @@ class _Job:
         calibrate = bool(self.asked.levels)
         return self.work.fitted(self.panel.select(piece), self.exogenous, calibrate=calibrate)
 
-    def pool(self, whole: State | None) -> Pool:
+    def pools(self, whole: State | None) -> Pools:
         """What series with few errors borrow."""
         chosen = self._lenders()
         largest = max(piece.size for piece in self.cut)
-        errors, scales = [], []
+        errors, naive, scales = [], [], []
         for first in range(0, chosen.size, largest):
             some = chosen[first : first + largest]
             part, asked = self.panel.select(some), self.asked.select(some)
@@ -93,9 +93,12 @@ class _Job:
             else:
                 model = whole.model.select(some.tolist())
             lent = model.lent(asked.of(series, part.lengths), self.work.n_jobs)
-            errors += lent[0]
-            scales.append(lent[1])
-        return pooled(errors, np.concatenate(scales), list(self.asked.levels.values()))
+            errors += lent.errors
+            naive += lent.naive
+            scales.append(lent.scales)
+        return Pools.of(
+            Lent(errors, naive, np.concatenate(scales)), list(self.asked.levels.values())
+        )
 
     def _lenders(self) -> Ints:
         prints: list[bytes] = [b""] * self.panel.n_series

@@ -15,7 +15,7 @@ from rbfdiffnet.distributed.replay import Failure, Key, Pending, Replay, answere
 from rbfdiffnet.engine import PanelModel
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting import Asked, Work
-from rbfdiffnet.intervals import Pool
+from rbfdiffnet.intervals import Pools
 from rbfdiffnet.panel import Panel, Problem
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.series import Series
@@ -193,10 +193,10 @@ class _PartWork(Work):
         series: Sequence[Series],
         origins: Ints,
         asked: Asked,
-        pool: Pool | None = None,
+        pools: Pools | None = None,
     ) -> tuple[dict[str, Array], list[Problem]]:
         if not self.rehearsal:
-            return super().columns(model, series, origins, asked, pool)
+            return super().columns(model, series, origins, asked, pools)
         if asked.levels and len(series):
             shares = list(asked.levels.values())
             model.intervals(asked.of(series, origins), shares, self.n_jobs)

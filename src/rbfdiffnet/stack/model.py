@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.engine import Forecasts
+from rbfdiffnet.engine import Forecasts, lenders
 from rbfdiffnet.fallback import naive_forecast
 from rbfdiffnet.horizon import Horizon
 from rbfdiffnet.plan import Plan
@@ -164,6 +164,9 @@ class StackModel:
         if not np.isfinite(errors).any():  # the panel is too short
             errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
         widths, guaranteed = half_widths(errors, scales, levels)
+        alone = np.array([p is None for p in self.preparations], dtype=bool) & (scales > 0.0)
+        if alone.any() and (borrowed := _naive_widths(seen, usable, alone, h, levels)):
+            widths[alone], guaranteed[alone] = borrowed
         center = mixture.values[:, :, None]
         low, high = center - widths, center + widths
         never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
@@ -280,6 +283,38 @@ def _naive_errors(y: Array, h: int, season: int) -> Array:
     origins = np.arange(1, y.size)
     actual = np.array([_after(y, o, h) for o in range(1, y.size)]).reshape(-1, h)
     return np.abs(naive_forecast(y, origins, h, season) - actual) if y.size else actual
+
+
+def _naive_widths(
+    seen: Sequence[Series],
+    usable: Sequence[Array],
+    alone: npt.NDArray[np.bool_],
+    h: int,
+    levels: Sequence[float],
+) -> tuple[Array, npt.NDArray[np.bool_]] | None:
+    """Half-widths for series without members, from errors that last values of others make."""
+    others = np.flatnonzero(~alone)
+    others = others[lenders([seen[i].fingerprint for i in others.tolist()])]
+    errors = _last_value_errors([seen[i] for i in others.tolist()], h)
+    if not np.isfinite(errors).any():
+        return None
+    unknown = np.full((int(alone.sum()), *errors.shape[1:]), np.nan)
+    rows = [usable[i] for i in (*others.tolist(), *np.flatnonzero(alone).tolist())]
+    errors = np.concatenate([errors, unknown])
+    widths, enough = half_widths(errors, present_changes(rows, 1, h), levels)
+    return widths[others.size :], enough[others.size :]
+
+
+def _last_value_errors(panel: Sequence[Series], h: int) -> Array:
+    """Absolute errors of last values, repeated, at the ends of series: (n, n_windows, h)."""
+    errors = np.full((len(panel), _MORE_WINDOWS, h), np.nan)
+    for own, series in zip(errors, panel, strict=True):
+        n = series.y.size
+        origins = np.array([n - k * h for k in range(1, _MORE_WINDOWS + 1) if n > k * h], dtype=int)
+        actual = [_after(series.y, o, h) for o in origins.tolist()]
+        forecasts = naive_forecast(series.y, origins, h, 1)
+        own[: origins.size] = np.abs(forecasts - np.reshape(actual, (-1, h)))
+    return errors
 
 
 def _padded(tables: Sequence[Array], h: int) -> Array:
