@@ -208,3 +208,17 @@ def test_a_shared_network_needs_eight_values_of_a_series():
         "no values",
     ]
     assert model.report_["action"].to_list()[1] == "forecast 0"
+
+
+@pytest.mark.parametrize("parameters", [QUICK, {}])
+def test_an_unfinished_last_period_costs_its_row_alone(parameters):
+    df = make_panel("ab", n=60, freq="W-MON")
+    last = (df["unique_id"] == "a") & (df["ds"] == df["ds"].max())
+    moved = df.assign(ds=df["ds"].where(~last, df["ds"] - pd.Timedelta(days=3)))
+    model, clean = (RBFDiffNet("W-MON", **parameters).fit(rows) for rows in (moved, df[~last]))
+    assert_frame_equal(model.predict(3), clean.predict(3))
+    date = f"{moved.loc[last, 'ds'].iloc[0]:%Y-%m-%d}"
+    assert model.report_.values.tolist()[0] == ["a", f"1 off-grid date, first {date}", "ignored"]
+    assert model.report_.values.tolist()[1:] == clean.report_.values.tolist()
+    model.update(df[last])
+    assert model.predict(1, level=None)["ds"].nunique() == 1

@@ -81,6 +81,77 @@ def test_the_phase_is_that_of_the_last_date():
     assert steps[1:].tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_stray_last_date_does_not_move_the_grid(alias, zone, rng):
+    index = pd.date_range("2024-01-30", periods=12, freq=alias, tz=zone)
+    stray = index[-1:] + pd.Timedelta("1ns" if alias in ("s", "ms") else "20min")
+    expected, _, _ = grid_of(alias, index, index[:5], zone=zone)
+    grid, times, codes = grid_of(alias, index.append(stray), index[:5], zone=zone)
+    np.testing.assert_array_equal(grid.origin, expected.origin)
+    np.testing.assert_array_equal(grid.day, expected.day)
+    steps, on_grid = grid.locate(times, codes)
+    assert np.flatnonzero(~on_grid).tolist() == [12]
+    np.testing.assert_array_equal(steps[on_grid], [*range(12), *range(5)])
+    order = rng.permutation(len(times))
+    shuffled = Grid.from_times(Frequency.parse(alias), times[order], codes[order], 2, zone)
+    np.testing.assert_array_equal(shuffled.origin, grid.origin)
+
+
+@pytest.mark.parametrize("day", [1, 9, 28, 29, 30, 31])
+@pytest.mark.parametrize("alias", ["MS", "ME", "QS", "YE"])
+def test_an_unfinished_month_does_not_move_the_others(alias, day):
+    months = pd.date_range("2023-01-01", periods=37, freq="MS")
+    index = months + pd.to_timedelta(np.minimum(day, months.days_in_month) - 1, "D")
+    step = Frequency.parse(alias).n
+    for n in range(3, 12):
+        known = index[::step][:n]
+        stray = known[-1:] + pd.Timedelta(days=12)
+        grid, times, codes = grid_of(alias, known.append(stray))
+        steps, on_grid = grid.locate(times, codes)
+        assert on_grid.tolist() == [True] * len(known) + [False]
+        assert steps[:-1].tolist() == list(range(len(known)))
+        expected = grid_of(alias, known)[0]
+        assert (grid.day, grid.origin) == (expected.day, expected.origin)
+
+
+def test_quarters_that_begin_in_other_months_are_another_grid():
+    quarters = pd.date_range("2023-01-01", periods=6, freq="QS")
+    grid, times, codes = grid_of("QS", quarters.append(pd.DatetimeIndex(["2024-06-01"])))
+    assert grid.locate(times, codes)[1].tolist() == [True] * 6 + [False]
+
+
+def test_the_last_date_counts_unless_most_are_off_its_grid():
+    def on_grid(*times):
+        times, codes = np.array(times), np.zeros(len(times), dtype=np.int64)
+        grid = Grid.from_times(Frequency.parse(3), times, codes, 1)
+        return times[grid.locate(times, codes)[1]].tolist()
+
+    assert on_grid(0, 3, 7, 10) == [7, 10]  # as many as of the other
+    assert on_grid(0, 3, 6, 10) == [0, 3, 6]
+    assert on_grid(0, 3, 7, 10, 14) == [7, 10]  # the later one of two
+    assert on_grid(0, 0, 0, 10) == [0, 0, 0]
+
+
+@given(
+    st.integers(2, 5),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-20, 20)), min_size=1),
+    st.randoms(),
+)
+def test_of_all_grids_that_with_most_dates_is_taken(n, rows, random):
+    rows += [(code, 0) for code in range(4)]
+    random.shuffle(rows)
+    codes, times = np.array(rows).T
+    grid = Grid.from_times(Frequency.parse(n), times, codes, 4)
+    _, on_grid = grid.locate(times, codes)
+    for code in range(4):
+        own = times[codes == code]
+        counts = np.bincount(own % n, minlength=n)
+        last = counts[own.max() % n]
+        expected = last if 2 * last >= len(own) else counts.max()
+        assert on_grid[codes == code].sum() == expected
+
+
 def test_weekends_are_off_the_grid_of_business_days():
     grid, times, codes = grid_of("B", pd.date_range("2024-01-01", "2024-01-14", freq="D"))
     steps, on_grid = grid.locate(times, codes)

@@ -64,11 +64,11 @@ def test_every_equation_that_code_cites_is_in_the_table():
 
 
 def levels():
-    """Line in the map of the sources of every module and package."""
+    """Place in the map of the sources of every module and package."""
     text = CONTRIBUTING.read_text(encoding="utf-8")
     tree = re.search(r"Below `src/rbfdiffnet/`.*?```text\n(.*?)```", text, re.DOTALL).group(1)
-    named = [re.findall(r"[\w/]+", line[:44]) for line in tree.splitlines()]
-    return {name: level for level, names in enumerate(named) for name in names}
+    named = [name for line in tree.splitlines() for name in re.findall(r"[\w/]+", line[:44])]
+    return {name: level for level, name in enumerate(named)}
 
 
 def test_the_map_of_the_sources_is_complete():

@@ -1,5 +1,6 @@
 """Panels from frames of any kind, and parts of panels."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from long_frames import assert_same, long_frame, messy
 from panels import to_polars
-from rbfdiffnet.panel import Columns, Panel
+from rbfdiffnet.panel import Columns, Panel, Problem
 
 
 def test_series_come_as_they_appear_and_rows_in_any_order():
@@ -224,3 +225,32 @@ def test_rows_of_finds_ids_of_another_type():
     panel = Panel.from_frame(df, freq="D")
     for other in (long_frame("b"), to_polars(long_frame("b"))):
         assert panel.rows_of(other)[0].tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("library", "zone"),
+    [(lambda df: df, None), (lambda df: df, "Europe/Berlin"), (to_polars, None)],
+)
+def test_one_stray_last_date_costs_one_row(library, zone):
+    df = long_frame("abc", n=24, start="2020-01-01", freq="MS")
+    stray = (df["unique_id"] == "b") & (df["ds"] == df["ds"].max())
+    moved = df.assign(ds=df["ds"].where(~stray, pd.Timestamp("2021-12-09")))
+    both = [frame.assign(ds=frame["ds"].dt.tz_localize(zone)) for frame in (df[~stray], moved)]
+    expected, panel = (Panel.from_frame(library(frame), freq="MS") for frame in both)
+    assert panel.problems == (Problem(1, "1 off-grid date, first 2021-12-09", "ignored"),)
+    assert_same(replace(panel, problems=()), expected)
+    assert panel.lengths.tolist() == [24, 23, 24]
+    shuffled = both[1].sample(frac=1.0, random_state=0).sort_values("unique_id", kind="stable")
+    assert_same(Panel.from_frame(library(shuffled), freq="MS"), panel)
+    series, steps, on_grid = panel.rows_of(library(both[1]))
+    assert steps[on_grid].tolist() == [*range(24), *range(23), *range(24)]
+    assert series[~on_grid].tolist() == [1]
+    # The month is finished later on; the next one is not.
+    new = pd.to_datetime(["2021-12-01", "2022-01-01", "2022-01-09"]).tz_localize(zone)
+    rest = library(pd.DataFrame({"unique_id": "b", "ds": new, "y": [7.0, 8.0, 9.0]}))
+    more = panel.extended(Panel.from_frame(rest, freq="MS"))
+    assert more.y[24:49].tolist() == [*range(10, 33), 7.0, 8.0]
+    assert [problem.problem for problem in more.problems] == [
+        "1 off-grid date, first 2021-12-09",
+        "1 off-grid date, first 2022-01-09",
+    ]

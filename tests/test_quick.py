@@ -1,5 +1,7 @@
 """Quick fits against the same steps one series at a time, and their place in the forecaster."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from rbfdiffnet.backend import padded_rows
 from rbfdiffnet.batched import fit_batch
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.gpu import TorchBackend
-from rbfdiffnet.models import forecast_many
+from rbfdiffnet.models import fit_local, forecast_many
 from rbfdiffnet.plan import Plan
 from rbfdiffnet.preparation import prepare
 from rbfdiffnet.quick import fit_quickly, forecast_arrays
@@ -237,3 +239,57 @@ def test_series_with_inputs_are_fitted_one_by_one():
     model = RBFDiffNet(freq="D", preset="fast").fit(df)
     future = model.make_future_frame(7).assign(promotion=0)
     assert np.isfinite(model.predict(7, X_df=future, level=None)["RBFDiffNet"]).all()
+
+
+def weeks(rng, length):
+    season = 20.0 * np.sin(2.0 * np.pi * (np.arange(length) + rng.uniform(0, 52)) / 52.0)
+    return 100.0 + season + rng.normal(size=length)
+
+
+def long_plan(**settings):
+    return replace(plan(**settings), season_length=52, lags=tuple(range(1, 105)), shorten=True)
+
+
+def test_series_too_short_for_the_lags_get_fewer(rng):
+    rows = [series(weeks(rng, length)) for length in (100, 60, 240, 110, 100)]
+    rows[3] = series(rng.normal(size=110).cumsum())  # of which differences leave 109
+    results = fit_models(rows, [long_plan()] * 5)
+    assert "too short for lag 104" in results[1]
+    assert [r if isinstance(r, str) else len(r.windows.lags) for r in results][2:] == [104, 13, 12]
+    # Alone, with lags of their own and one by one.
+    (alone,) = fit_models(rows[:1], [long_plan()])
+    (own,) = fit_models(rows[:1], [replace(long_plan(), lags=tuple(range(1, 13)), shorten=False)])
+    for model in (alone, own):
+        np.testing.assert_array_equal(model.windows.network.a, results[0].windows.network.a)
+    assert fit_local(rows[0], long_plan()).windows.lags == results[0].windows.lags
+    assert results[0].like(long_plan()).shortened(70) is None
+    assert "too short for lag 104" in fit_models(rows[:1], [replace(long_plan(), shorten=False)])[0]
+
+
+def test_short_series_beside_long_ones_are_forecast_by_networks(rng, tmp_path):
+    lengths = {"long": 240, "short": 100, "shorter": 64}
+    df = pd.concat([frame(weeks(rng, n)[None]).assign(unique_id=i) for i, n in lengths.items()])
+    df["ds"] = df["ds"].iloc[0] + 7 * (df["ds"] - df["ds"].iloc[0])
+    model = RBFDiffNet(freq="W-MON", preset="fast").fit(df)
+    found = model.predict(8)
+    assert "too short" not in " ".join(model.report_["problem"])
+    for name in lengths:
+        one = RBFDiffNet(freq="W-MON", preset="fast").forecast(df[df["unique_id"] == name], 8)
+        together = found[found["unique_id"] == name].reset_index(drop=True)
+        np.testing.assert_array_equal(together["RBFDiffNet"], one["RBFDiffNet"])
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(RBFDiffNet.load(tmp_path / "model").predict(8), found)
+    given = RBFDiffNet(freq="W-MON", preset="fast", lags=104).fit(df)
+    assert given.report_["problem"].str.contains("too short for lag 104").sum() == 2
+
+
+def test_shorter_lags_are_the_same_with_pytorch_and_without_numba(rng, monkeypatch):
+    one = series(weeks(rng, 100))
+    (expected,) = fit_models([one], [long_plan()])
+    monkeypatch.setattr("rbfdiffnet.batched.find_spec", lambda name: None)  # noqa: ARG005
+    (plain,) = fit_models([one], [long_plan()])
+    np.testing.assert_allclose(plain.windows.network.a, expected.windows.network.a, rtol=1e-6)
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    monkeypatch.setattr("rbfdiffnet.quick_models.backend_for", lambda device: TorchBackend("cpu"))  # noqa: ARG005
+    (torched,) = fit_models([one], [long_plan()])
+    np.testing.assert_allclose(torched.windows.network.a, expected.windows.network.a, rtol=1e-6)

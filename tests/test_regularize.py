@@ -106,8 +106,24 @@ def test_a_frequency_that_does_not_fit():
     )
     with pytest.raises(ValueError, match=message):
         Panel.from_frame(df, freq="W")
-    with pytest.raises(ValueError, match="freq='2' does not fit"):
-        Panel.from_frame(df.assign(ds=[0, 1, 3, 5, 7, 8] * 10), freq=2)
+    whole = df.assign(ds=[0, 1, 3, 5, 7, 8] * 10)
+    with pytest.raises(ValueError, match=r"freq='5' does not fit: 40 of 60 .* look like freq='2'"):
+        Panel.from_frame(whole, freq=5)
+    assert Panel.from_frame(whole, freq=2).label(0, 0) == "1"  # most of them are odd
+
+
+def test_a_step_that_is_right_on_grids_that_are_not():
+    days = pd.date_range("2024-01-01", periods=9, freq="W-MON") + pd.to_timedelta(
+        np.repeat([0, 1, 2], 3), "D"
+    )
+    df = pd.DataFrame({"unique_id": "a", "ds": days, "y": 1.0})
+    message = "freq='W' does not fit: 6 of 9 dates .* on several grids; correct them"
+    for freq in (None, "W-MON"):
+        with pytest.raises(ValueError, match=message.replace("'W'", f"'{freq or 'W'}'")):
+            Panel.from_frame(df, freq=freq)
+    df["ds"] += pd.to_timedelta(np.arange(9) ** 2, "h")
+    with pytest.raises(ValueError, match="'a'; pass another freq, or correct the dates"):
+        Panel.from_frame(df, freq="D")
 
 
 def test_the_frequency_is_told_from_the_dates():

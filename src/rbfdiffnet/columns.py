@@ -162,16 +162,21 @@ def misfit(grid: Grid, times: Ints, codes: Ints, ids: Column) -> ValueError:
     >>> ids = nw.from_native(pd.Series(["a"]), series_only=True)
     >>> times, codes = np.arange(4), np.zeros(4, dtype=np.int64)
     >>> misfit(Grid.from_times(Frequency.parse(3), times, codes, 1), times, codes, ids)
-    ValueError("freq='3' does not fit: 2 of 4 dates are not a whole number of steps before ...
+    ValueError("freq='3' does not fit: 2 of 4 dates are not a whole number of steps from ...
     """
     _, on_grid = grid.locate(times, codes)
     off = np.flatnonzero(~on_grid)
     row = off[np.lexsort((times[off], codes[off]))[0]]
     frequency = grid.frequency
     likely = _infer(times, codes, grid.zone, integer=frequency.kind == "integer")
-    remedy = "" if likely is None else f"; the dates look like freq={likely.alias!r}"
+    if likely is None:
+        remedy = "pass another freq, or correct the dates"
+    elif likely == frequency:
+        remedy = "many dates are one step apart, but on several grids; correct them"
+    else:
+        remedy = f"the dates look like freq={likely.alias!r}"
     return ValueError(
         f"freq={frequency.alias!r} does not fit: {len(off)} of {len(times)} dates are not a whole "
-        f"number of steps before the last one of their series, such as "
-        f"{labels(times[[row]], grid)[0]} of series {str(ids[int(codes[row])])!r}{remedy}."
+        f"number of steps from most others of their series, such as "
+        f"{labels(times[[row]], grid)[0]} of series {str(ids[int(codes[row])])!r}; {remedy}."
     )

@@ -868,6 +868,7 @@ class RBFDiffNet:
             settings=partial(_seeded_settings, regressor, self.random_state),
             season_length=season,
             lags=lags,
+            shorten=preset.quick and lags_of(self.lags) is None,
             level=preset.level,
             transforms=transforms[1:] if log else transforms,
             log=log,

@@ -64,7 +64,11 @@ class Grid:
     def from_times(
         cls, frequency: Frequency, times: Ints, codes: Ints, n_series: int, zone: str | None = None
     ) -> Grid:
-        """Lay a grid through the last date of each series, from its first date on that grid.
+        """Lay a grid through most dates of each series, from its first date on that grid.
+
+        That is the grid through the last date, unless more than half of the dates are off it:
+        then a stray date is the last one, and the grid on which most dates are is taken, the
+        latest of several.
 
         Month ends are a grid of their own where the dates say so: of the days of the month that
         go with the last date, the one most dates agree on is taken, the latest of several.
@@ -76,13 +80,23 @@ class Grid:
             plain = to_utc(counted - 1, zone) != times
             plain |= np.bincount(codes, plain, n_series)[codes] == 0
             counted, owners = counted[plain], codes[plain]
+
+        def through(anchor: Ints) -> Grid:
+            day = np.zeros(n_series, dtype=np.int64)
+            if frequency.kind == "month":
+                day = _day_of_month(counted, owners, anchor)
+            return cls(frequency, anchor, day, zone)
+
         last = np.full(n_series, np.iinfo(np.int64).min)
         np.maximum.at(last, owners, counted)
-        day = np.zeros(n_series, dtype=np.int64)
-        if frequency.kind == "month":
-            day = _day_of_month(counted, owners, last)
-        grid = cls(frequency, last, day, zone)
+        grid = through(last)
         steps, on_grid = grid.locate(times, codes)
+        n_off = np.bincount(codes[~on_grid], minlength=n_series)
+        stray = 2 * n_off > np.bincount(codes, minlength=n_series)
+        if stray.any():
+            some = stray[owners]
+            grid = through(_anchor(frequency, counted[some], owners[some], last))
+            steps, on_grid = grid.locate(times, codes)
         first = np.zeros(n_series, dtype=np.int64)
         np.minimum.at(first, codes[on_grid], steps[on_grid])
         return grid.moved(first)
@@ -232,20 +246,58 @@ def _days_of(months: Ints) -> tuple[Ints, Ints]:
     return start, end - start
 
 
+def _day_and_length(times: Ints) -> tuple[Ints, Ints]:
+    """Return the day of the month of times, and how many days that month has."""
+    start, length = _days_of(_months(times))
+    return times // DAY - start + 1, length
+
+
 def _day_of_month(times: Ints, codes: Ints, last: Ints) -> Ints:
     """Return the day of month that goes with the last date and with most dates of each series."""
-
-    def parts(t: Ints) -> tuple[Ints, Ints]:
-        start, length = _days_of(_months(t))
-        return t // DAY - start + 1, length
-
-    (day, length), (last_day, last_length) = parts(times), parts(last)
+    (day, length), (last_day, last_length) = _day_and_length(times), _day_and_length(last)
     candidates = np.array([31, 30, 29, 28])
     votes = np.stack(
         [np.bincount(codes, day == np.minimum(c, length), len(last)) for c in candidates]
     )
     votes[candidates[:, None] < last_day] = -1.0
     return np.where(last_day == last_length, candidates[votes.argmax(axis=0)], last_day)
+
+
+def _anchor(frequency: Frequency, counted: Ints, codes: Ints, last: Ints) -> Ints:
+    """Return the last dates, of series with rows here those of the phase that most rows have."""
+    rows, phase = _phases(frequency, counted)
+    order = np.lexsort((counted[rows], phase, codes[rows]))
+    rows, phase = rows[order], phase[order]
+    changes = (np.diff(codes[rows]) != 0) | (np.diff(phase) != 0)
+    ends = np.flatnonzero(np.append(changes, len(rows) > 0))
+    series, latest = codes[rows[ends]], counted[rows[ends]]
+    best = np.lexsort((latest, np.diff(ends, prepend=-1), series))
+    anchor = last.copy()
+    anchor[series[best]] = latest[best]  # of a series that comes several times the last one counts
+    return anchor
+
+
+def _phases(frequency: Frequency, counted: Ints) -> tuple[Ints, Ints]:
+    """Return rows and their phases: equal ones are whole steps apart.
+
+    The end of a short month goes with several days of the month, so its row comes several times.
+    Rows that are never on a grid, such as Sundays among business days, have no phase.
+    """
+    rows, n = np.arange(len(counted)), frequency.n
+    if frequency.kind == "month":
+        day, length = _day_and_length(counted)
+        turn = 32 * (_months(counted) % n)
+        late = [rows[(day == length) & (day < d)] for d in (29, 30, 31)]
+        days = np.concatenate([day, np.repeat([29, 30, 31], [len(more) for more in late])])
+        rows = np.concatenate([rows, *late])
+        return rows, (turn[rows] + days) * DAY + counted[rows] % DAY
+    if frequency.kind == "offset" and len(counted):
+        table = _table(frequency.offset, int(counted.min()), int(counted.max()))
+        clock = np.zeros_like(counted) if np.any(table % DAY) else counted % DAY
+        position = _floor(table, counted - clock)
+        rows = rows[table[position] == counted - clock]
+        return rows, (position % n * DAY + clock)[rows]
+    return rows, counted % n
 
 
 def _floor(table: Ints, times: Ints) -> Ints:

@@ -87,7 +87,12 @@ class SeriesModel:
         windows = self.windows
         noise = None if self.noise is None else self.noise[0]
         return replace(
-            plan, lags=windows.lags, level=windows.level, noise=noise, like=windows.tracker
+            plan,
+            lags=windows.lags,
+            shorten=False,
+            level=windows.level,
+            noise=noise,
+            like=windows.tracker,
         )
 
     @property
@@ -239,6 +244,8 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     check_fit(series)
     preparation = prepare_for(series, plan)
     rows = TrainingRows.of(series, preparation, plan)
+    if len(rows.X) < FEWEST_ROWS and (fewer := plan.shortened(series.y.size)):
+        plan, rows = fewer, TrainingRows.of(series, preparation, fewer)
     if len(rows.X) < FEWEST_ROWS:
         raise UnfitError(
             f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"

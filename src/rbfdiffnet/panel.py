@@ -106,7 +106,7 @@ class Panel:
             Names of the columns.
         freq : str, int or pandas offset, optional
             Step of time, see `Frequency.parse`. Told from the dates where it is None. The grid of
-            a series runs through its last date.
+            a series runs through its last date, unless that one is astray: see `Grid.from_times`.
         inputs : sequence of str, default=()
             Further columns to keep.
         errors : {"fallback", "raise"}, default="fallback"

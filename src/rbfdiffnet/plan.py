@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ __all__ = ["Plan", "default_lags"]
 Array = npt.NDArray[np.float64]
 
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
+_VALUES_A_LAG, _FEWEST_LAGS = 8, 8  # of a series too short for the lags asked for
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
 _FEW_LAGS, _UNLIKELY = 3, 0.01  # so many lags that were asked for can spare none; p-value for them
 
@@ -35,6 +36,8 @@ class Plan:
     season_length : int
     lags : tuple of int or None
         Ages of the inputs, ascending; None chooses them from season and length.
+    shorten : bool
+        Whether a series too short for the lags gets fewer of them; see `shortened`.
     level : {"mean", "last", "none"} or None
         See `WindowModel`; None chooses by length.
     transforms : tuple
@@ -61,6 +64,7 @@ class Plan:
     settings: Callable[[int], Settings]
     season_length: int = 1
     lags: tuple[int, ...] | None = None
+    shorten: bool = False
     level: str | None = None
     transforms: tuple[str | Transform, ...] = ()
     log: bool = False
@@ -78,6 +82,25 @@ class Plan:
         if self.lags is not None:
             return self.lags
         return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
+
+    def shortened(self, n: int) -> Plan | None:
+        """Return the plan for a series of n values that is too short for the lags.
+
+        It has a lag for every 8 values, or there is none: with fewer than 8 lags networks are no
+        better than the last season or value.
+
+        Examples
+        --------
+        >>> from rbfdiffnet.plan import Plan
+        >>> from rbfdiffnet.training import Settings
+        >>> plan = Plan(lambda n: Settings(8), lags=tuple(range(1, 105)), shorten=True)
+        >>> len(plan.shortened(100).lags), plan.shortened(60)
+        (12, None)
+        """
+        n_lags = n // _VALUES_A_LAG
+        if not self.shorten or self.lags is None or not _FEWEST_LAGS <= n_lags < len(self.lags):
+            return None
+        return replace(self, lags=self.lags[:n_lags], shorten=False)
 
     def level_for(self, *series: Array) -> str:
         """Return the level for transformed series: one for all of them.

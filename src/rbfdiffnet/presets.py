@@ -26,7 +26,7 @@ class Preset:
         How many seasons of lags; 0 to choose by season and length.
     quick : bool
         Whether networks of single series are trained by `rbfdiffnet.batched`, unless a regressor
-        is given.
+        is given; series too short for the lags get fewer of them (`Plan.shortened`).
     thorough : bool
         Whether a stack takes the time for more rows, and for noise in the series of its networks.
     single : bool

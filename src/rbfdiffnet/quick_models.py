@@ -72,7 +72,23 @@ def fit_models(
     >>> walk.preparation.steps.lost, flat
     (1, 'all values are zero')
     """
-    results: list[SeriesModel | str] = [""] * len(panel)
+    results = _fit(panel, plans, n_jobs)
+    fewer = {
+        i: plan
+        for i, (result, series) in enumerate(zip(results, panel, strict=True))
+        if isinstance(result, _TooShortError) and (plan := plans[i].shortened(series.y.size))
+    }
+    again = _fit([panel[i] for i in fewer], list(fewer.values()), n_jobs)
+    for i, result in zip(fewer, again, strict=True):
+        results[i] = result
+    return [str(result) if isinstance(result, UnfitError) else result for result in results]
+
+
+def _fit(
+    panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
+) -> list[SeriesModel | UnfitError]:
+    """Fit networks with the lags of the plans, or say why there are none."""
+    results: list[SeriesModel | UnfitError] = [_TooShortError()] * len(panel)
     groups: dict[tuple[int, int], list[int]] = {}
     for i, (series, plan) in enumerate(zip(panel, plans, strict=True)):
         n_lags, length = len(plan.lags or ()), series.y.size
@@ -82,14 +98,14 @@ def fit_models(
                 raise _too_short(n_lags, max(length - n_lags, 0))
             groups.setdefault((length, n_lags), []).append(i)
         except UnfitError as error:
-            results[i] = str(error)
+            results[i] = error
     if not groups:
         return results
     plan = plans[0]
     backend = backend_for(plan.device)
     n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
 
-    def fit(job: tuple[int, list[int]]) -> list[SeriesModel | str]:
+    def fit(job: tuple[int, list[int]]) -> list[SeriesModel | UnfitError]:
         n_lags, members = job
         try:
             with np.errstate(all="ignore"), backend.lane():
@@ -103,10 +119,10 @@ def fit_models(
                 )
         except NUMERICAL as error:
             if len(members) == 1:
-                return [f"numerical failure ({error})"]
+                return [UnfitError(f"numerical failure ({error})")]
             return [result for i in members for result in fit((n_lags, [i]))]
         return [
-            model or str(_too_short(n_lags, int(n)))
+            model or _too_short(n_lags, int(n))
             for model, n in zip(fitted.models(), fitted.n_rows, strict=True)
         ]
 
@@ -180,5 +196,9 @@ class SlidingWindows(Sequence[Array]):
         return self.path[:, first : first + self.width]
 
 
+class _TooShortError(UnfitError):
+    """Fewer lags might do."""
+
+
 def _too_short(n_lags: int, n_rows: int) -> UnfitError:
-    return UnfitError(f"too short for lag {n_lags} (windows: {n_rows}, needed: {FEWEST_ROWS})")
+    return _TooShortError(f"too short for lag {n_lags} (windows: {n_rows}, needed: {FEWEST_ROWS})")

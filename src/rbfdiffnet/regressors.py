@@ -72,8 +72,9 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         its effect is (inputs without nonlinear effect are left out there), each by its spread, or
         all by one number, which is the paper's plain distance. Numbers, not negative, multiply the
         inputs divided by their spread; 0 leaves one out.
-    solver : {"varpro", "als", "bfgs"}, default="varpro"
-        Variable projection, alternating least squares, or BFGS over all weights from the paper's
+    solver : str, default="varpro"
+        A name in `rbfdiffnet.training.SOLVERS`, to which others can be added: "varpro": variable
+        projection, "als": alternating least squares, "bfgs": BFGS over all weights from the paper's
         start.
     loss : {"auto", "squared", "huber", "absolute", "quantile"} or callable, default="auto"
         "auto" takes Huber's loss unless it would bias the mean prediction, then the squared one.
