@@ -66,6 +66,31 @@ def test_points_in_files_with_commas_are_decimal(write):
     assert data.notes == ()
 
 
+@pytest.mark.parametrize(
+    ("cells", "wrong", "mark"),
+    [
+        (["23,48", "7,5", "0.994", "47.617"], "0.994", ","),
+        (["1.234,5", "0.994"], "1.234,5", "."),
+        (["-9,6", "5.7", "3.2"], "-9,6", "."),
+    ],
+)
+def test_two_decimal_marks_in_a_column_are_refused(write, cells, wrong, mark):
+    rows = [f"{day};{cells[i % len(cells)]}" for i, day in enumerate(ISO)]
+    line = 2 + cells.index(wrong)
+    message = f"line {line}, column 'y': '{wrong}' is not a number .*'{mark}' is the decimal mark"
+    with pytest.raises(CommandError, match=message):
+        read_data(write("day;y", *rows))
+
+
+def test_thousands_that_only_other_cells_tell_are_said(write):
+    rows = [f"{day};{['12,5', '1.234'][i % 2]}" for i, day in enumerate(ISO)]
+    data = read_data(write("day;y", *rows))
+    assert values(data) == [12.5, 1234] * 60
+    assert data.notes[0].startswith("Numbers such as '1.234' in column 'y' are read as 1234")
+    proven = [f"{day};{['12,5', '1.234', '1.234,5'][i % 3]}" for i, day in enumerate(ISO)]
+    assert read_data(write("day;y", *proven)).notes == ()
+
+
 def test_underscores_are_no_part_of_numbers(write):
     with pytest.raises(CommandError, match="'1_0' is not a number"):
         read_data(write("day,y", *(f"{day},3" for day in ISO[:-1]), f"{ISO[-1]},1_0"))

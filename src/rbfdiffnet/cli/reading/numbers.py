@@ -40,6 +40,7 @@ _COMMA, _POINT = (
     for mark, other in ((",", "."), (r"\.", ","))
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
+_BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")
 _WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 
@@ -56,12 +57,14 @@ class Marks:
         For a mark, the first cell in which it could part thousands or decimals, as 1.234.
     small, large : bool
         Whether there are whole numbers without marks, below 1000 and from there on.
+    both : bool
+        Whether a cell shows that the column has marks between thousands, as 1.234,5.
 
     Examples
     --------
     >>> from rbfdiffnet.cli.reading.numbers import Marks
     >>> Marks.of(["998", "1.002"])
-    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False)
+    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False, both=False)
     >>> Marks.of(["1.002", "0,5"]).clear
     ','
     """
@@ -70,14 +73,16 @@ class Marks:
     unclear: dict[str, str] = field(default_factory=dict)
     small: bool = False
     large: bool = False
+    both: bool = False
 
     @classmethod
     def of(cls, cells: Iterable[str]) -> Marks:
         """Look at cells, once each."""
         votes = {".": 0, ",": 0}
         unclear: dict[str, str] = {}
-        small = large = False
+        small = large = both = False
         for cell in cells:
+            both = both or _BOTH.fullmatch(cell) is not None
             if _WHOLE.fullmatch(cell):
                 small, large = small or len(cell) < 4, large or len(cell) > 3
             elif _COMMA.fullmatch(cell):
@@ -89,7 +94,7 @@ class Marks:
             elif either := _EITHER.fullmatch(cell):
                 unclear.setdefault(either[1], cell)
         clear = max(votes, key=lambda mark: votes[mark]) if any(votes.values()) else ""
-        return cls(clear, unclear, small, large)
+        return cls(clear, unclear, small, large, both)
 
     def settle(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
         r"""Return the decimal mark of the column, empty where nothing tells.
@@ -142,9 +147,10 @@ class Marks:
 
     def note(self, column: str, mark: str) -> str:
         """Say how cells were read that could be read in two ways."""
-        if self.clear or not self.unclear:
+        doubtful = {seen: cell for seen, cell in self.unclear.items() if seen != self.clear}
+        if not doubtful or (self.clear and self.both):
             return ""
-        seen, cell = next(iter(self.unclear.items()))
+        seen, cell = next(iter(doubtful.items()))
         value = float(cell.replace(seen, "." if seen == mark else ""))
         other = "," if mark == "." else "."
         return (
@@ -255,6 +261,9 @@ def read_numbers(
     values, bad = parse_numbers(cells, mark, table.missing)
     if len(bad):
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
+        other = _POINT if mark == "," else _COMMA
+        if other.fullmatch(str(cells.iloc[int(bad[0])]).strip()):
+            more += f" where '{mark}' is the decimal mark, as in other cells"
         ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
         ways += [remedy] if remedy else []
         if gaps and (words := _words(table, [column, *(c for c in beside if c != column)])):
@@ -335,7 +344,7 @@ def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | N
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
     thousands = "," if decimal == "." else "."
-    if re.fullmatch(rf"[-+]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):
+    if re.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):
         text = text.replace(thousands, "")
     elif thousands in text and decimal == ",":
         return None
