@@ -27,6 +27,7 @@ from rbfdiffnet.cli.reading.roles import (
 )
 from rbfdiffnet.cli.reading.table import Table, text_cells
 from rbfdiffnet.cli.reading.totals import without_totals
+from rbfdiffnet.cli.reading.words import speaks_of_weeks
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -131,7 +132,7 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     import pandas as pd
 
     cells = table.dates(column)
-    times = parse_times(cells, order)
+    times = parse_times(cells, order, weeks=speaks_of_weeks(column))
     if len(times.bad):
         row = int(times.bad[0])
         cell = cells.iloc[row]

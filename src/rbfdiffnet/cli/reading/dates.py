@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.cli.reading.words import month_number
 from rbfdiffnet.frequency import Frequency
 from rbfdiffnet.grid import Grid
 
@@ -24,15 +25,21 @@ _TRIPLE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=$|[ T])(.*)")
 _YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?=$|[ T])(.*)")
 _UNORDERED = re.compile(r"\d{1,2}[ ./-]+\d{1,2}[ ./-]+\d{2,4}.*")
 _MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
-_NAME_YEAR = re.compile(r"([A-Za-zä]{3,9})\.?[-' ]+(\d{2})")
-_WEEK = re.compile(r"(\d{4})-?W(\d{1,2})")
+_NAME_YEAR = re.compile(r"([^\W\d_]{3,12})\.?[-' ]+(\d{2})")
+_QUARTER = re.compile(r"(?P<year>\d{4})[-/ ]*Q(?P<part>[1-4])|Q(?P<q>[1-4])[-/ ]*(?P<y>\d{4})")
+_WORD = r"(?:w|kw|cw|wk|week|woche|semaine)"
+# With a word for weeks, and without one.
+_WEEKS = (
+    re.compile(rf"(\d{{4}})[-/ ]*{_WORD}[- ]?(\d{{1,2}})", re.IGNORECASE),
+    re.compile(rf"{_WORD}[-. ]*(\d{{1,2}})[-/. ]+(\d{{4}})", re.IGNORECASE),
+)
+_PAIRS = (re.compile(r"(\d{4})[-/. ](\d{1,2})"), re.compile(r"(\d{1,2})[-/. ](\d{4})"))
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may try its hand at; it would take a lone 'may' for a date, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
 ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
 _NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_GERMAN = {"mär": "mar", "mrz": "mar", "mae": "mar", "mai": "may", "okt": "oct", "dez": "dec"}
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,21 @@ class Times:
         return self.values.dtype.kind in "iu"
 
 
-def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
+def parse_times(cells: pd.Series[Any], order: str | None = None, *, weeks: bool = False) -> Times:
     """Read a column as dates, or as whole numbers that count steps.
 
-    Of whole numbers, years (2024), months (202401) and days (20240131) are dates. Where the days of
-    1/2/2024 could all be months, the reading that gives the more regular dates is taken; if that
-    does not tell, points and hyphens mean that days come first, slashes that months do.
+    Of whole numbers, years (2024), months (202401) and days (20240131, 31012024) are dates. Where
+    the days of 1/2/2024 could all be months, the reading that gives the more regular dates is
+    taken; if that does not tell, points and hyphens mean that days come first, slashes that months
+    do.
 
     Parameters
     ----------
     cells : Series
     order : {"dmy", "mdy", "ymd"}, optional
         Whether days, months or two-digit years come first.
+    weeks : bool, default=False
+        Whether 202401 and 01/2024 are weeks rather than months.
 
     Returns
     -------
@@ -101,14 +111,14 @@ def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
     if kind == "M":
         return Times(cells, np.flatnonzero(cells.isna()))
     if kind in "iu":
-        return _of_integers(cells)
+        return _of_integers(cells, order, weeks)
     codes, distinct = pd.factorize(cells)
     if not len(distinct):
         return Times(pd.Series(cells.to_numpy(dtype="M8[ns]")), np.arange(len(cells)))
     if kind == "f" and np.isfinite(distinct).all() and np.all(distinct == np.rint(distinct)):
-        found = _of_integers(pd.Series(distinct.astype(np.int64)))
+        found = _of_integers(pd.Series(distinct.astype(np.int64)), order, weeks)
     else:
-        found = _of_text([str(cell).strip() for cell in distinct], order)
+        found = _of_text([str(cell).strip() for cell in distinct], order, weeks)
     failed = np.zeros(len(distinct) + 1, dtype=bool)
     failed[found.bad] = True
     failed[-1] = True  # the code of missing cells is -1, and what they get below is not used
@@ -116,7 +126,7 @@ def parse_times(cells: pd.Series[Any], order: str | None = None) -> Times:
     return Times(values, np.flatnonzero(failed[codes]), found.note, found.hint)
 
 
-def _of_integers(numbers: pd.Series[Any]) -> Times:
+def _of_integers(numbers: pd.Series[Any], order: str | None, weeks: bool) -> Times:
     """Years, months and days written as numbers, or numbers of steps."""
     import pandas as pd
 
@@ -125,6 +135,8 @@ def _of_integers(numbers: pd.Series[Any]) -> Times:
     years = {4: values, 6: values // 100, 8: values // 10_000}
     for digits, form in ((4, "%Y"), (6, "%Y%m"), (8, "%Y%m%d")):
         year = years[digits]
+        if digits == 6 and weeks:
+            continue
         if values.size and ((year >= 1700) & (year < 2262)).all():
             dates = pd.to_datetime(numbers.astype(str), format=form, errors="coerce")
             if not dates.isna().any():
@@ -134,6 +146,8 @@ def _of_integers(numbers: pd.Series[Any]) -> Times:
         mondays = _mondays(zip(year.tolist(), week.tolist(), strict=True))
         if not mondays.isna().any():
             return Times(mondays, none, f"Numbers such as {values[0]} are read as years and weeks")
+    if (found := _of_eight(numbers, order)) is not None:
+        return found
     if values.size and (values >= 10_101).all() and (values <= 991_231).all():
         short = numbers.astype(str).str.zfill(6)
         dates = pd.to_datetime(short, format="%y%m%d", errors="coerce")
@@ -143,7 +157,27 @@ def _of_integers(numbers: pd.Series[Any]) -> Times:
     return Times(numbers.astype(np.int64), none)
 
 
-def _of_text(cells: list[str], order: str | None) -> Times:
+def _of_eight(numbers: pd.Series[Any], order: str | None) -> Times | None:
+    """Read 31012024 and 1022024, whose zero was lost, where all of them are such dates."""
+    values = numbers.to_numpy()
+    year = values % 10_000
+    fits = (values >= 1_010_000) & (values < 100_000_000) & (year >= 1700) & (year < 2262)
+    if not (values.size and fits.all()):
+        return None
+    digits = numbers.astype(str).str.zfill(8)
+    found = _of_triples([f"{cell[:2]}.{cell[2:4]}.{cell[4:]}" for cell in digits], order)
+    if len(found.bad):
+        return None
+    if found.note:
+        note = re.sub(r"(\d\d)\.(\d\d)\.(\d{4})", r"\1\2\3", found.note)
+    else:
+        row = int(np.argmax(found.values.dt.day))
+        date = f"{found.values.iloc[row]:%Y-%m-%d}"
+        note = f"Numbers such as {digits.iloc[row]} are read as dates, this one as {date}"
+    return replace(found, note=note)
+
+
+def _of_text(cells: list[str], order: str | None, weeks: bool) -> Times:
     """Read distinct cells."""
     import pandas as pd
 
@@ -152,10 +186,9 @@ def _of_text(cells: list[str], order: str | None) -> Times:
     if cells and all(counted) and len({match[1] for match in counted if match}) == 1:
         return Times(pd.Series([int(match[2]) for match in counted if match]), none)
     if cells and all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
-        return _of_integers(pd.Series([int(cell) for cell in cells]))
-    weeks = [_WEEK.fullmatch(cell) for cell in cells]
-    if cells and all(weeks):
-        return _checked(_mondays((int(match[1]), int(match[2])) for match in weeks if match))
+        return _of_integers(pd.Series([int(cell) for cell in cells]), order, weeks)
+    if cells and (found := _of_weeks(cells, weeks)) is not None:
+        return found
     if cells and all(_NAME_YEAR.fullmatch(cell) for cell in cells):
         return _of_names(cells)
     if any(_TRIPLE.fullmatch(cell) for cell in cells):
@@ -166,6 +199,18 @@ def _of_text(cells: list[str], order: str | None) -> Times:
     if not found.note and str(zone) == "UTC" and any(_OFFSET.fullmatch(cell) for cell in cells):
         return replace(found, note="Times have different offsets from UTC: they are given in UTC")
     return found
+
+
+def _of_weeks(cells: list[str], weeks: bool) -> Times | None:
+    """Read weeks of years; nothing where some cell is none."""
+    for forms in (_WEEKS, *([_PAIRS] if weeks else [])):
+        found = [[form.fullmatch(cell) for form in forms] for cell in cells]
+        if all(any(matches) for matches in found):
+            pairs = [(a[1], a[2]) if a else (b[2], b[1]) for a, b in found if a or b]
+            note = "" if forms is _WEEKS else f"'{cells[0]}' and the like are read as weeks"
+            mondays = _mondays((int(year), int(week)) for year, week in pairs)
+            return replace(_checked(mondays), note=note)
+    return None
 
 
 def _mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
@@ -181,7 +226,7 @@ def _of_names(cells: list[str]) -> Times:
     import pandas as pd
 
     pairs = [match for cell in cells if (match := _NAME_YEAR.fullmatch(cell))]
-    months = [_month(match[1]) for match in pairs]
+    months = [month_number(match[1]) for match in pairs]
     years = [int(match[2]) + (1900 if int(match[2]) > 68 else 2000) for match in pairs]
     texts = [
         f"{year}-{month:02d}-01" if month else "" for year, month in zip(years, months, strict=True)
@@ -193,13 +238,6 @@ def _of_names(cells: list[str]) -> Times:
         return _checked(dates)
     hint = "may be a day or a month of a year"
     return Times(pd.Series(dates), np.arange(len(cells)), hint=hint)
-
-
-def _month(name: str) -> int:
-    """Number of a month by its English or German name, 0 where it is none."""
-    short = name.lower()[:3]
-    short = _GERMAN.get(short, short)
-    return _NAMES.index(short) + 1 if short in _NAMES else 0
 
 
 def _of_triples(cells: list[str], order: str | None) -> Times:
@@ -263,11 +301,13 @@ def _year_first(cell: str) -> str:
         return f"{match[2]}-{int(match[1]):02d}-01"
     if match := _YEAR_FIRST.fullmatch(cell):
         return f"{match[1]}-{int(match[3]):02d}-{int(match[4]):02d}{match[5]}"
+    if match := _QUARTER.fullmatch(cell):
+        return f"{match['year'] or match['y']}Q{match['part'] or match['q']}"
     if _UNORDERED.fullmatch(cell):
         return ""
     named = re.sub(
-        r"[A-Za-zä]{3,}\.?",
-        lambda word: _NAMES[_month(word[0]) - 1] if _month(word[0]) else word[0],
+        r"[^\W\d_]{3,}\.?",
+        lambda word: _NAMES[n - 1] if (n := month_number(word[0])) else word[0],
         cell,
     )
     return named if _DATE.fullmatch(named) else ""

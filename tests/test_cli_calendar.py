@@ -1,0 +1,117 @@
+"""Dates in pieces: numbers, weeks, months and days as tables have them."""
+
+import pandas as pd
+import pytest
+
+from rbfdiffnet.cli.reading import Wanted, read_data
+
+DAYS = pd.date_range("2023-01-01", periods=120)
+
+
+def dates(data):
+    return data.frame()["ds"].tolist()
+
+
+def rows(cells, sep=","):
+    return [f"{cell}{sep}{i % 7}" for i, cell in enumerate(cells)]
+
+
+# Whole numbers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["%d%m%Y", "%m%d%Y"])
+def test_eight_digits_that_end_in_a_year(write, form):
+    cells = DAYS.strftime(form)
+    for written in (cells, [cell.lstrip("0") for cell in cells]):
+        data = read_data(write("date,y", *rows(written)))
+        assert dates(data) == DAYS.tolist()
+        example = DAYS[30].strftime(form)
+        assert data.notes[0] == (
+            f"Numbers such as {example} are read as dates, this one as 2023-01-31"
+        )
+
+
+def test_eight_digits_of_an_unclear_order_are_said_and_can_be_told(write):
+    path = write("date,y", *rows(DAYS[:12].strftime("%d%m%Y")))
+    data = read_data(path)
+    assert dates(data) == DAYS[:12].tolist()
+    assert "Dates such as '02012023' are read as day, month, year" in data.notes[0]
+    assert read_data(path, Wanted(order="mdy")).freq == "MS"
+
+
+def test_eight_digits_that_are_no_dates_are_steps(write):
+    data = read_data(write("step,y", *rows(range(10_000_000, 10_000_060))))
+    assert data.freq == 1
+
+
+# Weeks --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("week", "%G%V"),
+        ("Woche", "%V/%G"),
+        ("year_week", "%G-%V"),
+        ("Semaine", "%V.%G"),
+        ("Datum", "KW %V/%G"),
+        ("period", "W%V-%G"),
+        ("when", "%G-W%V"),
+        ("when", "%G KW%V"),
+    ],
+)
+@pytest.mark.parametrize("n", [12, 120])  # twelve could be months
+def test_weeks_by_their_words(write, name, form, n):
+    mondays = pd.date_range("2024-01-01", periods=n, freq="7D")
+    data = read_data(write(f"{name},y", *rows(mondays.strftime(form))))
+    assert dates(data) == mondays.tolist()
+    said = any("are read as" in note and "weeks" in note for note in data.notes)
+    assert said == ("W" not in form)
+
+
+def test_rows_named_by_weeks(write):
+    names = [f"KW {week:02d}/2024" for week in range(1, 53)]
+    data = read_data(write(f"Filiale;{';'.join(names)}", f"007;{';'.join('5' * 52)}"))
+    assert (data.freq, data.ids) == ("W", ["007"])
+
+
+def test_the_same_numbers_are_months_under_other_names(write):
+    cells = [f"2024{month:02d}" for month in range(1, 13)]
+    assert read_data(write("month,y", *rows(cells))).freq == "MS"
+    assert read_data(write("date,y", *rows(cells))).freq == "MS"
+
+
+# Months and quarters ------------------------------------------------------------------------------
+
+LANGUAGES = {
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "fr, short": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "it": "gen feb mar apr mag giu lug ago set ott nov dic",
+    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec",
+}
+
+
+@pytest.mark.parametrize("names", LANGUAGES.values(), ids=LANGUAGES)
+@pytest.mark.parametrize("form", ["{name} {year}", "{name}-{short}", "1 {name} {year}"])
+def test_months_of_other_languages(write, names, form):
+    months = pd.date_range("2018-11-01", periods=40, freq="MS")
+    cells = [
+        form.format(name=names.split()[day.month - 1], year=day.year, short=f"{day:%y}")
+        for day in months
+    ]
+    data = read_data(write("Mois;y", *rows(cells, ";")))
+    assert dates(data) == months.tolist()
+
+
+@pytest.mark.parametrize("form", ["Q{q} {year}", "{year}Q{q}", "{year}-Q{q}", "Q{q}/{year}"])
+def test_quarters(write, form):
+    quarters = pd.date_range("2015-01-01", periods=20, freq="QS")
+    cells = [form.format(q=day.quarter, year=day.year) for day in quarters]
+    assert dates(read_data(write("quarter,y", *rows(cells)))) == quarters.tolist()
+
+
+def test_words_that_begin_like_months_are_none(write):
+    lines = [f"{name},{day:%Y-%m-%d},3" for name in ("Market 2024", "Genf 2024") for day in DAYS]
+    data = read_data(write("place,when,y", *lines))
+    assert data.ids == ["Market 2024", "Genf 2024"]
