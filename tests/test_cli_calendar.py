@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading import Wanted, read_data
 
 DAYS = pd.date_range("2023-01-01", periods=120)
@@ -81,12 +82,40 @@ def test_the_same_numbers_are_months_under_other_names(write):
     assert read_data(write("date,y", *rows(cells))).freq == "MS"
 
 
+# Two notations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [120, 730])  # over whole years they fill each other's gaps
+@pytest.mark.parametrize("form", ["%Y-%d-%m", "%m/%d/%Y"])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_days_and_months_that_a_spreadsheet_exchanged_are_refused(write, n, form, mixed):
+    days = pd.date_range("2023-01-01", periods=n)
+    cells = [day.strftime(form if day.day <= 12 else "%d/%m/%Y") for day in days]
+    lines = rows(cells)
+    if mixed and n == 120:
+        lines = lines[60:] + lines[:60]
+    message = "'.*' may have its day and month exchanged, unlike '13/0[13]/2023'.*--dates"
+    path = write("date,y", *lines)
+    with pytest.raises(CommandError, match=message):
+        read_data(path)
+    assert read_data(path, Wanted(order="dmy")).series.n_values == n
+
+
+def test_two_notations_that_agree_are_said(write):
+    cells = [*DAYS[:60].strftime("%Y-%m-%d"), *DAYS[60:].strftime("%d/%m/%Y")]
+    data = read_data(write("date,y", *rows(cells)))
+    assert dates(data) == DAYS.tolist()
+    assert data.notes == ("Dates are written in two ways, such as '2023-01-01' and '13/03/2023'",)
+    shuffled = [cells[i * 7 % 120] for i in range(120)]
+    assert len(read_data(write("date,y", *rows(shuffled))).notes) == 1
+
+
 # Months and quarters ------------------------------------------------------------------------------
 
 LANGUAGES = {
     "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
     "fr, short": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto sept. octubre nov. dic.",
     "it": "gen feb mar apr mag giu lug ago set ott nov dic",
     "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec",
 }

@@ -28,17 +28,16 @@ _MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
 _NAME_YEAR = re.compile(r"([^\W\d_]{3,12})\.?[-' ]+(\d{2})")
 _QUARTER = re.compile(r"(?P<year>\d{4})[-/ ]*Q(?P<part>[1-4])|Q(?P<q>[1-4])[-/ ]*(?P<y>\d{4})")
 _WORD = r"(?:w|kw|cw|wk|week|woche|semaine)"
-# With a word for weeks, and without one.
-_WEEKS = (
-    re.compile(rf"(\d{{4}})[-/ ]*{_WORD}[- ]?(\d{{1,2}})", re.IGNORECASE),
-    re.compile(rf"{_WORD}[-. ]*(\d{{1,2}})[-/. ]+(\d{{4}})", re.IGNORECASE),
+_WEEK = re.compile(
+    rf"\d{{4}}[-/ ]*{_WORD}[- ]?\d{{1,2}}|{_WORD}[-. ]*\d{{1,2}}[-/. ]+\d{{4}}", re.IGNORECASE
 )
-_PAIRS = (re.compile(r"(\d{4})[-/. ](\d{1,2})"), re.compile(r"(\d{1,2})[-/. ](\d{4})"))
+_PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may try its hand at; it would take a lone 'may' for a date, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
 ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
+_MORE = 1.1  # times as regular: another reading that makes one doubt
 _NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
 
@@ -167,7 +166,7 @@ def _of_eight(numbers: pd.Series[Any], order: str | None) -> Times | None:
     digits = numbers.astype(str).str.zfill(8)
     found = _of_triples([f"{cell[:2]}.{cell[2:4]}.{cell[4:]}" for cell in digits], order)
     if len(found.bad):
-        return None
+        return found if found.hint else None
     if found.note:
         note = re.sub(r"(\d\d)\.(\d\d)\.(\d{4})", r"\1\2\3", found.note)
     else:
@@ -203,12 +202,11 @@ def _of_text(cells: list[str], order: str | None, weeks: bool) -> Times:
 
 def _of_weeks(cells: list[str], weeks: bool) -> Times | None:
     """Read weeks of years; nothing where some cell is none."""
-    for forms in (_WEEKS, *([_PAIRS] if weeks else [])):
-        found = [[form.fullmatch(cell) for form in forms] for cell in cells]
-        if all(any(matches) for matches in found):
-            pairs = [(a[1], a[2]) if a else (b[2], b[1]) for a, b in found if a or b]
-            note = "" if forms is _WEEKS else f"'{cells[0]}' and the like are read as weeks"
-            mondays = _mondays((int(year), int(week)) for year, week in pairs)
+    for form in (_WEEK, *([_PAIR] if weeks else [])):
+        if all(form.fullmatch(cell) for cell in cells):
+            pairs = [sorted(re.findall(r"\d+", cell), key=len) for cell in cells]
+            mondays = _mondays((int(year), int(week)) for week, year in pairs)
+            note = "" if form is _WEEK else f"'{cells[0]}' and the like are read as weeks"
             return replace(_checked(mondays), note=note)
     return None
 
@@ -233,8 +231,7 @@ def _of_names(cells: list[str]) -> Times:
     ]
     dates = _by_pandas(texts)
     known = dates.dropna()
-    ordered = known.is_monotonic_increasing or known.is_monotonic_decreasing
-    if ordered or any(not 1 <= int(match[2]) <= 31 for match in pairs):
+    if _ordered(known) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
         return _checked(dates)
     hint = "may be a day or a month of a year"
     return Times(pd.Series(dates), np.arange(len(cells)), hint=hint)
@@ -270,10 +267,57 @@ def _of_triples(cells: list[str], order: str | None) -> Times:
         if triples[0][2] == "-" and year > last - 1e-9:
             hint = "may have its year first or last (say which with --dates)"
             return Times(readings[best], np.arange(len(cells)), hint=hint)
+    if (turned := _flipped(cells, readings[best], told)) is not None:
+        return turned
     if told:
         return _checked(readings[best])
     example = next(match[0] for match in triples if int(match[1]) != int(match[3]))
     return _noted(readings[best], example, best, other)
+
+
+def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | None:
+    """Refuse dates of which a program exchanged day and month where it could; note two forms.
+
+    That leaves 2024-02-01, the second of January, beside 13/01/2024.
+    """
+    import pandas as pd
+
+    sound = dates.dropna().dt.tz_localize(None)
+    day, month = sound.dt.day, sound.dt.month
+    small = day <= 12
+    fixed = [i for i in sound.index[~small] if _TRIPLE.fullmatch(cells[i])]
+    either = sound.index[small & (day != month)].to_numpy()
+    others = [i for i in sound.index if _YEAR_FIRST.fullmatch(cells[i])]
+    if not (fixed and either.size and (told or others)):
+        return None
+    parts = {
+        "year": sound.dt.year,
+        "month": day.where(small, month),
+        "day": month.where(small, day),
+    }
+    if _tidier(pd.to_datetime(pd.DataFrame(parts)), sound):
+        hint = (
+            f"may have its day and month exchanged, unlike '{cells[fixed[0]]}': the dates would be "
+            "more regular so (if they are right, say --dates)"
+        )
+        return Times(dates, either, hint=hint)
+    if not others:
+        return None
+    first, second = cells[others[0]], cells[fixed[0]]
+    note = f"Dates are written in two ways, such as '{first}' and '{second}'"
+    return replace(_checked(dates), note=note)
+
+
+def _tidier(dates: pd.Series[Any], others: pd.Series[Any]) -> bool:
+    """Tell whether dates are in order and others are not, or leave fewer gaps."""
+    if _ordered(dates) != _ordered(others):
+        return _ordered(dates)
+    shorter = np.ptp(dates.to_numpy()) <= np.ptp(others.to_numpy())
+    return bool(shorter and _filled(dates) > _MORE * _filled(others))
+
+
+def _ordered(dates: pd.Series[Any]) -> bool:
+    return bool(dates.is_monotonic_increasing or dates.is_monotonic_decreasing)
 
 
 def _noted(dates: pd.Series[Any], example: str, order: str, other: str) -> Times:
