@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from cli_files import fails
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading import Wanted, read_data
 
@@ -11,6 +12,10 @@ DAYS = pd.date_range("2023-01-01", periods=120)
 
 def dates(data):
     return data.frame()["ds"].tolist()
+
+
+def values(data):
+    return data.frame()["y"].tolist()
 
 
 def rows(cells, sep=","):
@@ -144,3 +149,104 @@ def test_words_that_begin_like_months_are_none(write):
     lines = [f"{name},{day:%Y-%m-%d},3" for name in ("Market 2024", "Genf 2024") for day in DAYS]
     data = read_data(write("place,when,y", *lines))
     assert data.ids == ["Market 2024", "Genf 2024"]
+
+
+# Dates in parts -----------------------------------------------------------------------------------
+
+MONTHS = pd.date_range("2019-01-01", periods=48, freq="MS")
+
+
+@pytest.mark.parametrize(
+    ("header", "form"),
+    [
+        ("year,month,y", "%Y,%m"),
+        ("Jahr,Monat,y", "%Y,%B"),
+        ("mois,année,y", "%m,%Y"),
+        ("Year,Quarter,Month,y", "%Y,1,%b"),
+    ],
+)
+def test_years_and_months_are_joined(write, header, form):
+    data = read_data(write(header, *rows(MONTHS.strftime(form))))
+    assert dates(data) == MONTHS.tolist()
+    assert data.notes[0].startswith("Dates are joined from '")
+    assert data.notes[0].endswith(", the first is 2019-01")
+
+
+def test_other_parts_are_joined(write):
+    mondays = pd.date_range("2022-01-03", periods=100, freq="7D")
+    for header, form in (("Jahr,KW,y", "%G,%V"), ("year,week_no,y", "%G,W%V")):
+        assert dates(read_data(write(header, *rows(mondays.strftime(form))))) == mondays.tolist()
+    data = read_data(write("y,year,month,day", *(f"3,{day:%Y,%m,%d}" for day in DAYS)))
+    assert dates(data) == DAYS.tolist()
+    quarters = pd.date_range("2015-01-01", periods=20, freq="QS")
+    lines = [f"{day.year},Q{day.quarter},5" for day in quarters]
+    assert dates(read_data(write("year,quarter,y", *lines))) == quarters.tolist()
+
+
+def test_parts_of_several_series_are_joined(write):
+    lines = [f"{day:%Y;%m};{shop};1.234,5" for shop in "AB" for day in MONTHS]
+    data = read_data(write("Jahr;Monat;Filiale;Umsatz", *lines))
+    assert data.ids == ["A", "B"]
+    assert dates(data) == [*MONTHS, *MONTHS]
+
+
+def test_parts_that_make_no_date_are_named(write):
+    lines = [*rows(MONTHS.strftime("%Y,%m,28")), "2024,2,30,5"]
+    with pytest.raises(CommandError, match=r"line 50, column 'year . month . day': '2024-02-30'"):
+        read_data(write("year,month,day,y", *lines))
+
+
+def test_parts_beside_dates_are_not_joined(write):
+    data = read_data(write("year,month,date,y", *rows(MONTHS.strftime("%Y,%m,%Y-%m-%d"))))
+    assert "ds from 'date', y from 'y'" in data.source
+
+
+NAMES = "Jan,Feb,Mar,Apr,May,Jun,Jul,Aug,Sep,Oct,Nov,Dec"
+
+
+def years(first, n=12):
+    return [f"{year},{','.join(str(year % 10 * n + i) for i in range(n))}" for year in first]
+
+
+@pytest.mark.parametrize("name", ["Year", "Jahr", ""])
+def test_a_row_for_each_year_and_a_column_for_each_month(write, name):
+    data = read_data(write(f"{name},{NAMES},Total", *(f"{y},9" for y in years(range(2013, 2018)))))
+    frame = data.frame()
+    assert (data.freq, data.ids) == ("MS", ["value"])
+    assert frame["ds"].tolist() == pd.date_range("2013-01-01", periods=60, freq="MS").tolist()
+    assert frame["y"].tolist() == list(range(36, 96))
+    assert data.notes == (
+        "Rows are years and columns months, the first date is 2013-01 (otherwise: --layout)",
+        "Not used: 'Total'",
+    )
+
+
+def test_rows_of_years_of_several_series(write):
+    lines = [f"{shop},{row}" for shop in "AB" for row in years(range(2013, 2018))]
+    data = read_data(write(f"store,year,{NAMES}", *lines))
+    assert (data.ids, data.series.n_values, data.freq) == (["A", "B"], 120, "MS")
+    with pytest.raises(CommandError, match="line 3, column 'year': there is a row of '2013'"):
+        read_data(write(f"year,{NAMES}", *years([2013, 2013])))
+    told = read_data(write(f"year,{NAMES}", *years(range(2013, 2018))), Wanted(layout="wide"))
+    assert told.freq == "YS"
+
+
+def test_years_that_are_not_over_and_quarters(write):
+    data = read_data(write(f"Year,{NAMES}", *years([2013, 2014]), "2015,1,2,3,,,,,,,,,"))
+    assert data.notes[1] == "The last 9 dates have no values and are left out"
+    quarters = read_data(write("Year,Q1,Q2,Q3,Q4", *years(range(2013, 2018), 4)))
+    assert (quarters.freq, values(quarters)) == ("QS", list(range(12, 32)))
+
+
+def test_a_row_for_each_month_and_a_column_for_each_year(capsys, write):
+    lines = [f"{name},{i},{i + 12},{i + 24}" for i, name in enumerate(NAMES.split(","))]
+    data = read_data(write("Month,2013,2014,2015", *lines))
+    assert (data.freq, values(data)) == ("MS", list(range(36)))
+    lines = [f"{day:%m-%d},1,2,3" for day in DAYS]
+    message = fails(capsys, "forecast", write("date,2013,2014,2015", *lines), "--horizon", 1)
+    assert "line 2, column 'date': '01-01' has no year" in message
+
+
+def test_shops_with_numbers_like_years_are_no_years(capsys, write):
+    path = write(f"Store,{NAMES}", *years(range(2013, 2018)))
+    assert "no column of dates" in fails(capsys, "forecast", path, "--horizon", 1)

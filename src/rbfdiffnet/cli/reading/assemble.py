@@ -15,11 +15,11 @@ from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_nam
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
 from rbfdiffnet.cli.reading.numbers import missing_note, parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.parts import Spread, find_spread, join_parts
 from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
     find_target,
-    find_time,
     has_units,
     is_number_column,
     is_value_name,
@@ -27,7 +27,7 @@ from rbfdiffnet.cli.reading.roles import (
 )
 from rbfdiffnet.cli.reading.table import Table, text_cells
 from rbfdiffnet.cli.reading.totals import without_totals
-from rbfdiffnet.cli.reading.words import speaks_of_weeks
+from rbfdiffnet.cli.reading.words import is_total, speaks_of_weeks
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -80,10 +80,15 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
             )
     said = bool(wanted.ids or wanted.target or wanted.time or inputs)
     if layout is None and not (wanted.target or wanted.time or inputs):
+        spread = find_spread(table, [c for c in table.columns if is_total(c)])
+        if spread is not None:
+            return _spread(table, wanted, spread)
         steps = step_columns(table, dates_only=True)  # beside them, dates are attributes
         if steps:
             return _rows(table, wanted, steps)
-    time = None if layout == "rows" else find_time(table, wanted)
+    time, joined = None, list[str]()
+    if layout != "rows":
+        table, time, joined = join_parts(table, wanted, inputs)
     if layout == "rows" or (layout is None and time is None and not (wanted.target or inputs)):
         steps = step_columns(table)
         if steps:
@@ -112,7 +117,7 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
         built = _wide(table, wanted, time, times, numbers)
     else:
         built = _long(table, wanted, time, times, ids, inputs)
-    return replace(built, notes=(*totals, *built.notes))
+    return replace(built, notes=(*joined, *totals, *built.notes))
 
 
 def read_times(table: Table, column: str, order: str | None) -> Times:
@@ -239,6 +244,36 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     ordered = times.values.take(order).reset_index(drop=True)
     series = Matrix(names, ordered, values, open_end=times.integer)
     return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
+
+
+def _spread(table: Table, wanted: Wanted, spread: Spread) -> Built:
+    """Rows with one part of the dates, columns with the other."""
+    import pandas as pd
+
+    totals = [column for column in table.columns if is_total(column)]
+    used = [spread.rows, *spread.columns]
+    parts = np.array(spread.dates[0])
+    ids = find_ids(table, parts, wanted, [*used, *totals])
+    one = pd.Categorical.from_codes([0] * len(parts), categories=pd.Index(["value"]))
+    names = ids_of(table, ids) if ids else one
+    again = pd.DataFrame({"id": names, "part": parts}).duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise CommandError(
+            f"{table.cell(row, spread.rows)}: there is a row of '{table.words(spread.rows)[row]}' "
+            "already; name the columns that tell the series apart with --id-col"
+        )
+    cells = _stacked([read_numbers(table, c, "", spread.columns) for c in spread.columns])
+    times = parse_times(pd.Series(np.concatenate(spread.dates), dtype=object))
+    distinct, steps = np.unique(times.values.to_numpy(), return_inverse=True)
+    values = np.full((len(names.categories), len(distinct)), np.nan)
+    values[np.tile(names.codes, len(cells)), steps] = cells.ravel()
+    named = ", ".join(f"'{column}'" for column in ids)
+    source = f"ds from '{spread.rows}' and columns '{spread.columns[0]}' to '{spread.columns[-1]}'"
+    series = Matrix(names.categories.tolist(), pd.Series(distinct), values)
+    notes = _notes(table, times, spread.columns, {*used, *ids})
+    first = f"{spread.what}, the first date is {spread.dates[0][0]} (otherwise: --layout)"
+    return Built(series, source + (f", ids from {named}" if ids else ""), (first, *notes))
 
 
 def _left_out(table: Table, used: set[str]) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from rbfdiffnet.cli.reading.table import Table
+from rbfdiffnet.cli.reading.words import is_total
 
 __all__ = ["without_totals"]
 
 _MOST = 3  # lines at the end that may be totals
-_TOTAL = re.compile(r"((grand |sub)?totals?|sum|summen?|gesamt\w*|insgesamt)\b.*", re.IGNORECASE)
 
 
 def without_totals(table: Table, time: str) -> tuple[Table, list[str]]:
@@ -43,7 +42,7 @@ def without_totals(table: Table, time: str) -> tuple[Table, list[str]]:
     for row in range(kept - 1, max(0, kept - 1 - _MOST), -1):
         cells = table.frame.iloc[row].dropna()
         texts = {name: cell.strip() for name, cell in cells.items() if isinstance(cell, str)}
-        totals = [text for text in texts.values() if _TOTAL.fullmatch(text)]
+        totals = [text for text in texts.values() if is_total(text)]
         dated = time in cells and texts.get(time) not in ("", *totals)
         if dated or not totals:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["UNITS", "month_number", "plain", "speaks_of_weeks", "unit_of"]
+__all__ = ["UNITS", "is_total", "month_number", "plain", "speaks_of_weeks", "unit_of"]
 
 #: What columns of parts of dates are called; English, German, French, Spanish, Italian, Dutch.
 UNITS = {
@@ -21,6 +21,10 @@ _SHORT = {
 }
 _UNIT = {word: unit for unit, words in UNITS.items() for word in words} | _SHORT
 _FILLERS = {"iso", "calendar", "no", "nr", "num", "number", "of"}
+_TOTAL = re.compile(
+    r"((grand |sub|general )?totals?|sum|summen?|gesamt\w*|insgesamt|somme|suma|totaal|totale)\b.*",
+    re.IGNORECASE,
+)
 _MONTHS = (
     "january januar janner janvier enero gennaio januari",
     "february februar fevrier febrero febbraio februari",
@@ -76,6 +80,18 @@ def month_number(word: str) -> int:
         return 0
     found = (i for i, names in enumerate(_MONTHS) if f" {start}" in f" {names}")
     return next(found, -1) + 1
+
+
+def is_total(text: str) -> bool:
+    """Tell whether something is called a total.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.words import is_total
+    >>> is_total("Summe Januar"), is_total("Grand Total"), is_total("Totnes")
+    (True, True, False)
+    """
+    return _TOTAL.fullmatch(text.strip()) is not None
 
 
 def _words(name: str) -> list[str]:
