@@ -170,6 +170,16 @@ def test_parts_of_dates_name_no_series(capsys, write):
     assert "--repeats" in fails(capsys, "forecast", parts, "--horizon", 1)
 
 
+def test_a_few_repeated_dates_say_how_they_are_added(write):
+    note = (
+        "2 rows are averaged with others of the same series and date (to add them: --repeats sum)"
+    )
+    path = write("ds,shop,y", *(f"{day},a,3" for day in [*ISO, *ISO[:2]]))
+    assert read_data(path).notes[-1] == note
+    assert read_data(write("ds,a,b", *(f"{day},3,4" for day in [*ISO, *ISO[:2]]))).notes == (note,)
+    assert values(read_data(path, Wanted(repeats="sum")))[:3] == [6, 6, 3]
+
+
 def test_inputs_of_joined_rows(write):
     rows = [f"{day},{y},{p},{e}" for day in ISO for y, p, e in ((1, 2, "x"), (3, 4, "x"))]
     data = read_data(write("date,sold,p,e", *rows), Wanted(repeats="sum"), exog=["p", "e"])

@@ -203,7 +203,8 @@ def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[s
         groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
         joined = groups.mean() if how == "mean" else groups.sum(min_count=1)
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
-        notes.append(joined_note(int(again.sum()), how))
+        told = "" if wanted.repeats else " (to add them: --repeats sum)"
+        notes.append(joined_note(int(again.sum()), how) + told)
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
