@@ -14,7 +14,7 @@ from rbfdiffnet.cli.reading.dates import Times, parse_times
 from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
-from rbfdiffnet.cli.reading.numbers import missing_note, parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.numbers import missing_note, negative_note, parse_numbers, read_numbers
 from rbfdiffnet.cli.reading.parts import Spread, find_spread, join_parts
 from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
@@ -142,6 +142,10 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
         row = int(times.bad[0])
         cell = cells.iloc[row]
         what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        if cell == column:
+            raise CommandError(
+                f"{table.name}, {table.place(row)} repeats the names of the columns; remove it"
+            )
         if times.hint:
             what = f"'{cell}' {times.hint}"
         raise CommandError(
@@ -304,7 +308,11 @@ def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _notes(table: Table, times: Times, numbers: Sequence[str], used: set[str]) -> tuple[str, ...]:
     notes = [times.note] if times.note else []
-    notes += [*table.assumed(numbers), *missing_note(table, numbers)]
+    notes += [
+        *table.assumed(numbers),
+        *missing_note(table, numbers),
+        *negative_note(table, numbers),
+    ]
     unused = [column for column in table.columns if column not in used]
     if unused:
         shown = ", ".join(f"'{column}'" for column in unused[:8])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rbfdiffnet.cli.reading.table import Table
 
-__all__ = ["Marks", "missing_note", "parse_numbers", "read_numbers"]
+__all__ = ["Marks", "missing_note", "negative_note", "parse_numbers", "read_numbers"]
 
 _MISSING = frozenset(
     (
@@ -31,7 +31,7 @@ _MISSING = frozenset(
 )
 _TOLD = 4  # words that are named in a line
 # A sign, then what settles which mark is the decimal one.
-_SPACES = " '\u00a0\u202f"
+_SPACES = " '\u2019\u00a0\u2009\u202f"
 _COMMA, _POINT = (
     re.compile(
         rf"[-+]?(\d{{1,3}}([{_SPACES}{other}]\d{{3}})+{mark}\d+|0{mark}\d+"
@@ -41,6 +41,7 @@ _COMMA, _POINT = (
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
 _BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")
+_NEGATIVE = re.compile(r"\(\s*(\d[^()]*)\)|(\d[\d.,]*)-")
 _WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 
@@ -81,7 +82,7 @@ class Marks:
         votes = {".": 0, ",": 0}
         unclear: dict[str, str] = {}
         small = large = both = False
-        for cell in cells:
+        for cell in map(_signed, cells):
             both = both or _BOTH.fullmatch(cell) is not None
             if _WHOLE.fullmatch(cell):
                 small, large = small or len(cell) < 4, large or len(cell) > 3
@@ -176,7 +177,7 @@ def parse_numbers(
     -------
     values : ndarray
         NaN where a cell is empty or says NA, null, - and the like; small whole numbers stay small.
-        A minus may come last, as in 12,5-.
+        A minus may come last, as in 12,5-, and be written as parentheses.
     bad : ndarray of int
         The rows that are no numbers.
 
@@ -329,6 +330,34 @@ def missing_note(table: Table, columns: Sequence[str]) -> list[str]:
     return [f"{total:,} cell{'s are' if total > 1 else ' is'} read as missing: {told}{more}"]
 
 
+def negative_note(table: Table, columns: Sequence[str]) -> list[str]:
+    """Say how many numbers in parentheses are read as negative.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.numbers import negative_note
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> negative_note(Table("a.csv", pd.DataFrame({"y": ["1", "(2.5)"]}), ".", str), ["y"])
+    ["Numbers in parentheses are read as negative: 1 cell, the first is '(2.5)'"]
+    """
+    from rbfdiffnet.cli.reading.table import text_cells
+
+    texts = [table.words(c) for c in columns if text_cells(table.frame[c])]
+    found = [cell for cells in texts for cell in cells[cells.str.match(r"\(\s*\d", na=False)]]
+    if not found:
+        return []
+    cells = f"{len(found):,} cell{'s' if len(found) > 1 else ''}"
+    return [f"Numbers in parentheses are read as negative: {cells}, the first is '{found[0]}'"]
+
+
+def _signed(text: str) -> str:
+    """Write a minus in front, where it is another sign, comes last or is meant by parentheses."""
+    if match := _NEGATIVE.fullmatch(text):
+        return f"-{(match[1] or match[2]).strip()}"
+    return f"-{text[1:]}" if text.startswith("\u2212") else text
+
+
 def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
     if not isinstance(cell, str):
         try:
@@ -338,8 +367,7 @@ def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | N
     text = cell.strip()
     if text.lower() in _MISSING or text.lower() in missing:
         return float("nan")
-    if re.fullmatch(r"\d[\d.,]*-", text):
-        text = f"-{text[:-1]}"
+    text = _signed(text)
     if "_" in text:
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
