@@ -141,17 +141,16 @@ def find_spread(table: Table, totals: Collection[str] = ()) -> Spread | None:
     >>> find_spread(Table("a.csv", frame, ".", str)).dates[1]
     ['2023Q2', '2024Q2']
     """
-    empty = table.frame.isna().all()
-    free = [c for c in table.columns if c not in totals]
-    numeric = [c for c in free if empty[c] or is_number_column(table, c)]
-    for unit, labels in (("month", _months(numeric)), ("quarter", _quarters(numeric))):
-        others = [c for c in table.columns if is_time_name(c) or _NAMELESS.fullmatch(c)]
+    free = [column for column in table.columns if column not in totals]
+    for unit, labels in (("month", _months(free)), ("quarter", _quarters(free))):
+        others = [c for c in free if is_time_name(c) or _NAMELESS.fullmatch(c)]
         years = next((c for c in others if _numbers(table, c, "year") is not None), None)
-        if len(labels) == _RANGES[unit][1] and years is not None:
+        whole = len(labels) == _RANGES[unit][1] and all(_holds_numbers(table, c) for c in labels)
+        if whole and years is not None:
             return _spread(table, years, "year", labels, unit)
-    named = {c: int(c) for c in numeric if re.fullmatch(r"(1[789]|2[012])\d\d", c)}
-    rest = [c for c in free if c not in named]
-    if len(named) < 2 or len(named) < len(rest):
+    named = {c: int(c) for c in free if re.fullmatch(r"(1[789]|2[012])\d\d", c)}
+    rest = [column for column in free if column not in named]
+    if len(named) < max(2, len(rest)) or not all(_holds_numbers(table, c) for c in named):
         return None
     for column in rest:
         unit = unit_of(column) or "month"
@@ -178,6 +177,10 @@ def _spread(table: Table, rows: str, unit: str, labels: dict[str, int], other: s
         for label in labels.values()
     ]
     return Spread(rows, list(labels), dates, f"Rows are {unit}s and columns {other}s")
+
+
+def _holds_numbers(table: Table, column: str) -> bool:
+    return is_number_column(table, column) or bool(table.frame[column].isna().all())
 
 
 def _months(columns: Sequence[str]) -> dict[str, int]:
