@@ -138,11 +138,25 @@ def test_months_of_other_languages(write, names, form):
     assert dates(data) == months.tolist()
 
 
-@pytest.mark.parametrize("form", ["Q{q} {year}", "{year}Q{q}", "{year}-Q{q}", "Q{q}/{year}"])
+@pytest.mark.parametrize(
+    "form", ["Q{q} {year}", "{year}Q{q}", "{year}-Q{q}", "Q{q}/{year}", "T{q} {year}"]
+)
 def test_quarters(write, form):
     quarters = pd.date_range("2015-01-01", periods=20, freq="QS")
     cells = [form.format(q=day.quarter, year=day.year) for day in quarters]
     assert dates(read_data(write("quarter,y", *rows(cells)))) == quarters.tolist()
+
+
+@pytest.mark.parametrize("letter", "HSP")
+def test_other_parts_of_years_are_refused(capsys, write, letter):
+    cells = [f"{letter}{part} {year}" for year in range(2015, 2025) for part in (1, 2)]
+    message = fails(capsys, "forecast", write("when,y", *rows(cells)), "--horizon", 1)
+    assert "no column of dates" in message
+
+
+def test_months_with_little_words(write):
+    cells = [f"{name} de {year}" for year in (2019, 2020) for name in LANGUAGES["es"].split()]
+    assert read_data(write("fecha,y", *rows(cells))).freq == "MS"
 
 
 def test_words_that_begin_like_months_are_none(write):
@@ -194,6 +208,15 @@ def test_parts_that_make_no_date_are_named(write):
     lines = [*rows(MONTHS.strftime("%Y,%m,28")), "2024,2,30,5"]
     with pytest.raises(CommandError, match=r"line 50, column 'year . month . day': '2024-02-30'"):
         read_data(write("year,month,day,y", *lines))
+
+    lines = [f"{year},{week},3" for year in (2020, 2021) for week in range(1, 54)]
+    with pytest.raises(CommandError, match=r"line 107, column 'Jahr . KW': '2021-W53'"):
+        read_data(write("Jahr,KW,y", *lines))
+
+
+def test_years_of_another_name_name_no_series(capsys, write):
+    path = write("Fiscal Year,Month,y", *rows(MONTHS.strftime("%Y,%m")))
+    assert "name all columns that tell" in fails(capsys, "forecast", path, "--horizon", 1)
 
 
 def test_parts_beside_dates_are_not_joined(write):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.cli.reading.regular import filled, ordered, tidier
 from rbfdiffnet.cli.reading.words import month_number
-from rbfdiffnet.frequency import Frequency
-from rbfdiffnet.grid import Grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +25,7 @@ _YEAR_FIRST = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?=$|[ T])(.*)")
 _UNORDERED = re.compile(r"\d{1,2}[ ./-]+\d{1,2}[ ./-]+\d{2,4}.*")
 _MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
 _NAME_YEAR = re.compile(r"([^\W\d_]{3,12})\.?[-' ]+(\d{2})")
-_QUARTER = re.compile(r"(?P<year>\d{4})[-/ ]*Q(?P<part>[1-4])|Q(?P<q>[1-4])[-/ ]*(?P<y>\d{4})")
+_QUARTER = re.compile(r"(\d{4})[-/ ]*[QT]([1-4])|[QT]([1-4])[-/ ]*(\d{4})")
 _WORD = r"(?:w|kw|cw|wk|week|woche|semaine)"
 _WEEK = re.compile(
     rf"\d{{4}}[-/ ]*{_WORD}[- ]?\d{{1,2}}|{_WORD}[-. ]*\d{{1,2}}[-/. ]+\d{{4}}", re.IGNORECASE
@@ -35,9 +34,15 @@ _PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may try its hand at; it would take a lone 'may' for a date, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
+# Words that it would pass over: H1 2024 is no day of January.
+_OTHER = re.compile(
+    r"(?<![^\W\d_])(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|st|nd|rd|th|am|pm|utc|gmt"
+    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?)(?![^\W\d_])|(?<=\d)[TZ])"
+    r"[^\W\d_]",
+    re.IGNORECASE,
+)
 ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
-_MORE = 1.1  # times as regular: another reading that makes one doubt
 _NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
 
@@ -215,8 +220,11 @@ def _mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
     """Return the Mondays of the weeks of years, as ISO 8601 counts them."""
     import pandas as pd
 
-    days = [f"{year}-{week:02d}-1" for year, week in weeks]
-    return pd.Series(pd.to_datetime(days, format="%G-%V-%u", errors="coerce").as_unit("ns"))
+    pairs = list(weeks)
+    days = [f"{year}-{week:02d}-1" for year, week in pairs]
+    dates = pd.to_datetime(days, format="%G-%V-%u", errors="coerce").as_unit("ns")
+    same = dates.isocalendar().week.to_numpy(dtype=np.float64, na_value=np.nan)
+    return pd.Series(dates).where(same == [week for _, week in pairs])  # not all years have 53
 
 
 def _of_names(cells: list[str]) -> Times:
@@ -231,7 +239,7 @@ def _of_names(cells: list[str]) -> Times:
     ]
     dates = _by_pandas(texts)
     known = dates.dropna()
-    if _ordered(known) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
+    if ordered(known) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
         return _checked(dates)
     hint = "may be a day or a month of a year"
     return Times(pd.Series(dates), np.arange(len(cells)), hint=hint)
@@ -255,13 +263,13 @@ def _of_triples(cells: list[str], order: str | None) -> Times:
     if failures["dmy"] == failures["mdy"] and not readings["dmy"].equals(readings["mdy"]):
         usual = _DAY_FIRST[triples[0][2]]
         first, second = usual, "mdy" if usual == "dmy" else "dmy"
-        more = _filled(readings[second]) > _filled(readings[first]) + 1e-9
+        more = filled(readings[second]) > filled(readings[first]) + 1e-9
         best, other = (second, first) if more else (first, second)
         told = False
     else:
         told = True
     if by_year == failures[best]:  # 23-01-31: is 23 the year?
-        last, year = _filled(readings[best]), _filled(readings["ymd"])
+        last, year = filled(readings[best]), filled(readings["ymd"])
         if year > last + 1e-9:
             return _noted(readings["ymd"], triples[0][0], "ymd", best)
         if triples[0][2] == "-" and year > last - 1e-9:
@@ -295,7 +303,7 @@ def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | Non
         "month": day.where(small, month),
         "day": month.where(small, day),
     }
-    if _tidier(pd.to_datetime(pd.DataFrame(parts)), sound):
+    if tidier(pd.to_datetime(pd.DataFrame(parts)), sound):
         hint = (
             f"may have its day and month exchanged, unlike '{cells[fixed[0]]}': the dates would be "
             "more regular so (if they are right, say --dates)"
@@ -306,18 +314,6 @@ def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | Non
     first, second = cells[others[0]], cells[fixed[0]]
     note = f"Dates are written in two ways, such as '{first}' and '{second}'"
     return replace(_checked(dates), note=note)
-
-
-def _tidier(dates: pd.Series[Any], others: pd.Series[Any]) -> bool:
-    """Tell whether dates are in order and others are not, or leave fewer gaps."""
-    if _ordered(dates) != _ordered(others):
-        return _ordered(dates)
-    shorter = np.ptp(dates.to_numpy()) <= np.ptp(others.to_numpy())
-    return bool(shorter and _filled(dates) > _MORE * _filled(others))
-
-
-def _ordered(dates: pd.Series[Any]) -> bool:
-    return bool(dates.is_monotonic_increasing or dates.is_monotonic_decreasing)
 
 
 def _noted(dates: pd.Series[Any], example: str, order: str, other: str) -> Times:
@@ -346,15 +342,15 @@ def _year_first(cell: str) -> str:
     if match := _YEAR_FIRST.fullmatch(cell):
         return f"{match[1]}-{int(match[3]):02d}-{int(match[4]):02d}{match[5]}"
     if match := _QUARTER.fullmatch(cell):
-        return f"{match['year'] or match['y']}Q{match['part'] or match['q']}"
+        return f"{match[1] or match[4]}Q{match[2] or match[3]}"
     if _UNORDERED.fullmatch(cell):
         return ""
     named = re.sub(
         r"[^\W\d_]{3,}\.?",
         lambda word: _NAMES[n - 1] if (n := month_number(word[0])) else word[0],
-        cell,
+        re.sub(r" del? ", " ", cell),
     )
-    return named if _DATE.fullmatch(named) else ""
+    return named if _DATE.fullmatch(named) and not _OTHER.search(named) else ""
 
 
 def _by_pandas(cells: list[str]) -> pd.Series[Any]:
@@ -378,16 +374,3 @@ def _by_pandas(cells: list[str]) -> pd.Series[Any]:
 
 def _checked(dates: pd.Series[Any]) -> Times:
     return Times(dates, np.flatnonzero(dates.isna()))
-
-
-def _filled(dates: pd.Series[Any]) -> float:
-    """Share of the steps from the first to the last date that have one."""
-    times = np.sort(dates.dropna().dt.tz_localize(None).unique()).astype("M8[ns]")
-    codes = np.zeros(len(times), dtype=np.int64)
-    frequency = Frequency.infer(times, codes)
-    if frequency is None:
-        return 0.0
-    stamps = times.view(np.int64)
-    grid = Grid.from_times(frequency, stamps, codes, 1)
-    steps, on_grid = grid.locate(stamps, codes)
-    return float(on_grid.sum() / (steps[on_grid].max() + 1))

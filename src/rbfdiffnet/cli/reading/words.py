@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["UNITS", "is_total", "month_number", "plain", "speaks_of_weeks", "unit_of"]
+__all__ = [
+    "UNITS",
+    "is_total",
+    "month_number",
+    "plain",
+    "speaks_of_time",
+    "speaks_of_weeks",
+    "unit_of",
+]
 
 #: What columns of parts of dates are called; English, German, French, Spanish, Italian, Dutch.
 UNITS = {
@@ -64,6 +72,18 @@ def speaks_of_weeks(name: str) -> bool:
     (True, True, False)
     """
     return any(_UNIT.get(word) == "week" or word == "yearweek" for word in _words(name))
+
+
+def speaks_of_time(name: str) -> bool:
+    """Tell whether the name of a column has a unit of time in it.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.cli.reading.words import speaks_of_time
+    >>> speaks_of_time("Fiscal Year"), speaks_of_time("yearling")
+    (True, False)
+    """
+    return any(word in _UNIT for word in _words(name))
 
 
 def month_number(word: str) -> int:
