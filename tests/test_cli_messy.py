@@ -325,3 +325,5 @@ def test_lines_that_repeat_the_header_are_named(write):
     rows = [f"{day},3" for day in ISO]
     with pytest.raises(CommandError, match="line 42 repeats the names of the columns; remove it"):
         read_data(write("date,y", *rows[:40], "date,y", *rows[40:]))
+    with pytest.raises(CommandError, match=r"line 2 looks like the names .*'date'.* lines above"):
+        read_data(write("report,2024", "date,y", *rows))

@@ -22,6 +22,7 @@ from rbfdiffnet.cli.reading.roles import (
     find_target,
     has_units,
     is_number_column,
+    is_time_name,
     is_value_name,
     step_columns,
 )
@@ -142,9 +143,12 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
         row = int(times.bad[0])
         cell = cells.iloc[row]
         what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        where = f"{table.name}, {table.place(row)}"
         if cell == column:
+            raise CommandError(f"{where} repeats the names of the columns; remove it")
+        if row == 0 and is_time_name(str(cell)):
             raise CommandError(
-                f"{table.name}, {table.place(row)} repeats the names of the columns; remove it"
+                f"{where} looks like the names of the columns ('{cell}'); remove the lines above it"
             )
         if times.hint:
             what = f"'{cell}' {times.hint}"
