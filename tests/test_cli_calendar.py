@@ -106,6 +106,14 @@ def test_days_and_months_that_a_spreadsheet_exchanged_are_refused(write, n, form
     assert read_data(path, Wanted(order="dmy")).series.n_values == n
 
 
+def test_hours_in_any_order_keep_day_and_month(write):
+    hours = pd.date_range("2023-01-01", periods=8760, freq="h")
+    kept = hours[(hours.hour * 7 + hours.day_of_year) % 8 > 0]  # an eighth is missing
+    shuffled = kept[pd.Series(range(len(kept))).sample(frac=1.0, random_state=0)]
+    data = read_data(write("time,y", *rows(shuffled.strftime("%d/%m/%Y %H:%M"))))
+    assert sorted(dates(data)) == kept.tolist()
+
+
 def test_two_notations_that_agree_are_said(write):
     cells = [*DAYS[:60].strftime("%Y-%m-%d"), *DAYS[60:].strftime("%d/%m/%Y")]
     data = read_data(write("date,y", *rows(cells)))
@@ -268,6 +276,14 @@ def test_a_row_for_each_month_and_a_column_for_each_year(capsys, write):
     lines = [f"{day:%m-%d},1,2,3" for day in DAYS]
     message = fails(capsys, "forecast", write("date,2013,2014,2015", *lines), "--horizon", 1)
     assert "line 2, column 'date': '01-01' has no year" in message
+
+
+def test_weeks_that_a_year_does_not_have(write):
+    lines = [f"{week},1,{'' if week == 53 else 2}" for week in range(1, 54)]
+    data = read_data(write("KW,2020,2021", *lines))
+    assert (data.freq, values(data)) == ("W", [1] * 53 + [2] * 52)
+    with pytest.raises(CommandError, match="line 54, column '2021': there is no 2021-W53"):
+        read_data(write("KW,2020,2021", *lines[:-1], "53,1,2"))
 
 
 def test_shops_with_numbers_like_years_are_no_years(capsys, write):

@@ -273,10 +273,20 @@ def _spread(table: Table, wanted: Wanted, spread: Spread) -> Built:
             "already; name the columns that tell the series apart with --id-col"
         )
     cells = _stacked([read_numbers(table, c, "", spread.columns) for c in spread.columns])
-    times = parse_times(pd.Series(np.concatenate(spread.dates), dtype=object))
-    distinct, steps = np.unique(times.values.to_numpy(), return_inverse=True)
+    texts = np.concatenate(spread.dates)
+    times = parse_times(pd.Series(texts, dtype=object))
+    known = ~np.isnan(cells.ravel())
+    wrong = times.bad[known[times.bad]]
+    if wrong.size:  # as week 53 of a year that has none
+        place, row = divmod(int(wrong[0]), len(parts))
+        raise CommandError(
+            f"{table.cell(row, spread.columns[place])}: there is no {texts[wrong[0]]}; leave the "
+            "cell empty"
+        )
+    sound = np.delete(np.arange(len(texts)), times.bad)
+    distinct, steps = np.unique(times.values.to_numpy()[sound], return_inverse=True)
     values = np.full((len(names.categories), len(distinct)), np.nan)
-    values[np.tile(names.codes, len(cells)), steps] = cells.ravel()
+    values[np.tile(names.codes, len(cells))[sound], steps] = cells.ravel()[sound]
     named = ", ".join(f"'{column}'" for column in ids)
     source = f"ds from '{spread.rows}' and columns '{spread.columns[0]}' to '{spread.columns[-1]}'"
     series = Matrix(names.categories.tolist(), pd.Series(distinct), values)

@@ -303,7 +303,8 @@ def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | Non
         "month": day.where(small, month),
         "day": month.where(small, day),
     }
-    if tidier(pd.to_datetime(pd.DataFrame(parts)), sound):
+    turned = pd.to_datetime(pd.DataFrame(parts)) + (sound - sound.dt.normalize())
+    if tidier(turned, sound):
         hint = (
             f"may have its day and month exchanged, unlike '{cells[fixed[0]]}': the dates would be "
             "more regular so (if they are right, say --dates)"
