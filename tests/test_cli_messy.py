@@ -16,61 +16,6 @@ def values(data):
     return data.frame()["y"].tolist()
 
 
-# Decimal marks ------------------------------------------------------------------------------------
-
-
-def test_points_between_thousands_that_come_late(write):
-    dates = pd.date_range("2020-01-01", periods=1200).strftime("%Y-%m-%d")
-    cells = ["900"] * 1010 + ["1.123"] * 190
-    data = read_data(write("Tag;Umsatz", *map(";".join, zip(dates, cells, strict=True))))
-    assert values(data) == [900] * 1010 + [1123] * 190
-    assert "'1.123' in column 'Umsatz' are read as 1123 (otherwise: --decimal .)" in data.notes[0]
-
-
-def test_each_column_has_its_own_mark(write):
-    rows = [f"{day};{y};0.5" for day, y in zip(ISO, ["998", "1.002"] * 60, strict=True)]
-    path = write("Tag;Umsatz;Rabatt", *rows)
-    assert values(read_data(path)) == [998, 1002] * 60
-    assert values(read_data(path, Wanted(target="Rabatt"))) == [0.5] * 120
-    mixed = [f"{day};1.234,5;0.5" for day in ISO]
-    assert values(read_data(write("Tag;a;b", *mixed))) == [1234.5] * 120 + [0.5] * 120
-
-
-def test_german_files_have_decimal_commas(write):
-    path = write("Datum;Umsatz", *(f"{day};1.234" for day in GERMAN))
-    assert values(read_data(path)) == [1234] * 120
-    assert values(read_data(path, decimal=".")) == [1.234] * 120
-
-
-@pytest.mark.parametrize(
-    ("sep", "dates", "cells"),
-    [
-        ("\t", ISO, ["1.234"]),  # nothing tells
-        (",", GERMAN, ["1.234"]),  # the dates say one thing, the delimiter another
-        (";", ISO, ["1,234", "3"]),  # the delimiter says one thing, the whole numbers another
-        (",", ISO, ["1.234", "998"]),
-        (";", ISO, ["1.234", "1,234"]),
-    ],
-)
-def test_marks_that_nothing_tells_are_asked_for(capsys, write, sep, dates, cells):
-    rows = [f"{day}{sep}{cells[i % len(cells)]}" for i, day in enumerate(dates)]
-    path = write(f"day{sep}y", *rows)
-    message = fails(capsys, "forecast", path, "--horizon", 1)
-    assert "line 2, column 'y': '1" in message
-    assert "say which with --decimal . or --decimal ," in message
-
-
-def test_points_in_files_with_commas_are_decimal(write):
-    data = read_data(write("day,y", *(f"{day},1.234" for day in ISO)))
-    assert values(data) == [1.234] * 120
-    assert data.notes == ()
-
-
-def test_underscores_are_no_part_of_numbers(write):
-    with pytest.raises(CommandError, match="'1_0' is not a number"):
-        read_data(write("day,y", *(f"{day},3" for day in ISO[:-1]), f"{ISO[-1]},1_0"))
-
-
 # Names --------------------------------------------------------------------------------------------
 
 
@@ -141,8 +86,18 @@ def test_several_rows_a_day_are_refused_until_told(capsys, write, first):
 def test_parts_of_dates_name_no_series(capsys, write):
     hours = write("date,hour,temp", *(f"{day},{h},{h}.5" for day in ISO[:9] for h in range(24)))
     assert "'2023-01-01' is on line 2" in fails(capsys, "forecast", hours, "--horizon", 1)
-    months = write("year,month,y", *(f"{2010 + i // 12},{i % 12 + 1},{i}" for i in range(120)))
-    assert "--repeats" in fails(capsys, "forecast", months, "--horizon", 1)
+    parts = write("year,hour,y", *(f"{2010 + i // 12},{i % 12 + 1},{i}" for i in range(120)))
+    assert "--repeats" in fails(capsys, "forecast", parts, "--horizon", 1)
+
+
+def test_a_few_repeated_dates_say_how_they_are_added(write):
+    note = (
+        "2 rows are averaged with others of the same series and date (to add them: --repeats sum)"
+    )
+    path = write("ds,shop,y", *(f"{day},a,3" for day in [*ISO, *ISO[:2]]))
+    assert read_data(path).notes[-1] == note
+    assert read_data(write("ds,a,b", *(f"{day},3,4" for day in [*ISO, *ISO[:2]]))).notes == (note,)
+    assert values(read_data(path, Wanted(repeats="sum")))[:3] == [6, 6, 3]
 
 
 def test_inputs_of_joined_rows(write):
@@ -353,3 +308,22 @@ def test_a_column_has_one_role(capsys, write):
         *(capsys, "forecast", path, "--horizon", 1, "--time-col", "y", "--target-col", "y")
     )
     assert "column 'y' cannot be two of" in message
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_delimiter_may_be_told_by_the_file(tmp_path, end):
+    path = tmp_path / "excel.csv"
+    lines = ["sep=;", "day;y", *(f"{day};1,5" for day in ISO), "soon;3"]
+    path.write_bytes(end.join(lines[:-1]).encode())
+    assert values(read_data(str(path))) == [1.5] * 120
+    path.write_bytes(end.join(lines).encode())
+    with pytest.raises(CommandError, match="line 123, column 'day': 'soon'"):
+        read_data(str(path))
+
+
+def test_lines_that_repeat_the_header_are_named(write):
+    rows = [f"{day},3" for day in ISO]
+    with pytest.raises(CommandError, match="line 42 repeats the names of the columns; remove it"):
+        read_data(write("date,y", *rows[:40], "date,y", *rows[40:]))
+    with pytest.raises(CommandError, match=r"line 2 looks like the names .*'date'.* lines above"):
+        read_data(write("report,2024", "date,y", *rows))

@@ -122,6 +122,22 @@ def test_totals_that_have_dates_are_series(write):
     assert read_data(write("Filiale;Datum;Menge", *rows)).ids == ["a", "Summe"]
 
 
+@pytest.mark.parametrize("name", ["Total", "Gesamt", "Summe", "Somme", "Grand Total"])
+def test_series_that_are_totals_are_said(write, name):
+    lines = [f"{day},{i % 7},{i % 5},{i % 7 + i % 5}" for i, day in enumerate(ISO)]
+    said = f"'{name}' is the sum of the others, and forecast like any other series; take it out"
+    (note,) = read_data(write(f"ds,a,b,{name}", *lines)).notes
+    assert note.startswith(said)
+    (note,) = read_data(
+        write(f"ds,a,{name}", *(f"{day},{i % 7},99" for i, day in enumerate(ISO)))
+    ).notes
+    assert note.startswith(f"'{name}' is forecast like any other series; take it out")
+    long = [f"{day},{shop},{y}" for day in ISO for shop, y in (("a", 1), ("b", 2), (name, 3))]
+    (note,) = read_data(write("ds,shop,y", *long)).notes
+    assert note.startswith(said)
+    assert read_data(write(f"ds,{name}", *(f"{day},3" for day in ISO))).notes == ()
+
+
 def test_totals_among_other_lines_are_named(capsys, write):
     rows = [f"{day};{i % 7}" for i, day in enumerate(GERMAN)]
     path = write("Datum;Menge", *rows[:31], "Summe Januar;90", *rows[31:])

@@ -50,8 +50,10 @@ def test_update_refuses_what_does_not_continue_the_series():
     before = model.predict(3)
     with pytest.raises(ValueError, match=r"'a'.*2023-03-01.*last known date"):
         model.update(every_series(df, slice(-1, None)))
-    with pytest.raises(ValueError, match="'new' were not there"):
+    with pytest.raises(ValueError, match="'new' was not there"):
         model.update(make_panel(["new"], n=5, start="2023-03-02"))
+    with pytest.raises(ValueError, match="'new', 'old' were not there"):
+        model.update(make_panel(["new", "old"], n=5, start="2023-03-02"))
     with pytest.raises(ValueError, match="no column 'y'"):
         model.update(make_panel("a", n=5, start="2023-03-02").drop(columns="y"))
     with pytest.raises(RuntimeError, match="fit"):

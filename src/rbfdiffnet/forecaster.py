@@ -317,8 +317,9 @@ class RBFDiffNet:
             names = ", ".join(
                 repr(panel.name(i)) for i in range(state.panel.n_series, panel.n_series)[:3]
             )
+            verb = "was" if grown == 1 else "were"
             raise ValueError(
-                f"Series {names} were not there when the model was fitted; "
+                f"Series {names} {verb} not there when the model was fitted; "
                 "use update(df, refit=True), or scope='global'."
             )
         series = state.exogenous.series(panel)

@@ -50,7 +50,9 @@ def add_parser(commands: Any) -> None:
     add_data(parser, optional=True)
     add_model(parser)
     group = add_results(parser, "write forecasts")
-    group.add_argument("--plot", metavar="FILE.png", help="draw the first series (PNG, PDF, SVG)")
+    group.add_argument(
+        "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
+    )
     parser.set_defaults(run=run)
 
 

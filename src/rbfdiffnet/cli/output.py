@@ -217,7 +217,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
-    """Draw the forecasts of the first series with matplotlib.
+    """Draw the forecasts of the first four series with matplotlib.
 
     Parameters
     ----------

@@ -14,19 +14,21 @@ from rbfdiffnet.cli.reading.dates import Times, parse_times
 from rbfdiffnet.cli.reading.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.cli.reading.inputs import read_input
 from rbfdiffnet.cli.reading.layouts import Long, Matrix, lean
-from rbfdiffnet.cli.reading.numbers import missing_note, parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.numbers import missing_note, negative_note, parse_numbers, read_numbers
+from rbfdiffnet.cli.reading.parts import Spread, find_spread, join_parts
 from rbfdiffnet.cli.reading.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.cli.reading.roles import (
     Wanted,
     find_target,
-    find_time,
     has_units,
     is_number_column,
+    is_time_name,
     is_value_name,
     step_columns,
 )
 from rbfdiffnet.cli.reading.table import Table, text_cells
 from rbfdiffnet.cli.reading.totals import without_totals
+from rbfdiffnet.cli.reading.words import is_total, speaks_of_weeks
 
 __all__ = ["Built", "assemble", "read_times"]
 
@@ -79,10 +81,15 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
             )
     said = bool(wanted.ids or wanted.target or wanted.time or inputs)
     if layout is None and not (wanted.target or wanted.time or inputs):
+        spread = find_spread(table, [c for c in table.columns if is_total(c)])
+        if spread is not None:
+            return _spread(table, wanted, spread)
         steps = step_columns(table, dates_only=True)  # beside them, dates are attributes
         if steps:
             return _rows(table, wanted, steps)
-    time = None if layout == "rows" else find_time(table, wanted)
+    time, joined = None, list[str]()
+    if layout != "rows":
+        table, time, joined = join_parts(table, wanted, inputs)
     if layout == "rows" or (layout is None and time is None and not (wanted.target or inputs)):
         steps = step_columns(table)
         if steps:
@@ -111,7 +118,7 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
         built = _wide(table, wanted, time, times, numbers)
     else:
         built = _long(table, wanted, time, times, ids, inputs)
-    return replace(built, notes=(*totals, *built.notes))
+    return replace(built, notes=(*joined, *totals, *built.notes))
 
 
 def read_times(table: Table, column: str, order: str | None) -> Times:
@@ -131,11 +138,18 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
     import pandas as pd
 
     cells = table.dates(column)
-    times = parse_times(cells, order)
+    times = parse_times(cells, order, weeks=speaks_of_weeks(column))
     if len(times.bad):
         row = int(times.bad[0])
         cell = cells.iloc[row]
         what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+        where = f"{table.name}, {table.place(row)}"
+        if cell == column:
+            raise CommandError(f"{where} repeats the names of the columns; remove it")
+        if row == 0 and is_time_name(str(cell)):
+            raise CommandError(
+                f"{where} looks like the names of the columns ('{cell}'); remove the lines above it"
+            )
         if times.hint:
             what = f"'{cell}' {times.hint}"
         raise CommandError(
@@ -197,7 +211,8 @@ def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[s
         groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
         joined = groups.mean() if how == "mean" else groups.sum(min_count=1)
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
-        notes.append(joined_note(int(again.sum()), how))
+        told = "" if wanted.repeats else " (to add them: --repeats sum)"
+        notes.append(joined_note(int(again.sum()), how) + told)
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
@@ -240,6 +255,46 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
 
 
+def _spread(table: Table, wanted: Wanted, spread: Spread) -> Built:
+    """Rows with one part of the dates, columns with the other."""
+    import pandas as pd
+
+    totals = [column for column in table.columns if is_total(column)]
+    used = [spread.rows, *spread.columns]
+    parts = np.array(spread.dates[0])
+    ids = find_ids(table, parts, wanted, [*used, *totals])
+    one = pd.Categorical.from_codes([0] * len(parts), categories=pd.Index(["value"]))
+    names = ids_of(table, ids) if ids else one
+    again = pd.DataFrame({"id": names, "part": parts}).duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise CommandError(
+            f"{table.cell(row, spread.rows)}: there is a row of '{table.words(spread.rows)[row]}' "
+            "already; name the columns that tell the series apart with --id-col"
+        )
+    cells = _stacked([read_numbers(table, c, "", spread.columns) for c in spread.columns])
+    texts = np.concatenate(spread.dates)
+    times = parse_times(pd.Series(texts, dtype=object))
+    known = ~np.isnan(cells.ravel())
+    wrong = times.bad[known[times.bad]]
+    if wrong.size:  # as week 53 of a year that has none
+        place, row = divmod(int(wrong[0]), len(parts))
+        raise CommandError(
+            f"{table.cell(row, spread.columns[place])}: there is no {texts[wrong[0]]}; leave the "
+            "cell empty"
+        )
+    sound = np.delete(np.arange(len(texts)), times.bad)
+    distinct, steps = np.unique(times.values.to_numpy()[sound], return_inverse=True)
+    values = np.full((len(names.categories), len(distinct)), np.nan)
+    values[np.tile(names.codes, len(cells))[sound], steps] = cells.ravel()[sound]
+    named = ", ".join(f"'{column}'" for column in ids)
+    source = f"ds from '{spread.rows}' and columns '{spread.columns[0]}' to '{spread.columns[-1]}'"
+    series = Matrix(names.categories.tolist(), pd.Series(distinct), values)
+    notes = _notes(table, times, spread.columns, {*used, *ids})
+    first = f"{spread.what}, the first date is {spread.dates[0][0]} (otherwise: --layout)"
+    return Built(series, source + (f", ids from {named}" if ids else ""), (first, *notes))
+
+
 def _left_out(table: Table, used: set[str]) -> list[str]:
     """Name columns that have numbers, but more text."""
     notes = []
@@ -267,7 +322,11 @@ def _stacked(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _notes(table: Table, times: Times, numbers: Sequence[str], used: set[str]) -> tuple[str, ...]:
     notes = [times.note] if times.note else []
-    notes += [*table.assumed(numbers), *missing_note(table, numbers)]
+    notes += [
+        *table.assumed(numbers),
+        *missing_note(table, numbers),
+        *negative_note(table, numbers),
+    ]
     unused = [column for column in table.columns if column not in used]
     if unused:
         shown = ", ".join(f"'{column}'" for column in unused[:8])

@@ -24,6 +24,7 @@ __all__ = ["Parsed", "parse_csv"]
 
 _SAMPLE = 1000  # lines from which the order of dates is told
 _DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
+_SEP = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
 _THREE = re.compile(r"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")
 Row = tuple[int, list[str]]
@@ -81,7 +82,10 @@ def parse_csv(text: str, name: str, decimal: str | None = None) -> Parsed:
     >>> parsed.written("id").tolist()
     ['007', '008']
     """
-    delimiter = _guess_delimiter(text)
+    told = _SEP.match(text)
+    if told:  # a blank line keeps the numbers of the others
+        text = text[told.end() - 1 :]
+    delimiter = told[1] if told else _guess_delimiter(text)
     sample = list(islice(_rows(text, delimiter, name), _SAMPLE))
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
@@ -281,7 +285,8 @@ def _trimmed(text: str, name: str, delimiter: str, header: list[str]) -> str:
         if any(row[len(header) :]):
             raise CommandError(
                 f"{name}, line {line} has {len(row)} cells but the header {len(header)}; "
-                f"put cells that contain '{delimiter}' in quotes"
+                f"put cells that contain '{delimiter}' in quotes, and remove lines above the names "
+                "of the columns"
             )
         writer.writerow((row + [""] * len(header))[: len(header)])
     return kept.getvalue()

@@ -155,13 +155,14 @@ def read_data(
     from rbfdiffnet.cli.reading.assemble import assemble
     from rbfdiffnet.cli.reading.inputs import add_file, cut_future, split_exog
     from rbfdiffnet.cli.reading.table import read_table
+    from rbfdiffnet.cli.reading.totals import total_notes
 
     table = read_table(path, decimal, missing)
     asked = split_exog(table, exog)
     wanted = wanted or Wanted()
     built = assemble(table, wanted, asked.columns)
     series, future, note = cut_future(built.series, asked.columns)
-    notes = [*table.notes, *built.notes, *([note] if note else [])]
+    notes = [*table.notes, *built.notes, *([note] if note else []), *total_notes(series)]
     frequency, season = _frequency(series, freq, table.name)
     season = season_length or season
     notes += _ended(series)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading.roles import Wanted, is_number_column, is_time_name, is_value_name
 from rbfdiffnet.cli.reading.table import Table, text_cells
+from rbfdiffnet.cli.reading.words import speaks_of_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ def _whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> 
         for c in free
         if c not in others
         and table.frame[c].dtype.kind in "iu"
-        and not (is_value_name(c) or is_time_name(c))
+        and not (is_value_name(c) or is_time_name(c) or speaks_of_time(c))
     ]
     values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
     # Something must be left to forecast: the last column, as in most files.

@@ -16,6 +16,7 @@ from rbfdiffnet.cli.reading.layouts import Long, Matrix
 from rbfdiffnet.cli.reading.numbers import read_numbers
 from rbfdiffnet.cli.reading.roles import Wanted, is_number_column
 from rbfdiffnet.cli.reading.table import Table, read_table, text_cells
+from rbfdiffnet.cli.reading.words import speaks_of_weeks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,12 +238,14 @@ def _times(
     for column in table.columns:
         if column in taken or table.frame[column].dtype.kind == "f":
             continue
-        read = [parse_times(table.frame[column], order)]
+        weeks = speaks_of_weeks(column)
+        read = [parse_times(table.frame[column], order, weeks=weeks)]
         if read[0].note and order is None:  # the known dates may tell the order
             for name, other in (("dmy", "mdy"), ("mdy", "dmy")):
                 told = f"Dates are read as {ORDERS[name]} to suit the series"
                 note = f"{told} (otherwise: --dates {other})"
-                read.append(replace(parse_times(table.frame[column], name), note=note))
+                turned = parse_times(table.frame[column], name, weeks=weeks)
+                read.append(replace(turned, note=note))
         for times in read:
             if times.values.dtype.kind != known.dtype.kind or len(times.bad):
                 continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rbfdiffnet.cli.reading.table import Table
 
-__all__ = ["Marks", "missing_note", "parse_numbers", "read_numbers"]
+__all__ = ["Marks", "missing_note", "negative_note", "parse_numbers", "read_numbers"]
 
 _MISSING = frozenset(
     (
@@ -31,7 +31,7 @@ _MISSING = frozenset(
 )
 _TOLD = 4  # words that are named in a line
 # A sign, then what settles which mark is the decimal one.
-_SPACES = " '\u00a0\u202f"
+_SPACES = " '\u2019\u00a0\u2009\u202f"
 _COMMA, _POINT = (
     re.compile(
         rf"[-+]?(\d{{1,3}}([{_SPACES}{other}]\d{{3}})+{mark}\d+|0{mark}\d+"
@@ -40,6 +40,8 @@ _COMMA, _POINT = (
     for mark, other in ((",", "."), (r"\.", ","))
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
+_BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")
+_NEGATIVE = re.compile(r"\(\s*(\d[^()]*)\)|(\d[\d.,]*)-")
 _WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 
@@ -56,12 +58,14 @@ class Marks:
         For a mark, the first cell in which it could part thousands or decimals, as 1.234.
     small, large : bool
         Whether there are whole numbers without marks, below 1000 and from there on.
+    both : bool
+        Whether a cell shows that the column has marks between thousands, as 1.234,5.
 
     Examples
     --------
     >>> from rbfdiffnet.cli.reading.numbers import Marks
     >>> Marks.of(["998", "1.002"])
-    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False)
+    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False, both=False)
     >>> Marks.of(["1.002", "0,5"]).clear
     ','
     """
@@ -70,14 +74,16 @@ class Marks:
     unclear: dict[str, str] = field(default_factory=dict)
     small: bool = False
     large: bool = False
+    both: bool = False
 
     @classmethod
     def of(cls, cells: Iterable[str]) -> Marks:
         """Look at cells, once each."""
         votes = {".": 0, ",": 0}
         unclear: dict[str, str] = {}
-        small = large = False
-        for cell in cells:
+        small = large = both = False
+        for cell in map(_signed, cells):
+            both = both or _BOTH.fullmatch(cell) is not None
             if _WHOLE.fullmatch(cell):
                 small, large = small or len(cell) < 4, large or len(cell) > 3
             elif _COMMA.fullmatch(cell):
@@ -89,7 +95,7 @@ class Marks:
             elif either := _EITHER.fullmatch(cell):
                 unclear.setdefault(either[1], cell)
         clear = max(votes, key=lambda mark: votes[mark]) if any(votes.values()) else ""
-        return cls(clear, unclear, small, large)
+        return cls(clear, unclear, small, large, both)
 
     def settle(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
         r"""Return the decimal mark of the column, empty where nothing tells.
@@ -142,9 +148,10 @@ class Marks:
 
     def note(self, column: str, mark: str) -> str:
         """Say how cells were read that could be read in two ways."""
-        if self.clear or not self.unclear:
+        doubtful = {seen: cell for seen, cell in self.unclear.items() if seen != self.clear}
+        if not doubtful or (self.clear and self.both):
             return ""
-        seen, cell = next(iter(self.unclear.items()))
+        seen, cell = next(iter(doubtful.items()))
         value = float(cell.replace(seen, "." if seen == mark else ""))
         other = "," if mark == "." else "."
         return (
@@ -170,7 +177,7 @@ def parse_numbers(
     -------
     values : ndarray
         NaN where a cell is empty or says NA, null, - and the like; small whole numbers stay small.
-        A minus may come last, as in 12,5-.
+        A minus may come last, as in 12,5-, and be written as parentheses.
     bad : ndarray of int
         The rows that are no numbers.
 
@@ -255,6 +262,9 @@ def read_numbers(
     values, bad = parse_numbers(cells, mark, table.missing)
     if len(bad):
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
+        other = _POINT if mark == "," else _COMMA
+        if other.fullmatch(str(cells.iloc[int(bad[0])]).strip()):
+            more += f" where '{mark}' is the decimal mark, as in other cells"
         ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
         ways += [remedy] if remedy else []
         if gaps and (words := _words(table, [column, *(c for c in beside if c != column)])):
@@ -320,6 +330,34 @@ def missing_note(table: Table, columns: Sequence[str]) -> list[str]:
     return [f"{total:,} cell{'s are' if total > 1 else ' is'} read as missing: {told}{more}"]
 
 
+def negative_note(table: Table, columns: Sequence[str]) -> list[str]:
+    """Say how many numbers in parentheses are read as negative.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.cli.reading.numbers import negative_note
+    >>> from rbfdiffnet.cli.reading.table import Table
+    >>> negative_note(Table("a.csv", pd.DataFrame({"y": ["1", "(2.5)"]}), ".", str), ["y"])
+    ["Numbers in parentheses are read as negative: 1 cell, the first is '(2.5)'"]
+    """
+    from rbfdiffnet.cli.reading.table import text_cells
+
+    texts = [table.words(c) for c in columns if text_cells(table.frame[c])]
+    found = [cell for cells in texts for cell in cells[cells.str.match(r"\(\s*\d", na=False)]]
+    if not found:
+        return []
+    cells = f"{len(found):,} cell{'s' if len(found) > 1 else ''}"
+    return [f"Numbers in parentheses are read as negative: {cells}, the first is '{found[0]}'"]
+
+
+def _signed(text: str) -> str:
+    """Write a minus in front, where it is another sign, comes last or is meant by parentheses."""
+    if match := _NEGATIVE.fullmatch(text):
+        return f"-{(match[1] or match[2]).strip()}"
+    return f"-{text[1:]}" if text.startswith("\u2212") else text
+
+
 def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
     if not isinstance(cell, str):
         try:
@@ -329,13 +367,12 @@ def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | N
     text = cell.strip()
     if text.lower() in _MISSING or text.lower() in missing:
         return float("nan")
-    if re.fullmatch(r"\d[\d.,]*-", text):
-        text = f"-{text[:-1]}"
+    text = _signed(text)
     if "_" in text:
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
     thousands = "," if decimal == "." else "."
-    if re.fullmatch(rf"[-+]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):
+    if re.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{thousands}\d{{3}})+(\{decimal}\d*)?", text):
         text = text.replace(thousands, "")
     elif thousands in text and decimal == ",":
         return None

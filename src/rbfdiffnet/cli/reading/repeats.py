@@ -57,7 +57,8 @@ def join_repeats(
     if wanted.repeats is None:
         if again.mean() > MANY_REPEATS:
             raise CommandError(repeats_message(table, time, ids, frame, again))
-        return frame, []  # the forecaster averages and names them
+        # the forecaster averages and names them
+        return frame, [f"{joined_note(int(again.sum()), 'mean')} (to add them: --repeats sum)"]
     groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
     how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
     joined = groups.agg({"y": "mean", **how}).reset_index()

@@ -13,6 +13,7 @@ from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.reading.dates import parse_times
 from rbfdiffnet.cli.reading.numbers import parse_numbers
 from rbfdiffnet.cli.reading.table import Table, text_cells
+from rbfdiffnet.cli.reading.words import UNITS, plain, speaks_of_weeks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Wanted", "find_target", "find_time", "is_number_column", "step_columns"]
 
 _TIME_NAMES = (
-    *("ds", "date", "datetime", "timestamp", "time", "day", "week", "month", "quarter", "year"),
-    *("period", "datum", "tag", "woche", "monat", "jahr", "zeit", "t", "step", "d"),
+    *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
+    *(word for words in UNITS.values() for word in words),
+    *("period", "zeit", "t", "step", "d"),
 )
 _TIME_PARTS = (
     *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
@@ -75,14 +77,14 @@ def find_time(table: Table, wanted: Wanted) -> str | None:
     frame = table.frame
     kinds = frame.dtypes
     dates = [column for column in table.columns if kinds[column].kind == "M"]
-    named = [c for name in _TIME_NAMES for c in table.columns if c.lower() == name]
+    named = [c for name in _TIME_NAMES for c in table.columns if plain(c) == name]
     text = [column for column in table.columns if text_cells(frame[column])]
     taken = {*wanted.ids, wanted.target}
     for column in dict.fromkeys([*dates, *named, *text]):
         if column in taken:
             continue
         cells = table.dates(column).dropna().head(_SAMPLE).reset_index(drop=True)
-        times = parse_times(cells, wanted.order)
+        times = parse_times(cells, wanted.order, weeks=speaks_of_weeks(column))
         by_name_only = times.integer and column not in named
         readable = len(times.bad) <= len(cells) / 2 or times.hint
         if len(cells) and readable and not by_name_only:
@@ -138,7 +140,7 @@ def is_time_name(column: str) -> bool:
     >>> is_time_name("Year"), is_time_name("hour"), is_time_name("shop")
     (True, True, False)
     """
-    return column.lower() in (*_TIME_NAMES, *_TIME_PARTS)
+    return plain(column) in (*_TIME_NAMES, *_TIME_PARTS)
 
 
 def is_number_column(table: Table, column: str) -> bool:
