@@ -281,9 +281,17 @@ def test_columns_with_more_text_than_numbers_are_named(write):
 def test_series_that_ended_are_counted(write):
     rows = [f"{name},{day},3" for name, n in (("a", 120), ("b", 80), ("c", 90)) for day in ISO[:n]]
     (note,) = read_data(write("id,ds,y", *rows)).notes
-    assert note == "2 of 3 series end before 2023-04-30: their forecasts start after their ends"
+    known = "2 of 3 series end before 2023-04-30 ('b', 'c'): their forecasts start after their ends"
+    assert note == known
     (note,) = read_data(write("id,ds,y", *rows[:200])).notes
-    assert note == "1 of 2 series ends before 2023-04-30: its forecast starts after its own end"
+    known = "1 of 2 series ends before 2023-04-30 ('b'): its forecast starts after its own end"
+    assert note == known
+
+
+def test_a_stray_last_date_does_not_end_the_others(write):
+    rows = [f"{name},{day},3" for name in "abc" for day in ISO]
+    data = read_data(write("id,ds,y", *rows, "b,2023-05-07,3"))
+    assert not [note for note in data.notes if "before" in note]
 
 
 # Lines above the table ----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Data", "example_data", "read_data"]
 
 _ENOUGH = 200_000  # rows that tell the frequency
+_NAMED = 3  # series that a note names
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,27 +218,36 @@ def _frequency(series: Long | Matrix, freq: str | None, name: str) -> tuple[Freq
 
 
 def _ended(series: Long | Matrix) -> list[str]:
-    """Say how many series end before the last date."""
+    """Say which series end before the last date, or before the date at which most of them end."""
     if isinstance(series, Matrix):
         if not series.open_end or series.values.dtype.kind != "f":
             return []
-        early = int(np.isnan(series.values[:, -1]).sum())
+        early = [series.names[i] for i in np.flatnonzero(np.isnan(series.values[:, -1]))]
+        _, end = _span(series)
     else:
         last = series.frame.groupby("unique_id", observed=True)["ds"].max()
-        early = int((last < last.max()).sum())
+        usual = last.mode().iloc[-1]
+        until = usual if 2 * (last == usual).sum() > len(last) else last.max()
+        early = [str(name) for name in last.index[last < until]]
+        times = series.frame["ds"]
+        _, end = _written(times[times <= until])
     if not early:
         return []
-    _, end = _span(series)
-    total = f"{series.n_series:,}"
-    if early == 1:
-        return [f"1 of {total} series ends before {end}: its forecast starts after its own end"]
-    return [f"{early:,} of {total} series end before {end}: their forecasts start after their ends"]
+    who = f"{len(early):,} of {series.n_series:,} series"
+    names = ", ".join(map(repr, early[:_NAMED])) + (", ..." if len(early) > _NAMED else "")
+    if len(early) == 1:
+        return [f"{who} ends before {end} ({names}): its forecast starts after its own end"]
+    return [f"{who} end before {end} ({names}): their forecasts start after their ends"]
 
 
 def _span(series: Long | Matrix) -> tuple[str, str]:
+    return _written(series.times if isinstance(series, Matrix) else series.frame["ds"])
+
+
+def _written(times: pd.Series[Any]) -> tuple[str, str]:
+    """The first and the last of times, for messages."""
     import pandas as pd
 
-    times = series.times if isinstance(series, Matrix) else series.frame["ds"]
     if times.dtype.kind in "iu":
         return str(times.min()), str(times.max())
     ends = pd.DatetimeIndex([times.min(), times.max()])
