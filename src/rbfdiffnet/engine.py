@@ -201,12 +201,15 @@ class PanelModel:
         guaranteed : ndarray of bool of shape (n,)
         """
         parts = self.plan.parts
-        errors, naive, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
+        errors, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
 
         def lent() -> list[Share]:
             prints = [series.fingerprint for series in horizon.seen]
+            chosen = lenders(prints)
+            naive = self._naive_errors(horizon.select(chosen), self.starts[chosen])
             return [
-                (prints[i], thin(errors[i]), naive[i], float(scales[i])) for i in lenders(prints)
+                (prints[i], thin(errors[i]), rough, float(scales[i]))
+                for i, rough in zip(chosen, naive, strict=True)
             ]
 
         pools = pools or parts.agree(lent, partial(_pooled, levels=levels))
@@ -221,22 +224,29 @@ class PanelModel:
 
     def lent(self, horizon: Horizon, n_jobs: int = 1) -> Lent:
         """What series have to lend to those with few errors."""
-        errors, naive, scales, _ = self._errors(horizon, n_jobs)
+        errors, scales, _ = self._errors(horizon, n_jobs)
+        naive = self._naive_errors(horizon, self.starts)
         return Lent([thin(own).copy() for own in errors], naive, scales)
 
-    def _errors(
-        self, horizon: Horizon, n_jobs: int
-    ) -> tuple[list[Array], list[Array], Array, Array]:
-        """Absolute errors of the calibrated models, some of last values, step sizes, forecasts."""
+    def _naive_errors(self, horizon: Horizon, starts: Ints) -> list[Array]:
+        """Some absolute errors of last values, repeated, in the last part of series."""
+        found = []
+        for series, start in zip(horizon.seen, starts.tolist(), strict=True):
+            at = thin(_calibration_origins(series, start))
+            forecasts = naive_forecast(series.y, at, horizon.h, 1)
+            found.append(np.abs(_actual(series, at, horizon.h) - forecasts))
+        return found
+
+    def _errors(self, horizon: Horizon, n_jobs: int) -> tuple[list[Array], Array, Array]:
+        """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
         seen, h, ahead = horizon.seen, horizon.h, horizon.ahead
         models = dict(enumerate(self.calibrated))
         at = []
         for i, series in enumerate(seen):
             # From every origin of the last part with values, and from the present one; the
             # fallback has learned nothing, so from all that are known.
-            end, first = series.n_seen, self.starts[i] if self.models[i] is not None else 1
-            known = np.arange(max(int(first), end - _MOST_ORIGINS, 1), end, dtype=np.int64)
-            at.append(np.append(known, horizon.origins[i]))
+            first = int(self.starts[i]) if self.models[i] is not None else 1
+            at.append(np.append(_calibration_origins(series, first), horizon.origins[i]))
         noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
         fitted = [i for i, m in models.items() if m is not None and i not in noisy]
         paths = forecast_paths(
@@ -256,24 +266,32 @@ class PanelModel:
         growth: dict[int, Array] = {}
         for i, (y, grown) in zip(noisy, parallel_map(tracked, noisy, n_jobs), strict=True):
             forecasts[i], growth[i] = y, grown
-        errors, naive = [], []
-        scales, centers = np.zeros(len(seen)), np.empty((len(seen), h, 1))
+        errors, scales, centers = [], np.zeros(len(seen)), np.empty((len(seen), h, 1))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
             if forecast is None or not np.all(np.isfinite(forecast[-1])):
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
             centers[i, :, 0] = forecast[-1]
-            actual = np.append(series.y, np.full(h, np.nan))[at[i][:-1, None] + np.arange(h)]
+            actual = _actual(series, at[i][:-1], h)
             errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
-            last = naive_forecast(series.y, thin(at[i][:-1]), h, 1)
-            naive.append(np.abs(thin(actual) - last))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
-        return errors, naive, scales, centers
+        return errors, scales, centers
 
 
-Share = tuple[bytes, Array, Array, float]  # fingerprint, errors and step size of a series
+Share = tuple[bytes, Array, Array, float]  # fingerprint, both errors and step size of a series
+
+
+def _calibration_origins(series: Series, first: int) -> Ints:
+    """Origins from the first one on, the latest of them, up to the last known value."""
+    end = series.n_seen
+    return np.arange(max(first, end - _MOST_ORIGINS, 1), end, dtype=np.int64)
+
+
+def _actual(series: Series, origins: Ints, h: int) -> Array:
+    """Values of h steps from each origin on; NaN beyond the last."""
+    return np.asarray(np.append(series.y, np.full(h, np.nan))[origins[:, None] + np.arange(h)])
 
 
 def lenders(fingerprints: Sequence[bytes]) -> list[int]:
