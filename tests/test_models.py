@@ -79,7 +79,7 @@ def test_exemplars_are_the_nearest_training_windows(rng):
 def test_missing_targets_are_not_learned(rng):
     series = make(rng, gaps=30)
     wrong = fill_missing(series.y, 7)
-    plan = replace(PLAN, lags=(1, 2, 7), clean=False, level="mean")
+    plan = replace(PLAN, lags=(1, 2, 7), clean=False)
     a = fit_local(series, plan)
     b = fit_local(Series(wrong, series.known_ahead, series.extra), plan)
     assert not np.allclose(forecast(a, series, 5)[0], forecast(b, series, 5)[0], rtol=1e-6)

@@ -22,7 +22,8 @@ Array = npt.NDArray[np.float64]
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _VALUES_A_LAG, _FEWEST_LAGS = 8, 8  # of a series too short for the lags asked for
 _NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
-_FEW_LAGS, _UNLIKELY = 3, 0.01  # so many lags that were asked for can spare none; p-value for them
+_FEW_LAGS = (1,), (1, 2), (1, 2, 3)  # a window of a map, which can spare none of them
+_UNLIKELY = 0.01  # p-value that is enough for these
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Plan:
         if self.level is not None:
             return self.level
         p_value, size = np.median(tendencies, axis=0)
-        few = self.lags is not None and len(self.lags) <= _FEW_LAGS
+        few = self.lags in _FEW_LAGS
         if self._differs or p_value < (_UNLIKELY if few else _NO_UNIT_ROOT):
             return "none"
         return "mean" if size >= _MANY_ROWS else "last"
