@@ -206,7 +206,7 @@ class PanelModel:
         def lent() -> list[Share]:
             prints = [series.fingerprint for series in horizon.seen]
             chosen = lenders(prints)
-            naive = self._naive_errors(horizon.select(chosen), self.starts[chosen])
+            naive = self._naive_errors(horizon, chosen)
             return [
                 (prints[i], thin(errors[i]), rough, float(scales[i]))
                 for i, rough in zip(chosen, naive, strict=True)
@@ -225,28 +225,35 @@ class PanelModel:
     def lent(self, horizon: Horizon, n_jobs: int = 1) -> Lent:
         """What series have to lend to those with few errors."""
         errors, scales, _ = self._errors(horizon, n_jobs)
-        naive = self._naive_errors(horizon, self.starts)
+        naive = self._naive_errors(horizon, range(len(errors)))
         return Lent([thin(own).copy() for own in errors], naive, scales)
 
-    def _naive_errors(self, horizon: Horizon, starts: Ints) -> list[Array]:
-        """Some absolute errors of last values, repeated, in the last part of series."""
+    def _naive_errors(self, horizon: Horizon, chosen: Sequence[int]) -> list[Array]:
+        """Some absolute errors of last values, repeated, in the last part of chosen series."""
         found = []
-        for series, start in zip(horizon.seen, starts.tolist(), strict=True):
-            at = thin(_calibration_origins(series, start))
+        for i in chosen:
+            series = horizon.panel[i].until(int(horizon.origins[i]))
+            at = thin(self._calibration_origins(i, series))
             forecasts = naive_forecast(series.y, at, horizon.h, 1)
             found.append(np.abs(_actual(series, at, horizon.h) - forecasts))
         return found
+
+    def _calibration_origins(self, i: int, series: Series) -> Ints:
+        """Origins in the last part of a series that have values.
+
+        The fallback has learned nothing, so for it all of them.
+        """
+        end, first = series.n_seen, 1 if self.models[i] is None else int(self.starts[i])
+        return np.arange(max(first, end - _MOST_ORIGINS, 1), end, dtype=np.int64)
 
     def _errors(self, horizon: Horizon, n_jobs: int) -> tuple[list[Array], Array, Array]:
         """Absolute errors of the calibrated models, step sizes of the series, and forecasts."""
         seen, h, ahead = horizon.seen, horizon.h, horizon.ahead
         models = dict(enumerate(self.calibrated))
-        at = []
-        for i, series in enumerate(seen):
-            # From every origin of the last part with values, and from the present one; the
-            # fallback has learned nothing, so from all that are known.
-            first = int(self.starts[i]) if self.models[i] is not None else 1
-            at.append(np.append(_calibration_origins(series, first), horizon.origins[i]))
+        at = [  # the present one comes last
+            np.append(self._calibration_origins(i, series), horizon.origins[i])
+            for i, series in enumerate(seen)
+        ]
         noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
         fitted = [i for i, m in models.items() if m is not None and i not in noisy]
         paths = forecast_paths(
@@ -281,12 +288,6 @@ class PanelModel:
 
 
 Share = tuple[bytes, Array, Array, float]  # fingerprint, both errors and step size of a series
-
-
-def _calibration_origins(series: Series, first: int) -> Ints:
-    """Origins from the first one on, the latest of them, up to the last known value."""
-    end = series.n_seen
-    return np.arange(max(first, end - _MOST_ORIGINS, 1), end, dtype=np.int64)
 
 
 def _actual(series: Series, origins: Ints, h: int) -> Array:
