@@ -298,3 +298,9 @@ def test_reports_check_their_arguments(tmp_path):
 def test_steps_of_time_of_other_kinds(freq):
     df = make_panel("a", n=30).assign(ds=range(30))
     refused("freq", lambda: RBFDiffNet(freq, **QUICK).fit(df))
+
+
+@pytest.mark.parametrize("kind", [RBFDiffNetRegressor, RBFNetworkRegressor])
+def test_targets_that_are_missing_in_words_are_refused(kind):
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        kind(2).fit([[0.5], [1.0]], ["1", "nan"])

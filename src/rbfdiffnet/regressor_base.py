@@ -63,6 +63,8 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
             )
         targets = np.asarray(targets, dtype=np.float64)
+        if np.isnan(targets).any():  # written as text, which is not looked into before
+            raise ValueError("Input y contains NaN; leave out rows without a target.")
         check_size("X", inputs)
         check_size("y", targets)
         if sample_weight is not None and not is_number(sample_weight):
