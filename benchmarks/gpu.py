@@ -16,8 +16,8 @@ import time
 import numpy as np
 import torch
 
-from rbfdiffnet.gpu import backend_for
-from rbfdiffnet.quick import fit_quickly, forecast_arrays
+from rbfdiffnet.batch.torch_backend import backend_for
+from rbfdiffnet.models.fast import fit_quickly, forecast_arrays
 
 
 def made_up(n_series: int, length: int = 1913, seed: int = 0) -> np.ndarray:

@@ -14,10 +14,13 @@ from typing import Any
 import torch
 
 from gpu import made_up
-from rbfdiffnet import batched, cleaning, differencing, quick
-from rbfdiffnet.adf import n_differences_many
-from rbfdiffnet.backend import standardize
-from rbfdiffnet.gpu import FusedBackend, TorchBackend
+from rbfdiffnet.batch import train as batched
+from rbfdiffnet.batch.backend import standardize
+from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
+from rbfdiffnet.models import fast as quick
+from rbfdiffnet.series import differences as differencing
+from rbfdiffnet.series import outliers as cleaning
+from rbfdiffnet.series.unit_root import n_differences_many
 
 D, C, N = 14, 28, 1920
 

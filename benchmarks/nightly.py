@@ -39,7 +39,7 @@ def timed(what: str, job: Callable[[], T]) -> T:
 def night(n: int) -> None:
     """Fit models of n series, then run a night with them."""
     from rbfdiffnet import RBFDiffNet
-    from rbfdiffnet.metrics import coverage
+    from rbfdiffnet.evaluation.metrics import coverage
 
     df, freq, _ = panel(n, DAYS + 1)
     last = df["ds"].max()

@@ -29,13 +29,13 @@ import pandas as pd
 from noise_parts.data import SYSTEMS, Cell, make_cell
 from noise_parts.search import folds
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.basis import squared_distances
-from rbfdiffnet.network import Network
+from rbfdiffnet.network.basis import squared_distances
+from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise import Trajectory, learn, learn_trajectory, search
 from rbfdiffnet.noise.maps import CENTERS, Basis, Shape, make_basis, place_centers, regress
 from rbfdiffnet.noise.trajectory import improve
-from rbfdiffnet.threads import one_blas_thread
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
+from rbfdiffnet.support.threads import one_blas_thread
 from speed_parts.timing import Table
 
 NOISE_LEVELS, LAGS = (0.1, 0.4), (4, 8)

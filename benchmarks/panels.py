@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.metrics import coverage, rmsse
+from rbfdiffnet.evaluation.metrics import coverage, rmsse
 
 H = 28
 LEVELS = [80, 95]

@@ -4,9 +4,10 @@ The problem has the size of one daily series of the paper's second experiment: 1
 28 centers, order 1. Centers and widths are the same for all, and their cost is listed apart.
 
 ==================  ===============================================================================
-varpro              variable projection as in `rbfdiffnet.solvers.varpro`, one start, no selection
-estimator           ``RBFDiffNetRegressor`` with everything given: K-Means, widths and varpro
-dense als           the dense tensor of derivatives and 20 rounds of alternating pseudo-inverses
+varpro              variable projection as in `rbfdiffnet.network.trainers.varpro`, one start, no
+selection estimator           ``RBFDiffNetRegressor`` with everything given: K-Means, widths and
+varpro dense als           the dense tensor of derivatives and 20 rounds of alternating
+pseudo-inverses
                     over a, lambda and w, as in code published by the authors of the paper
 dense bfgs          the dense tensor and BFGS on squared error, the paper's trainer
 ==================  ===============================================================================
@@ -23,13 +24,13 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.basis import GaussianBasis, derivatives
-from rbfdiffnet.candidates import default_start
-from rbfdiffnet.centers import kmeans
-from rbfdiffnet.solvers import varpro
-from rbfdiffnet.solvers.objective import Objective
-from rbfdiffnet.widths import widths
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.network.basis import GaussianBasis, derivatives
+from rbfdiffnet.network.candidates import default_start
+from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.objective import Objective
+from rbfdiffnet.network.trainers import varpro
+from rbfdiffnet.network.widths import widths
+from rbfdiffnet.series.windows import lag_windows
 
 
 def weekly_series(n: int, seed: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rbfdiffnet import Event, RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.metrics import mae
+from rbfdiffnet.evaluation.metrics import mae
 
 # Two years of daily sales. The last four weeks are held back; promotions are planned, so known.
 df = daily_demand()

@@ -17,7 +17,7 @@ import pandas as pd
 
 from panels import fill_future, make_panel
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
-from rbfdiffnet.distributed import cross_validation, forecast
+from rbfdiffnet.adapters.clusters import cross_validation, forecast
 
 SOME = [f"s{i}" for i in range(9)]
 INPUTS = ("price", "offer")

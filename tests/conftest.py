@@ -45,7 +45,7 @@ def remembered_trajectories():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rbfdiffnet.tracked.learn_trajectory", learn)
+        patch.setattr("rbfdiffnet.models.tracked.learn_trajectory", learn)
         yield
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.calendar_inputs import Event
+from rbfdiffnet.panel.calendar import Event
 
 NAME = "RBFDiffNet"
 QUICK = {"preset": "fast", "lags": 7}

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from rbfdiffnet.basis import GaussianBasis
-from rbfdiffnet.centers import kmeans
-from rbfdiffnet.losses import Loss
-from rbfdiffnet.solvers.objective import Objective
-from rbfdiffnet.widths import widths
+from rbfdiffnet.network.basis import GaussianBasis
+from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.losses import Loss
+from rbfdiffnet.network.objective import Objective
+from rbfdiffnet.network.widths import widths
 
 
 def make_objective(

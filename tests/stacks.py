@@ -5,9 +5,9 @@ import pandas as pd
 
 from panels import LEVELS
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.plan import Plan
-from rbfdiffnet.series import Series
-from rbfdiffnet.training import Settings
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.network.training import Settings
+from rbfdiffnet.series.series import Series
 
 
 def frame(series, freq="MS"):

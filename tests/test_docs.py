@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 
 import rbfdiffnet
-from rbfdiffnet.basis import BASES
-from rbfdiffnet.centers import CENTERS
 from rbfdiffnet.cli import main
-from rbfdiffnet.widths import WIDTH_RULES
+from rbfdiffnet.network.basis import BASES
+from rbfdiffnet.network.centers import CENTERS
+from rbfdiffnet.network.widths import WIDTH_RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,7 +10,7 @@ import pytest
 
 from hard_series import CONFIGURATIONS, NAME, forecasts_of, frame_of, hard_series, panel_of
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.stability import LARGEST, bounds
+from rbfdiffnet.support.stability import LARGEST, bounds
 
 HARD = hard_series()
 

@@ -20,10 +20,10 @@ LONG = {
 
 #: Classes whose methods may be without examples, and why.
 PLAIN = {
-    "rbfdiffnet.basis.DifferentialBasis": "the functions of its module show what it computes",
-    "rbfdiffnet.basis.GaussianBasis": "it has the methods of DifferentialBasis",
-    "rbfdiffnet.basis.RadialBasis": "it has the methods of DifferentialBasis",
-    "rbfdiffnet.transforms.Transform": "a protocol; the steps show its methods",
+    "rbfdiffnet.network.basis.DifferentialBasis": "its module's functions show what it computes",
+    "rbfdiffnet.network.basis.GaussianBasis": "it has the methods of DifferentialBasis",
+    "rbfdiffnet.network.basis.RadialBasis": "it has the methods of DifferentialBasis",
+    "rbfdiffnet.series.transforms.Transform": "a protocol; the steps show its methods",
 }
 
 
@@ -44,7 +44,7 @@ def test_files_are_short():
 def public_modules():
     """The modules that the package's own words call public, with those of the adapters."""
     said = re.search(r"the modules (.*?)\.\s+The others", rbfdiffnet.__doc__, re.DOTALL).group(1)
-    yield from re.findall(r"`(\w+)`", said)
+    yield from re.findall(r"`([\w.]+)`", said)
     yield from ("adapters.sktime", "adapters.statsforecast", "datasets.m5")
 
 

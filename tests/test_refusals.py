@@ -10,12 +10,12 @@ import pytest
 from fuzzing.claims import on_purpose
 from panels import QUICK, make_panel
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.metrics import rmsse, rmsse_score, wrmsse
-from rbfdiffnet.plots import text_plot
-from rbfdiffnet.recursion import forecast_recursive
+from rbfdiffnet.evaluation.metrics import rmsse, rmsse_score, wrmsse
 from rbfdiffnet.report import write_report
-from rbfdiffnet.transforms import Difference, Rescale, fit_transforms
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.report.plots import text_plot
+from rbfdiffnet.series.recursion import forecast_recursive
+from rbfdiffnet.series.transforms import Difference, Rescale, fit_transforms
+from rbfdiffnet.series.windows import lag_windows
 
 
 def refused(message, call):

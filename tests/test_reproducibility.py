@@ -23,7 +23,7 @@ from golden import make
 from panels import NAME, make_panel
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.datasets import henon_map
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 HERE = Path(__file__).parent
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -16,7 +16,7 @@ import rbfdiffnet
 from cli_files import days, fails, panel, run
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet, packed
-from rbfdiffnet.archive import read_arrays, write_arrays
+from rbfdiffnet.forecasting.archive import read_arrays, write_arrays
 
 SOURCE = Path(rbfdiffnet.__file__).parent
 LOCAL = ("--horizon", 2, "--scope", "local")

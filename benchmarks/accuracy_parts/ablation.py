@@ -11,8 +11,8 @@ import pandas as pd
 
 from accuracy_parts.ours import ours
 from accuracy_parts.single import Method
-from rbfdiffnet.stack import members, model, windows
-from rbfdiffnet.stack.direct import forecast_direct
+from rbfdiffnet.models.stack import members, model, windows
+from rbfdiffnet.models.stack.direct import forecast_direct
 
 
 def without(kind: str, *arguments: Any) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from accuracy_parts.data import EVENT
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.calendar_inputs import Event
+from rbfdiffnet.panel.calendar import Event
 
 CALENDAR = ("dayofweek", "day", "month")
 

@@ -7,7 +7,7 @@ import numpy as np
 from noise_parts.data import Cell
 from noise_parts.tasks import H, errors, histories
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 
 def tracked(cell: Cell) -> dict[str, float]:

@@ -22,7 +22,7 @@ from noise_parts.data import Cell, make_cell
 from noise_parts.search import lattice_search, validated
 from noise_parts.tasks import Model, score
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 Rival = Callable[[np.ndarray, np.ndarray, Cell], Model]
 

@@ -18,8 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from noise_parts.data import Cell
-from rbfdiffnet.recursion import forecast_recursive
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.recursion import forecast_recursive
+from rbfdiffnet.series.windows import lag_windows
 
 H = 20
 ORIGINS = range(900, 981, 4)

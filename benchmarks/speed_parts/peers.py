@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.metrics import rmsse
+from rbfdiffnet.evaluation.metrics import rmsse
 from speed_parts.contenders import OURS, Contender, contenders
 from speed_parts.data import H, daily_panel, long_frame
 from speed_parts.timing import Table, Timing, in_turn

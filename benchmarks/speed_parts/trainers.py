@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.basis import derivatives
-from rbfdiffnet.batched import fit_batch, train
-from rbfdiffnet.widths import widths
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.batch.train import fit_batch, train
+from rbfdiffnet.network.basis import derivatives
+from rbfdiffnet.network.widths import widths
+from rbfdiffnet.series.windows import lag_windows
 from speed_parts.data import TRAINING_DAYS, daily_panel
 from speed_parts.timing import Table, in_turn
 from trainers import dense_als, dense_bfgs

@@ -62,7 +62,7 @@ def measure(values: np.ndarray, names: list[str], rounds: int) -> list[dict[str,
         )
     if arrays is None:
         absent = {**dict.fromkeys(rows[0]), "job": "arrays, each series"}
-        rows.append({**absent, "note": "rbfdiffnet.quick.forecast_arrays is not there"})
+        rows.append({**absent, "note": "rbfdiffnet.models.fast.forecast_arrays is not there"})
     return rows
 
 
@@ -74,7 +74,7 @@ def _product() -> Callable[[], Any]:
 
 def _forecast_arrays() -> Callable[..., np.ndarray] | None:
     try:
-        from rbfdiffnet.quick import forecast_arrays
+        from rbfdiffnet.models.fast import forecast_arrays
     except ImportError:
         return None
     return forecast_arrays

@@ -5,10 +5,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from rbfdiffnet.centers import forward_selection, kmeans, self_organizing_map
 from rbfdiffnet.datasets import henon_map
-from rbfdiffnet.widths import WIDTH_RULES, widths
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.network.centers import forward_selection, kmeans, self_organizing_map
+from rbfdiffnet.network.widths import WIDTH_RULES, widths
+from rbfdiffnet.series.windows import lag_windows
 from style import BLUE, GRAY, RED, save
 
 

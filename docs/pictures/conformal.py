@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rbfdiffnet.intervals import conformal_quantile
+from rbfdiffnet.models.intervals import conformal_quantile
 from style import BLUE, GOLD, GRAY, RED, save
 
 

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.basis import derivatives
+from rbfdiffnet.network.basis import derivatives
 from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 

@@ -8,15 +8,15 @@ from matplotlib.axes import Axes
 from sklearn.exceptions import ConvergenceWarning
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.basis import GaussianBasis
-from rbfdiffnet.candidates import leave_one_out
-from rbfdiffnet.centers import kmeans
 from rbfdiffnet.datasets import mackey_glass
-from rbfdiffnet.losses import Loss
-from rbfdiffnet.solvers.objective import Objective
-from rbfdiffnet.solvers.varpro import project
-from rbfdiffnet.widths import widths
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.network.basis import GaussianBasis
+from rbfdiffnet.network.candidates import leave_one_out
+from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.losses import Loss
+from rbfdiffnet.network.objective import Objective
+from rbfdiffnet.network.trainers.varpro import project
+from rbfdiffnet.network.widths import widths
+from rbfdiffnet.series.windows import lag_windows
 from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save
 
 

@@ -1,11 +1,11 @@
 """Differential radial basis function networks for time series.
 
 The regressors follow scikit-learn's conventions; everything below them is plain functions over
-arrays. Read `basis`, `centers`, `widths`, `losses`, `solvers`, `selection`, `rows`, `training`,
-`network` and `regressors`, in that order, to see how a network comes about.
+arrays. Read `network` to see how one network comes about, `models` for what forecasts a panel.
 
-Public are the names exported here and the modules `basis`, `centers`, `widths`, `windows`,
-`transforms`, `recursion`, `plots`, `report`, `metrics`, `datasets`, `adapters` and `distributed`.
+Public are the names exported here and the modules `network.basis`, `network.centers`,
+`network.widths`, `series.windows`, `series.transforms`, `series.recursion`, `report`,
+`report.plots`, `evaluation.metrics`, `datasets`, `adapters` and `adapters.clusters`.
 The others are machinery and may change.
 """
 
@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rbfdiffnet.calendar_inputs import Event
     from rbfdiffnet.forecaster import RBFDiffNet
-    from rbfdiffnet.network import Network
+    from rbfdiffnet.network.network import Network
+    from rbfdiffnet.panel.calendar import Event
     from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
 
 __version__ = "0.1.0.dev0"
@@ -31,9 +31,9 @@ __all__ = [
 
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
-    "Event": "rbfdiffnet.calendar_inputs",
+    "Event": "rbfdiffnet.panel.calendar",
     "RBFDiffNet": "rbfdiffnet.forecaster",
-    "Network": "rbfdiffnet.network",
+    "Network": "rbfdiffnet.network.network",
     "RBFDiffNetRegressor": "rbfdiffnet.regressors",
     "RBFNetworkRegressor": "rbfdiffnet.regressors",
 }

@@ -11,25 +11,32 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.backtest import Windows, backtest
-from rbfdiffnet.calendar_inputs import Event
-from rbfdiffnet.checks import as_list, check_count
-from rbfdiffnet.exogenous import Exogenous
-from rbfdiffnet.forecasting import Asked, State, Work, notes_frame
-from rbfdiffnet.large_panels import forecast_in_pieces
-from rbfdiffnet.memory import bytes_of
-from rbfdiffnet.options import NAME, check_levels, check_options, check_refit, lags_of, scope_of
-from rbfdiffnet.panel import Columns, Panel, Problem
-from rbfdiffnet.panel_fit import adopt_series, fit_panel
-from rbfdiffnet.parameters import Noise
-from rbfdiffnet.parts import ALONE, Parts
-from rbfdiffnet.plan import Plan
-from rbfdiffnet.presets import PRESETS, Preset
-from rbfdiffnet.training import Settings
-from rbfdiffnet.transforms import Transform
+from rbfdiffnet.forecasting.backtest import Windows, backtest
+from rbfdiffnet.forecasting.chunks import forecast_in_pieces
+from rbfdiffnet.forecasting.memory import bytes_of
+from rbfdiffnet.forecasting.options import (
+    NAME,
+    check_levels,
+    check_options,
+    check_refit,
+    lags_of,
+    scope_of,
+)
+from rbfdiffnet.forecasting.pipeline import Asked, State, Work, notes_frame
+from rbfdiffnet.forecasting.presets import PRESETS, Preset
+from rbfdiffnet.models.fit import adopt_series, fit_panel
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.network.parameters import Noise
+from rbfdiffnet.network.training import Settings
+from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.panel.exogenous import Exogenous
+from rbfdiffnet.panel.panel import Columns, Panel, Problem
+from rbfdiffnet.series.transforms import Transform
+from rbfdiffnet.support.checks import as_list, check_count
+from rbfdiffnet.support.collective import ALONE, Parts
 
 if TYPE_CHECKING:
-    from rbfdiffnet.stack.model import Mixture
+    from rbfdiffnet.models.stack.model import Mixture
 
 __all__ = ["RBFDiffNet"]
 
@@ -42,7 +49,7 @@ class RBFDiffNet:
     Each series is prepared: effects of known inputs are taken out, outliers and gaps filled. By
     default a stack of forecasts follows: of a network over all series, of autoregressions of single
     ones and of simple methods, mixed by how well they forecast the ends of the series
-    (`rbfdiffnet.stack`). With ``scope="local"`` or ``"global"`` series are differenced and scaled
+    (`models.stack`). With ``scope="local"`` or ``"global"`` series are differenced and scaled
     where asked for, cut into windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go
     the same way back. Series nothing can be fitted to get a documented fallback and a line in
     ``report_``, and never disturb the others.
@@ -71,7 +78,7 @@ class RBFDiffNet:
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
-        Steps of `rbfdiffnet.transforms.fit_transforms`; ``"log1p"`` comes first if at all.
+        Steps of `rbfdiffnet.series.transforms.fit_transforms`; ``"log1p"`` comes first if at all.
         "auto" takes those of the preset.
     regressor : RBFDiffNetRegressor or RBFNetworkRegressor, optional
         The network and how it is trained; ``noise`` and ``random_state`` are the forecaster's own.
@@ -353,7 +360,7 @@ class RBFDiffNet:
         X_df : pandas or polars DataFrame, optional
             Future values of the inputs; `make_future_frame` gives the rows it must have.
         level : sequence of float or None, default=(80, 95)
-            Levels of prediction intervals in percent; None for none. See `rbfdiffnet.intervals`.
+            Levels of prediction intervals in percent; None for none. See `models.intervals`.
         new_df : pandas or polars DataFrame, optional
             Histories of other series, to be forecast by a global model instead of its own.
 
@@ -538,7 +545,7 @@ class RBFDiffNet:
         >>> np.isclose(terms["contribution"].sum(), model.predict(1)["RBFDiffNet"]).item()
         True
         """
-        from rbfdiffnet.explain import explanation
+        from rbfdiffnet.forecasting.explain import explanation
 
         if self._scope == "auto":
             return self._explained_stack(h, X_df, ids)
@@ -550,7 +557,7 @@ class RBFDiffNet:
         return explanation(state, forecasts, asked.ahead, values)
 
     def _explained_stack(self, h: int, X_df: Any, ids: Sequence[Any] | None) -> Any:
-        from rbfdiffnet.explain import stack_explanation
+        from rbfdiffnet.forecasting.explain import stack_explanation
 
         state = self._fitted_state()
         stack: Any = state.model
@@ -591,7 +598,7 @@ class RBFDiffNet:
         0  air_passengers      0                 0.25
         1  air_passengers      1  lag 15         1.54
         """
-        from rbfdiffnet.explain import operator_table
+        from rbfdiffnet.forecasting.explain import operator_table
 
         return operator_table(self._with_networks(ids))
 
@@ -616,7 +623,7 @@ class RBFDiffNet:
         >>> model.plot_equation("air_passengers").get_title(loc="left")
         'learned differential operator'
         """
-        from rbfdiffnet.plots import plot_operator
+        from rbfdiffnet.report.plots import plot_operator
 
         return plot_operator(self.equation([unique_id]), ax)
 
@@ -654,7 +661,7 @@ class RBFDiffNet:
         >>> figure.axes[0].get_title(loc="left")
         'air_passengers'
         """
-        from rbfdiffnet.plots import plot_panel
+        from rbfdiffnet.report.plots import plot_panel
 
         together = self._scope == "auto"  # a stack forecasts all series or none
         state = self._fitted_state() if together else self._selected(ids, most=4)
@@ -671,7 +678,7 @@ class RBFDiffNet:
     def report_(self) -> Any:
         """Everything unusual: a frame of series, problem, what was done.
 
-        After `predict` and `forecast` also forecasts that the rule of `rbfdiffnet.stability` held
+        After `predict` and `forecast` also forecasts that the rule of `support.stability` held
         back: no step of a network leaves its window by more than twice what was seen, and no
         forecast the range of its series by more than three times its span.
 
@@ -706,7 +713,7 @@ class RBFDiffNet:
                 unique_id  lags level  n_centers
         0  air_passengers  1-15  last         16
         """
-        from rbfdiffnet.chosen import chosen_networks, chosen_weights
+        from rbfdiffnet.forecasting.chosen import chosen_networks, chosen_weights
 
         state = self._fitted_state()
         if self._scope != "auto":
@@ -800,7 +807,7 @@ class RBFDiffNet:
         >>> again.predict(3).equals(model.predict(3))
         True
         """
-        from rbfdiffnet.persistence import save
+        from rbfdiffnet.forecasting.saving import save
 
         save(self, path)
 
@@ -829,7 +836,7 @@ class RBFDiffNet:
         >>> model.freq, model.scope
         ('MS', 'local')
         """
-        from rbfdiffnet.persistence import load
+        from rbfdiffnet.forecasting.saving import load
 
         return load(cls, path)
 

@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from rbfdiffnet.basis import Array
-from rbfdiffnet.checks import as_floats, check_size, is_number
-from rbfdiffnet.network import Network
-from rbfdiffnet.threads import one_blas_thread
-from rbfdiffnet.training import Settings, fit_network
+from rbfdiffnet.network.basis import Array
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.network.training import Settings, fit_network
+from rbfdiffnet.support.checks import as_floats, check_size, is_number
+from rbfdiffnet.support.threads import one_blas_thread
 
 __all__ = ["NetworkRegressor"]
 

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from rbfdiffnet.centers import Placement
-from rbfdiffnet.checks import check_choice, check_flag, check_number
-from rbfdiffnet.losses import LOSSES, UserLoss
+from rbfdiffnet.network.centers import Placement
+from rbfdiffnet.network.losses import LOSSES, UserLoss
+from rbfdiffnet.network.parameters import Noise, check_metric, check_noise, common_settings
+from rbfdiffnet.network.training import SOLVERS, Settings
+from rbfdiffnet.network.widths import WidthRule
 from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
-from rbfdiffnet.parameters import Noise, check_metric, check_noise, common_settings
 from rbfdiffnet.regressor_base import NetworkRegressor
-from rbfdiffnet.training import SOLVERS, Settings
-from rbfdiffnet.widths import WidthRule
+from rbfdiffnet.support.checks import check_choice, check_flag, check_number
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
@@ -56,12 +56,12 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     fit_intercept : bool, default=True
         Whether there is a bias :math:`w_0`. Without one X and y should have mean zero.
     basis : str, default="gaussian"
-        Basis functions, by a name in `rbfdiffnet.basis.BASES`. With ``noise``, Gaussians only.
+        Basis functions, by a name in `network.basis.BASES`. With ``noise``, Gaussians only.
     centers : str, callable or array-like of shape (c, d), default="kmeans"
-        A name in `rbfdiffnet.centers.CENTERS` ("kmeans", "som": self-organizing map, "forward":
+        A name in `network.centers.CENTERS` ("kmeans", "som": self-organizing map, "forward":
         forward selection by leave-one-out error), a function like those, or the centers.
     width : str or callable, default="cluster"
-        Rule for the widths: a name in `rbfdiffnet.widths.WIDTH_RULES` ("cluster", "max_distance",
+        Rule for the widths: a name in `network.widths.WIDTH_RULES` ("cluster", "max_distance",
         "nearest", "nearest_shared"), or a function like those.
     width_factor : float or "auto", default="auto"
         Factor for all widths.
@@ -73,7 +73,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         all by one number, which is the paper's plain distance. Numbers, not negative, multiply the
         inputs divided by their spread; 0 leaves one out.
     solver : str, default="varpro"
-        A name in `rbfdiffnet.training.SOLVERS`, to which others can be added: "varpro": variable
+        A name in `network.training.SOLVERS`, to which others can be added: "varpro": variable
         projection, "als": alternating least squares, "bfgs": BFGS over all weights from the paper's
         start.
     loss : {"auto", "squared", "huber", "absolute", "quantile"} or callable, default="auto"
@@ -83,7 +83,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     quantile : float, default=0.5
         Level for the quantile loss.
     penalty : {"ridge", "lasso"}, default="ridge"
-        See `rbfdiffnet.solvers.objective`.
+        See `rbfdiffnet.network.objective`.
     alpha : float, pair of floats or "auto", default="auto"
         Strength of the penalty on the RBF part and on :math:`\lambda` (one number: both), for
         standardized data and the mean loss. "auto" chooses by leave-one-out error (ridge) or by
@@ -144,7 +144,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     >>> import numpy as np
     >>> from rbfdiffnet import RBFDiffNetRegressor
     >>> from rbfdiffnet.datasets import logistic_map
-    >>> from rbfdiffnet.windows import lag_windows
+    >>> from rbfdiffnet.series.windows import lag_windows
     >>> X, y = lag_windows(logistic_map(500), n_lags=2)
     >>> model = RBFDiffNetRegressor().fit(X[:400], y[:400])
     >>> bool(np.abs(model.predict(X[400:]) - y[400:]).mean() < 0.001)

@@ -9,8 +9,8 @@ from writes import panel
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.cli import main
-from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading import read_data
+from rbfdiffnet.readers import read_data
+from rbfdiffnet.readers.errors import CommandError
 
 
 def damages(data, bits):

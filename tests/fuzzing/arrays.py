@@ -10,10 +10,10 @@ from fuzzing.regressors import mostly_floats, mostly_nothing, turned
 from fuzzing.trial import for_all
 from panels import make_panel, to_polars
 from rbfdiffnet import Event
-from rbfdiffnet.metrics import rmsse, rmsse_score, wrmsse
-from rbfdiffnet.plots import text_plot
-from rbfdiffnet.recursion import forecast_recursive
-from rbfdiffnet.transforms import (
+from rbfdiffnet.evaluation.metrics import rmsse, rmsse_score, wrmsse
+from rbfdiffnet.report.plots import text_plot
+from rbfdiffnet.series.recursion import forecast_recursive
+from rbfdiffnet.series.transforms import (
     TRANSFORMS,
     Compose,
     Difference,
@@ -23,7 +23,7 @@ from rbfdiffnet.transforms import (
     Rescale,
     fit_transforms,
 )
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 #: Differences and sums of these overflow.
 TOO_LARGE = ("at the limit", "enormous", "infinite")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fuzzing.claims import Refused, attempt
 from fuzzing.mutations import edited, edits
 from fuzzing.trial import for_all
-from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading import Wanted, read_data
+from rbfdiffnet.readers import Wanted, read_data
+from rbfdiffnet.readers.errors import CommandError
 
 PIECES = [
     *(

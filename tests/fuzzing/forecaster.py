@@ -14,7 +14,7 @@ from fuzzing.claims import Refused, attempt, columns_are_sound, forecast_is_soun
 from fuzzing.trial import for_all
 from panels import make_panel
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.transforms import Difference
+from rbfdiffnet.series.transforms import Difference
 
 USUAL = [
     *("default", "fast", "paper", "local", "global", "recursive", "direct", "fallback", "raise"),

@@ -15,9 +15,6 @@ import atheris
 from hypothesis import given
 
 with atheris.instrument_imports(include=["rbfdiffnet"]):
-    import rbfdiffnet.cli.reading
-    import rbfdiffnet.forecaster
-    import rbfdiffnet.persistence  # noqa: F401
     from fuzzing.targets import NAMES, target
 
 _SEEDS, _LENGTH = 64, 2048

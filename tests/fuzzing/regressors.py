@@ -10,9 +10,9 @@ from fuzzing.anything import ODD, anything
 from fuzzing.claims import Refused, attempt
 from fuzzing.trial import for_all
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.basis import BASES
-from rbfdiffnet.centers import CENTERS
-from rbfdiffnet.widths import WIDTH_RULES
+from rbfdiffnet.network.basis import BASES
+from rbfdiffnet.network.centers import CENTERS
+from rbfdiffnet.network.widths import WIDTH_RULES
 
 CLASSES = {cls.__name__: cls for cls in (RBFDiffNetRegressor, RBFNetworkRegressor)}
 #: Values that make sense for some parameter, beside those that make none.

@@ -28,7 +28,7 @@ from rbfdiffnet.datasets import (
     logistic_map,
     mackey_glass,
 )
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 FOLDER = Path(__file__).parent
 COMMAND = "python tests/golden/make.py"

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.adapters import require
-from rbfdiffnet.calendar_inputs import Event
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.options import NAME
-from rbfdiffnet.panel import Panel
-from rbfdiffnet.panel_updates import revised
-from rbfdiffnet.parameters import Noise
-from rbfdiffnet.transforms import Transform
+from rbfdiffnet.forecasting.options import NAME
+from rbfdiffnet.network.parameters import Noise
+from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.panel.updates import revised
+from rbfdiffnet.series.transforms import Transform
 
 require("sktime")
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from rbfdiffnet import forecaster
 from rbfdiffnet.adapters import require
-from rbfdiffnet.options import NAME
+from rbfdiffnet.forecasting.options import NAME
 
 require("statsforecast")
 

@@ -20,10 +20,10 @@ from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
 from rbfdiffnet.cli.arguments import file_behind
 from rbfdiffnet.cli.ending import Ending, Stopped
-from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.files import check_apart
-from rbfdiffnet.cli.text import one_line
-from rbfdiffnet.files import remove_unfinished
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.files import remove_unfinished
+from rbfdiffnet.support.text import one_line
 
 __all__ = ["main"]
 

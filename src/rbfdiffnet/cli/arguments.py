@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rbfdiffnet.presets import PRESETS
+from rbfdiffnet.forecasting.presets import PRESETS
 
 if TYPE_CHECKING:
     from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.reading import Data
+    from rbfdiffnet.readers import Data
 
 __all__ = ["add_data", "add_model", "add_results", "file_behind", "file_first", "percent"]
 __all__ += ["positive", "read_arguments", "seed"]
@@ -289,8 +289,8 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     -------
     Data
     """
-    from rbfdiffnet.cli.errors import CommandError
-    from rbfdiffnet.cli.reading import Wanted, example_data, read_data
+    from rbfdiffnet.readers import Wanted, example_data, read_data
+    from rbfdiffnet.readers.errors import CommandError
 
     if arguments.file is None:
         of_file = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.cli.errors import CommandError
-from rbfdiffnet.cli.reading import Data
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def open_days(
     forecast, report : DataFrame
     """
     from rbfdiffnet.cli.sampling import rows_by_series
-    from rbfdiffnet.weekdays import weekdays_of
+    from rbfdiffnet.panel.weekdays import weekdays_of
 
     closed = _closed(data)
     if closed is None:
@@ -55,7 +55,7 @@ def open_days(
 
 def _closed(data: Data) -> npt.NDArray[np.bool_] | None:
     """Return which weekdays are closed for each series; None where all are open."""
-    from rbfdiffnet.weekdays import closed_table, is_daily
+    from rbfdiffnet.panel.weekdays import closed_table, is_daily
 
     if not is_daily(data.frequency):
         return None
@@ -76,7 +76,7 @@ def _told(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    from rbfdiffnet.weekdays import name_weekdays
+    from rbfdiffnet.panel.weekdays import name_weekdays
 
     positions = np.flatnonzero(closed.any(axis=1)).tolist()
     action = "their forecasts are left out"

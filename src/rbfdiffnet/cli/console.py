@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from rbfdiffnet.cli.text import one_line, printable
+from rbfdiffnet.support.text import one_line, printable
 
 __all__ = ["Console"]
 

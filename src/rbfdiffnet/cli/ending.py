@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from rbfdiffnet.cli.text import one_line
-from rbfdiffnet.files import remove_unfinished
+from rbfdiffnet.support.files import remove_unfinished
+from rbfdiffnet.support.text import one_line
 
 __all__ = ["Ending", "Stopped"]
 

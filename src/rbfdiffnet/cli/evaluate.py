@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from rbfdiffnet.cli.arguments import add_data, add_model, add_results, positive, read_arguments
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
 
 __all__ = ["add_parser", "run"]
 

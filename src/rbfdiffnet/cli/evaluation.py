@@ -12,13 +12,13 @@ import numpy as np
 
 from rbfdiffnet.cli.console import Console
 from rbfdiffnet.cli.progress import Progress
-from rbfdiffnet.cli.reading import Data
-from rbfdiffnet.scoring import BASELINE, LAST, Comparison, Scores, sentence
+from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, sentence
+from rbfdiffnet.readers import Data
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.panel import Panel
+    from rbfdiffnet.panel.panel import Panel
 
 __all__ = ["Evaluation", "Line", "evaluate", "windows_for"]
 
@@ -29,7 +29,7 @@ _PART = 2000  # series that are on their grids at a time
 
 @dataclass(frozen=True)
 class Line:
-    """Mean errors of a method, as `rbfdiffnet.scoring` defines them.
+    """Mean errors of a method, as `rbfdiffnet.evaluation` defines them.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Evaluation:
 
     def text(self) -> str:
         """Return a table and a sentence for each method."""
-        from rbfdiffnet.cli.text import format_number, format_table
+        from rbfdiffnet.support.text import format_number, format_table
 
         levels = list(self.lines[0].coverage)
         timed = any(np.isfinite(s.seconds) for s in self.lines[1:])
@@ -131,11 +131,11 @@ def windows_for(data: Data, h: int, most: int) -> int:
     Examples
     --------
     >>> from rbfdiffnet.cli.evaluation import windows_for
-    >>> from rbfdiffnet.cli.reading import example_data
+    >>> from rbfdiffnet.readers import example_data
     >>> windows_for(example_data(), 12, 3), windows_for(example_data(), 140, 3)
     (3, 0)
     """
-    from rbfdiffnet.cli.reading.layouts import Matrix
+    from rbfdiffnet.readers.layouts import Matrix
 
     series = data.series
     longest = (
@@ -173,8 +173,8 @@ def evaluate(
     from rbfdiffnet.cli import rivals
     from rbfdiffnet.cli.running import backtests
     from rbfdiffnet.cli.sampling import evenly, of_series, rows_by_series
-    from rbfdiffnet.panel import Panel
-    from rbfdiffnet.scoring import Windows, compare, simple_forecasts
+    from rbfdiffnet.evaluation import Windows, compare, simple_forecasts
+    from rbfdiffnet.panel.panel import Panel
 
     h, levels, n = arguments.horizon, tuple(arguments.level or ()), data.series.n_series
     season = data.season_length
@@ -232,7 +232,7 @@ def evaluate(
 
 def _scores(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
     """Score methods on the rows that all of them have."""
-    from rbfdiffnet.scoring import Windows, read_models, score
+    from rbfdiffnet.evaluation import Windows, read_models, score
 
     kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
     columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}

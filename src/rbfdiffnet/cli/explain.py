@@ -6,12 +6,12 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.cli.reading import Data
+    from rbfdiffnet.readers import Data
 
 __all__ = ["add_parser", "run"]
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.progress import Progress
-    from rbfdiffnet.cli.text import one_line
+    from rbfdiffnet.support.text import one_line
 
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
@@ -152,7 +152,7 @@ def _table(frame: pd.DataFrame, columns: list[str]) -> str:
     """Write the largest terms, the rest in one line, and their sum."""
     import pandas as pd
 
-    from rbfdiffnet.cli.text import format_frame
+    from rbfdiffnet.support.text import format_frame
 
     total = float(frame["contribution"].sum())
     tiny = 1e-9 * max(abs(total), float(frame["contribution"].abs().max()))
@@ -179,7 +179,7 @@ def _is_linear(network: pd.DataFrame) -> bool:
 
 def _equation(table: pd.DataFrame) -> str:
     """Write a differential operator, its largest coefficients first."""
-    from rbfdiffnet.cli.text import format_number
+    from rbfdiffnet.support.text import format_number
 
     order = table["coefficient"].abs().sort_values(ascending=False, kind="stable").index
     terms = []

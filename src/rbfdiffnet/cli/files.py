@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from rbfdiffnet import files
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support import files
 
 __all__ = ["check_apart", "check_writable", "replacing"]
 
@@ -22,7 +22,7 @@ def check_writable(path: str) -> None:
     >>> check_writable("no-such-folder/forecast.csv")
     Traceback (most recent call last):
         ...
-    rbfdiffnet.cli.errors.CommandError: cannot write 'no-such-folder/forecast.csv': ...
+    rbfdiffnet.readers.errors.CommandError: cannot write 'no-such-folder/forecast.csv': ...
     """
     _check_place(path)
     with _in_words(path):
@@ -54,7 +54,7 @@ def check_apart(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     >>> check_apart({"FILE": "a.csv"}, {"--out": "./a.csv"})
     Traceback (most recent call last):
         ...
-    rbfdiffnet.cli.errors.CommandError: --out ./a.csv is the same file as FILE; give another name
+    rbfdiffnet.readers.errors.CommandError: --out ./a.csv is the same file as FILE; give another ...
     """
     seen = [(option, path) for option, path in inputs.items() if path != "-"]
     for option, path in outputs.items():

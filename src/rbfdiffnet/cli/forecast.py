@@ -9,13 +9,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rbfdiffnet.cli.arguments import add_data, add_model, add_results, read_arguments
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.reading import Data
+    from rbfdiffnet.readers import Data
 
 __all__ = ["add_parser", "run"]
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli.progress import Progress
     from rbfdiffnet.cli.reporting import backtest_for_report, write_report
     from rbfdiffnet.cli.running import forecasts
-    from rbfdiffnet.cli.text import printable
+    from rbfdiffnet.support.text import printable
 
     output.check_outputs(arguments.out, arguments.plot, arguments.report)
     console = Console(arguments.quiet, arguments.json)
@@ -150,7 +150,7 @@ def _tell(
     """Say what came out, and what was unusual on the way."""
     from rbfdiffnet.cli.output import formulas
     from rbfdiffnet.cli.problems import problem_lines
-    from rbfdiffnet.cli.text import format_frame
+    from rbfdiffnet.support.text import format_frame
 
     n = data.series.n_series
     rate = f", {n / seconds:,.0f} series/s" if n >= 100 else ""
@@ -168,7 +168,7 @@ def _tell(
 
 
 def _chart(data: Data, forecast: pd.DataFrame) -> str:
-    from rbfdiffnet.plots import text_plot
+    from rbfdiffnet.report.plots import text_plot
 
     width = max(min(shutil.get_terminal_size().columns, 100) - 14, 20)
     past = data.frame().sort_values("ds")["y"].ffill().bfill().fillna(0.0).to_numpy()

@@ -14,13 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.files import check_writable, replacing
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.cli.reading import Data
+    from rbfdiffnet.readers import Data
 
 __all__ = [
     *("attempt", "check_outputs", "formulas", "print_json", "rows_of", "write_frame"),
@@ -45,7 +45,7 @@ def check_outputs(
     >>> check_outputs(out="forecast.xlsx")
     Traceback (most recent call last):
         ...
-    rbfdiffnet.cli.errors.CommandError: --out: cannot write 'forecast.xlsx'; end its name in .csv...
+    rbfdiffnet.readers.errors.CommandError: --out: cannot write 'forecast.xlsx'; end its name in ...
     """
     for path in filter(None, (out, plot, report)):
         check_writable(path)
@@ -54,7 +54,7 @@ def check_outputs(
             f"--out: cannot write '{out}'; end its name in .csv, .csv.gz or .parquet"
         )
     if out and out.lower().endswith((".parquet", ".pq")):
-        from rbfdiffnet.cli.reading.parquet import check_parquet
+        from rbfdiffnet.readers.parquet import check_parquet
 
         check_parquet()
     if report and not report.lower().endswith((".html", ".htm")):
@@ -141,7 +141,7 @@ def _rescued(path: str, frame: pd.DataFrame) -> str:
 def _write_table(path: str, frame: pd.DataFrame) -> None:
     with replacing(path) as temporary:
         if path.lower().endswith((".parquet", ".pq")):
-            from rbfdiffnet.cli.reading.parquet import write_parquet
+            from rbfdiffnet.readers.parquet import write_parquet
 
             write_parquet(frame, temporary)
         elif path.lower().endswith(".gz"):  # without name and time: the same bytes every time
@@ -166,7 +166,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """
     import pandas as pd
 
-    from rbfdiffnet.cli.text import format_dates
+    from rbfdiffnet.support.text import format_dates
 
     columns: dict[str, list[Any]] = {}
     for name in frame.columns:
@@ -198,7 +198,7 @@ def print_result(command: str, data: Data, **result: Any) -> None:
     Examples
     --------
     >>> from rbfdiffnet.cli.output import print_result
-    >>> from rbfdiffnet.cli.reading import example_data
+    >>> from rbfdiffnet.readers import example_data
     >>> print_result("forecast", example_data(), horizon=2)
     {"command": "forecast", "source": "Reading the built-in ...", "notes": [], "horizon": 2}
     """
@@ -228,8 +228,8 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
     """
     from matplotlib import rc_context
 
-    from rbfdiffnet.panel import Panel
-    from rbfdiffnet.plots import plot_panel
+    from rbfdiffnet.panel.panel import Panel
+    from rbfdiffnet.report.plots import plot_panel
 
     n = min(_DRAWN, data.series.n_series)
     history = data.series.part(0, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rbfdiffnet.cli.text import one_line
+from rbfdiffnet.support.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.cli.console import Console
-from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.evaluation import Evaluation, evaluate, windows_for
 from rbfdiffnet.cli.progress import Progress
-from rbfdiffnet.cli.reading import Data
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ def write_report(
     progress : Progress
     """
     from rbfdiffnet.cli.sampling import of_series, rows_by_series
-    from rbfdiffnet.columns import Columns
+    from rbfdiffnet.panel.columns import Columns
     from rbfdiffnet.report.choice import choose_series
     from rbfdiffnet.report.data import Whole
     from rbfdiffnet.report.page import write_page

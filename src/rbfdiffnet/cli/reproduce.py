@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rbfdiffnet.cli.arguments import positive
-from rbfdiffnet.cli.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
 
 __all__ = ["add_parser", "run_logistic", "run_m5"]
 
@@ -275,8 +275,8 @@ def _cell_line(records: list[dict[str, Any]]) -> str:
 
 
 def _print_logistic(records: list[dict[str, Any]]) -> None:
-    from rbfdiffnet.cli.text import format_table
     from rbfdiffnet.experiments.tables import logistic_table
+    from rbfdiffnet.support.text import format_table
 
     table = logistic_table(records)
     models = list(dict.fromkeys(table["model"]))

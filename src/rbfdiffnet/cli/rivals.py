@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.panel import Panel
+    from rbfdiffnet.panel.panel import Panel
 
 __all__ = ["Rival", "add_rival", "rivals"]
 
@@ -58,7 +58,7 @@ def rivals(panel: Panel, h: int, n_windows: int, season_length: int, limit: floa
     --------
     >>> import pandas as pd
     >>> from rbfdiffnet.cli.rivals import rivals
-    >>> from rbfdiffnet.panel import Panel
+    >>> from rbfdiffnet.panel.panel import Panel
     >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
     >>> rivals(Panel.from_frame(df, freq=1), 2, 1, 1, limit=0.0)
     []
@@ -110,7 +110,7 @@ def add_rival(
     import pandas as pd
     from statsforecast import StatsForecast, models
 
-    from rbfdiffnet.scoring import Windows
+    from rbfdiffnet.evaluation import Windows
 
     windows = Windows.of(panel, folds)
     series, seen = windows.series, windows.seen

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.errors import CommandError
 from rbfdiffnet.cli.progress import Progress
-from rbfdiffnet.cli.reading import Data
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ def in_words(origins: Mapping[str, str] | None = None) -> Iterator[None]:
     ...     raise ValueError("lower must be a finite number.")
     Traceback (most recent call last):
         ...
-    rbfdiffnet.cli.errors.CommandError: lower must be a finite number.
+    rbfdiffnet.readers.errors.CommandError: lower must be a finite number.
     """
     try:
         yield
@@ -143,7 +143,7 @@ def _in_parts(
     """
     import pandas as pd
 
-    from rbfdiffnet.watching import watched
+    from rbfdiffnet.support.progress import watched
 
     total = data.series.n_series
     size = total

@@ -12,7 +12,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbfdiffnet.cli.reading import Data
+    from rbfdiffnet.readers import Data
 
 __all__ = ["evenly", "of_series", "rows_by_series"]
 
@@ -36,12 +36,12 @@ def of_series(data: Data, positions: Sequence[int] | Ints) -> Data:
 
     Examples
     --------
-    >>> from rbfdiffnet.cli.reading import example_data
+    >>> from rbfdiffnet.readers import example_data
     >>> from rbfdiffnet.cli.sampling import of_series
     >>> of_series(example_data(), [0]).ids
     ['air_passengers']
     """
-    from rbfdiffnet.cli.reading.layouts import Long, Matrix
+    from rbfdiffnet.readers.layouts import Long, Matrix
 
     chosen = np.asarray(positions, dtype=np.int64)
     series = data.series

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rbfdiffnet.packed import Bounded, most_unpacked
+from rbfdiffnet.forecasting.packed import Bounded, most_unpacked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -92,7 +92,7 @@ def ridge_evidence() -> str:
     3. The closed form of ridge regression has Phi'y where the paper prints Phi y.
     ...
     """
-    from rbfdiffnet.basis import squared_distances
+    from rbfdiffnet.network.basis import squared_distances
 
     gamma = 0.1
     cell = make_cell(0.02, 2, seed=0)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rbfdiffnet.datasets import logistic_map
 from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS
 from rbfdiffnet.experiments.runner import Task
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.windows import lag_windows
 
 __all__ = ["LOGISTIC_MODELS", "Cell", "logistic_tasks", "make_cell", "run_cell"]
 

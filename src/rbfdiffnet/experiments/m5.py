@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.adf import n_differences
 from rbfdiffnet.datasets.m5 import M5_LEVEL8_SERIES
+from rbfdiffnet.evaluation.metrics import rmsse_score
 from rbfdiffnet.experiments import rivals
 from rbfdiffnet.experiments.m5_plus import fit_plus
 from rbfdiffnet.experiments.runner import Task
-from rbfdiffnet.metrics import rmsse_score
-from rbfdiffnet.recursion import forecast_recursive
-from rbfdiffnet.transforms import Compose, Difference, RemoveMean
-from rbfdiffnet.windows import lag_windows
+from rbfdiffnet.series.recursion import forecast_recursive
+from rbfdiffnet.series.transforms import Compose, Difference, RemoveMean
+from rbfdiffnet.series.unit_root import n_differences
+from rbfdiffnet.series.windows import lag_windows
 
 __all__ = ["M5_MODELS", "fit_recursive", "m5_tasks", "paper_steps", "rmsse", "run_series"]
 

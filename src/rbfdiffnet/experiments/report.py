@@ -19,7 +19,7 @@ from rbfdiffnet.experiments.paper_tables import (
     PAPER_FIT_SECONDS,
     paper_mae,
 )
-from rbfdiffnet.files import replacing
+from rbfdiffnet.support.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, TextIO
 
-from rbfdiffnet.files import replacing
+from rbfdiffnet.support.files import replacing
 
 __all__ = ["Task", "read_results", "run_tasks"]
 

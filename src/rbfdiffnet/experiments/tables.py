@@ -17,7 +17,7 @@ from rbfdiffnet.experiments.paper_tables import (
     paper_mae,
     paper_rmsse,
 )
-from rbfdiffnet.files import replacing
+from rbfdiffnet.support.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,8 +27,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.basis import squared_distances
-from rbfdiffnet.network import Network
+from rbfdiffnet.network.basis import squared_distances
+from rbfdiffnet.network.network import Network
 
 __all__ = ["MEMORY", "StateFilter"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.network import Network
+from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import Shape
 from rbfdiffnet.noise.search import Search

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.basis import squared_distances
-from rbfdiffnet.centers import kmeans
-from rbfdiffnet.network import Network
+from rbfdiffnet.network.basis import squared_distances
+from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.network import Network
 
 __all__ = [
     "CENTERS",

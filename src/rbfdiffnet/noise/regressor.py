@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbfdiffnet.checks import as_floats, check_number, check_size
-from rbfdiffnet.network import Network
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.network.parameters import Noise, check_noise
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.trajectory import windows_of
-from rbfdiffnet.parameters import Noise, check_noise
-from rbfdiffnet.recursion import forecast_recursive
-from rbfdiffnet.threads import one_blas_thread
+from rbfdiffnet.series.recursion import forecast_recursive
+from rbfdiffnet.support.checks import as_floats, check_number, check_size
+from rbfdiffnet.support.threads import one_blas_thread
 
 __all__ = ["SeriesMixin", "series_of"]
 
@@ -117,7 +117,7 @@ class SeriesMixin(ABC):
         >>> import numpy as np
         >>> from rbfdiffnet import RBFDiffNetRegressor
         >>> from rbfdiffnet.datasets import mackey_glass
-        >>> from rbfdiffnet.windows import lag_windows
+        >>> from rbfdiffnet.series.windows import lag_windows
         >>> clean = mackey_glass(400, step=6.0)
         >>> noisy = clean + 0.05 * np.random.default_rng(0).normal(size=400)
         >>> model = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=4)
@@ -263,7 +263,7 @@ def series_of(X: Array, y: Array) -> Array | None:
     --------
     >>> import numpy as np
     >>> from rbfdiffnet.noise.regressor import series_of
-    >>> from rbfdiffnet.windows import lag_windows
+    >>> from rbfdiffnet.series.windows import lag_windows
     >>> series_of(*lag_windows(np.arange(6.0), 3))
     array([0., 1., 2., 3., 4., 5.])
     >>> series_of(np.eye(3), np.ones(3)) is None

@@ -82,7 +82,7 @@ def write_report(
     ...     "<title>Sales</title>" in file.read_text(encoding="utf-8")
     True
     """
-    from rbfdiffnet.columns import Columns
+    from rbfdiffnet.panel.columns import Columns
     from rbfdiffnet.report.page import write_page
 
     write_page(
@@ -145,7 +145,7 @@ def report_of(
     ...     [file.name for file in pathlib.Path(folder).iterdir()]
     ['report.html']
     """
-    from rbfdiffnet.frames import read_frame
+    from rbfdiffnet.panel.frames import read_frame
 
     forecasts = model.predict(h, X_df=X_df, level=level)
     notes = model.report_

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.checks import check_count
-from rbfdiffnet.columns import Columns
-from rbfdiffnet.frames import read_frame
-from rbfdiffnet.grid import to_wall
+from rbfdiffnet.evaluation import Model, Scores, read_models
+from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.frames import read_frame
+from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
 from rbfdiffnet.report.choice import MOST_SERIES, choose_series
 from rbfdiffnet.report.explanations import add_explanations
 from rbfdiffnet.report.grids import frequency_of, scored
 from rbfdiffnet.report.packing import Packer
 from rbfdiffnet.report.tables import Table, read_table
 from rbfdiffnet.report.verdict import verdict
-from rbfdiffnet.scoring import Model, Scores, read_models
-from rbfdiffnet.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
+from rbfdiffnet.support.checks import check_count
 
 __all__ = ["Whole", "payload"]
 

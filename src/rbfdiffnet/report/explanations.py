@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.columns import Columns
-from rbfdiffnet.frames import read_frame
+from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.report.packing import Packer
 from rbfdiffnet.report.tables import read_table
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbfdiffnet.frequency import Frequency
-from rbfdiffnet.grid import to_wall
-from rbfdiffnet.panel import Panel
+from rbfdiffnet.evaluation import Scores, Windows, read_models, score, simple_forecasts
+from rbfdiffnet.panel.frequency import Frequency
+from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.report.tables import Table
-from rbfdiffnet.scoring import Scores, Windows, read_models, score, simple_forecasts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from rbfdiffnet.files import replacing
 from rbfdiffnet.report.data import payload
+from rbfdiffnet.support.files import replacing
 
 __all__ = ["page", "write_page"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.columns import Columns, read_keys
-from rbfdiffnet.frames import Column, read_frame, read_times, read_values, time_zone
+from rbfdiffnet.panel.columns import Columns, read_keys
+from rbfdiffnet.panel.frames import Column, read_frame, read_times, read_values, time_zone
 
 __all__ = ["Table", "read_table"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rbfdiffnet.scoring import BASELINE, LAST, Comparison, Scores, better_rule, compare, percent
+from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, better_rule, compare, percent
 
 __all__ = ["Figure", "Verdict", "by_chance", "verdict"]
 

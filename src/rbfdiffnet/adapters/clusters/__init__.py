@@ -1,0 +1,196 @@
+"""Forecast panels that lie on a cluster: frames of Ray, Dask and Spark, through Fugue.
+
+Series are put in groups by a hash of their id, and workers take whole groups. What needs the whole
+panel is made group by group and combined in a fixed order; so with ``scope="local"`` and
+``"global"`` the results are those of `RBFDiffNet` on one machine, up to rounding, with any engine
+and number of workers. A stack, ``scope="auto"``, learns across the series of each group alone.
+
+Needs the extra ``[distributed]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.forecasting.options import check_levels, check_refit, column_names
+from rbfdiffnet.support.checks import check_count
+
+__all__ = ["cross_validation", "forecast"]
+
+_STACKED = 1_000  # series that a stack learns across
+_FEWEST = 100  # in a group, where groups do not matter
+_MOST_GROUPS = {"local": 1_000, "global": 32}  # a global one sends its sums
+
+
+def forecast(
+    df: Any,
+    h: int,
+    *,
+    X_df: Any = None,
+    level: Sequence[float] | None = None,
+    model: RBFDiffNet | None = None,
+    engine: Any = None,
+    group_size: int | None = None,
+    num_partitions: int | None = None,
+    with_report: bool = False,
+    **settings: Any,
+) -> Any:
+    """Forecast the steps after the last date of each series.
+
+    Parameters
+    ----------
+    df : Ray Dataset, Dask, Spark or pandas DataFrame
+        One row for each series and date, in any order.
+    h : int
+        Number of steps.
+    X_df : frame, optional
+        Future values of the inputs, of any kind that the engine can read.
+    level : sequence of float, optional
+        Levels of prediction intervals in percent.
+    model : RBFDiffNet, optional
+        Whose settings are taken; it is not fitted.
+    engine : object, optional
+        What Fugue takes for one, such as ``"ray"``, a Dask client or a Spark session; by default
+        that of the frame.
+    group_size : int, optional
+        Most series in a group. With a stack it matters what is learned together, and the default
+        is 1,000. Otherwise it only says how much is done at once.
+    num_partitions : int, optional
+        Number of tasks the groups are spread over; by default one each. No result depends on it.
+    with_report : bool, default=False
+        Whether to return the report, too.
+    **settings
+        Arguments of `RBFDiffNet`, in place of a model.
+
+    Returns
+    -------
+    frame
+        With the columns of `RBFDiffNet.forecast`, of the engine's kind, its rows in any order.
+    report : frame
+        A row for everything unusual, if asked for.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.datasets import daily_demand
+    >>> from rbfdiffnet.adapters.clusters import forecast
+    >>> df = daily_demand()[["unique_id", "ds", "y"]]
+    >>> result = forecast(df, 7, freq="D", scope="local", preset="fast")
+    >>> result.columns.tolist()
+    ['unique_id', 'ds', 'RBFDiffNet']
+    """
+    check_count("h", h)
+    model = _model(model, settings)
+    options = {"h": h, "level": level}
+    where = engine, group_size, num_partitions
+    return _run(df, X_df, model, "forecast", options, where, with_report)
+
+
+def cross_validation(
+    df: Any,
+    h: int,
+    n_windows: int = 1,
+    step_size: int | None = None,
+    *,
+    level: Sequence[float] | None = None,
+    refit: bool | int | str = True,
+    model: RBFDiffNet | None = None,
+    engine: Any = None,
+    group_size: int | None = None,
+    num_partitions: int | None = None,
+    with_report: bool = False,
+    **settings: Any,
+) -> Any:
+    """Forecast windows at the end of each series from what precedes them.
+
+    Parameters
+    ----------
+    df : Ray Dataset, Dask, Spark or pandas DataFrame
+        One row for each series and date, in any order.
+    h, n_windows, step_size, level, refit
+        As for `RBFDiffNet.cross_validation`.
+    model, engine, group_size, num_partitions, with_report, **settings
+        As for `forecast`.
+
+    Returns
+    -------
+    frame
+        With the columns of `RBFDiffNet.cross_validation`, of the engine's kind, its rows in any
+        order.
+    report : frame
+        A row for everything unusual, if asked for.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.datasets import daily_demand
+    >>> from rbfdiffnet.adapters.clusters import cross_validation
+    >>> df = daily_demand()[["unique_id", "ds", "y"]]
+    >>> result = cross_validation(df, 7, 2, freq="D", scope="local", preset="fast")
+    >>> result.columns.tolist(), result["cutoff"].nunique()
+    (['unique_id', 'ds', 'cutoff', 'y', 'RBFDiffNet'], 2)
+    """
+    model = _model(model, settings)
+    for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
+        check_count(name, value)
+    check_refit(refit, model._scope, or_count=True)
+    windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
+    options = {"h": h, "level": level, **windows}
+    where = engine, group_size, num_partitions
+    return _run(df, None, model, "cross_validation", options, where, with_report)
+
+
+def _model(model: RBFDiffNet | None, settings: dict[str, Any]) -> RBFDiffNet:
+    if model is None:
+        if "freq" not in settings:
+            raise ValueError("Give the step of time, such as freq='D', or a model.")
+        return RBFDiffNet(**settings)
+    if settings:
+        raise ValueError(f"Give a model or settings of one, not both; got {list(settings)} too.")
+    return model
+
+
+def _run(
+    df: Any,
+    X_df: Any,
+    model: RBFDiffNet,
+    method: str,
+    options: dict[str, Any],
+    where: tuple[Any, int | None, int | None],
+    with_report: bool,
+) -> Any:
+    import pandas as pd
+
+    from rbfdiffnet.adapters.clusters.cluster import Cluster
+    from rbfdiffnet.adapters.clusters.work import OneMachine, Request
+
+    engine, group_size, num_partitions = where
+    for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
+        if value is not None:
+            check_count(name, value)
+    levels = check_levels(options["level"])
+    cluster: Any
+    if engine is None and isinstance(df, pd.DataFrame):
+        cluster, columns = OneMachine(model.id_col), list(df)
+    else:
+        cluster = Cluster.of(df, engine, model._columns, num_partitions)
+        columns = cluster.schema.names
+    inputs = len(columns) > 3 or model.calendar or model.events or model.holidays
+    scope = model._scope
+    alone = scope == "auto" or (scope == "local" and not levels and not inputs)
+    settings = {name: getattr(model, name) for name in model._parameter_names()}
+    request = Request(settings, method, options, alone)
+
+    def size(n_series: int) -> int:
+        if scope == "auto":
+            return group_size or _STACKED
+        return group_size or max(-(-n_series // _MOST_GROUPS[scope]), _FEWEST)
+
+    groups = cluster.grouped(df, X_df, size)
+    if groups is not None and not alone:
+        groups = cluster.agreed(groups, request)
+    names = column_names([*levels])
+    if method == "cross_validation":
+        names = ["cutoff", model.target_col, *names]
+    frame, report = cluster.frames(groups, request, names, with_report)
+    return (frame, report) if with_report else frame

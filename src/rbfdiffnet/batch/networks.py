@@ -1,0 +1,145 @@
+"""Many trained networks with a leading axis for the series, and their recursive forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.support.stability import LEAP
+
+__all__ = ["BatchNetworks", "forecast_batch"]
+
+
+@dataclass(frozen=True)
+class BatchNetworks:
+    """Trained networks of order 1, with order zero and intercept; a leading axis for the series.
+
+    Attributes
+    ----------
+    centers : array of shape (B, c, d)
+    beta, w : arrays of shape (B, c)
+    a : array of shape (B, 1 + d)
+    linear : array of shape (B, d + 1)
+    x_shift, x_scale : arrays of shape (B, d)
+    y_shift, y_scale, unit, largest, value : arrays of shape (B,)
+        Shift and scale of the target, unit of the first derivatives, largest target and objective.
+    ridge : array of shape (B,)
+        The penalty chosen for the RBF part.
+    """
+
+    centers: Any
+    beta: Any
+    a: Any
+    w: Any
+    linear: Any
+    x_shift: Any
+    x_scale: Any
+    y_shift: Any
+    y_scale: Any
+    unit: Any
+    largest: Any
+    value: Any
+    ridge: Any
+
+    def network(self, i: int) -> Network:
+        """Return one of the networks (NumPy arrays only)."""
+        d = self.x_shift.shape[1]
+        return Network(
+            centers=self.centers[i],
+            beta=self.beta[i],
+            a=self.a[i],
+            w=self.w[i][:, None],
+            linear=self.linear[i][:, None],
+            x_shift=self.x_shift[i],
+            x_scale=self.x_scale[i],
+            metric=np.ones(d),
+            y_shift=self.y_shift[i : i + 1],
+            y_scale=self.y_scale[i : i + 1],
+            n_lags=d,
+            order=1,
+            order_zero=True,
+            intercept=True,
+            normalize=False,
+            unit=float(self.unit[i]),
+        )
+
+    @classmethod
+    def of(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
+        """Return networks of the same shape, made by `network`, as a batch."""
+        parts: dict[str, Any] = {
+            "centers": [n.centers for n in networks],
+            "beta": [n.beta for n in networks],
+            "a": [n.a for n in networks],
+            "w": [n.w[:, 0] for n in networks],
+            "linear": [n.linear[:, 0] for n in networks],
+            "x_shift": [n.x_shift for n in networks],
+            "x_scale": [n.x_scale for n in networks],
+            "y_shift": [n.y_shift[0] for n in networks],
+            "y_scale": [n.y_scale[0] for n in networks],
+            "unit": [n.unit for n in networks],
+            "largest": largest,
+            "value": [np.nan for _ in networks],
+            "ridge": [np.nan for _ in networks],
+        }
+        return cls(**{name: np.array(values) for name, values in parts.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
+        """Return several batches as one (NumPy arrays only)."""
+        names = [f.name for f in fields(cls)]
+        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
+    def to_numpy(self) -> BatchNetworks:
+        """Return the same in NumPy arrays."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return BatchNetworks(
+            **{
+                name: v if isinstance(v, np.ndarray) else v.cpu().numpy()
+                for name, v in values.items()
+            }
+        )
+
+
+def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:
+    """Continue windows recursively, as `rbfdiffnet.models.window_model.WindowModel.forecast` does.
+
+    Parameters
+    ----------
+    networks : BatchNetworks
+    window : array of shape (B, d) or (B, k, d)
+        Latest values, oldest first; perhaps several windows for each network.
+    h : int
+    xp : module, default=numpy
+
+    Returns
+    -------
+    array of shape (B, h) or (B, k, h)
+    """
+    if window.ndim == 2:
+        return forecast_batch(networks, window[:, None], h, xp)[:, 0]
+    d = networks.centers.shape[2]
+    centers = networks.centers.swapaxes(1, 2)
+    a0, a1 = networks.a[:, :1, None], networks.a[:, 1:, None]
+    slope = (-2.0 * networks.beta * networks.unit[:, None])[:, None]
+    at = a1.swapaxes(1, 2) @ centers
+    square = (centers**2).sum(axis=1)[:, None]
+    beta, weights = networks.beta[:, None], networks.w[:, :, None]
+    lam, constant = networks.linear[:, :d, None], networks.linear[:, d:, None]
+    x_shift, x_scale = networks.x_shift[:, None], networks.x_scale[:, None]
+    y_shift, y_scale = networks.y_shift[:, None], networks.y_scale[:, None]
+    limit = (LEAP * networks.largest)[:, None]
+    steps = []
+    for _ in range(h):
+        z = (window - x_shift) / x_scale
+        distance = (z**2).sum(axis=2)[:, :, None] + square - 2.0 * (z @ centers)
+        phi = xp.exp(-beta * xp.clip(distance, 0.0, None))
+        g = phi * (a0 + slope * (z @ a1 - at))
+        value = (g @ weights + z @ lam + constant)[:, :, 0] * y_scale + y_shift
+        value = xp.minimum(xp.maximum(value, -limit), limit)
+        steps.append(value)
+        window = xp.concatenate([window[:, :, 1:], value[:, :, None]], axis=2)
+    return xp.stack(steps, axis=2)

@@ -1,0 +1,189 @@
+r"""Keep on learning: rows that become known later are added to a shared network's statistics.
+
+.. math:: S \leftarrow S + \sum_{n\ \text{new}} z_n z_n'
+
+with S as in `network.statistics`. The basis, the penalties and the preparations of the series
+stay; the weights are solved anew. That takes as long as the new rows and one solution do, however
+long the history is. A row is learned once, as it looks when its last target becomes known: whether
+a value is an outlier, and what a gap is filled with, is not reconsidered later. Values so far from
+the range a series had when its preparation was fixed that no forecast may reach them are not
+learned, lest one series that has outgrown its scale spoil the network of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.series_model import SeriesModel
+from rbfdiffnet.models.training_rows import TrainingRows
+from rbfdiffnet.models.window_model import WindowModel
+from rbfdiffnet.network.statistics import Statistics
+from rbfdiffnet.series.recent import FILLED_FROM
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.threads import one_blas_thread
+
+__all__ = ["Learning", "learn", "new_rows", "standardized", "trained"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What a shared network was trained on, so that it can go on.
+
+    Attributes
+    ----------
+    statistics : Statistics
+        Of the rows of all series.
+    penalties : tuple of float
+        On the RBF part and on the linear part.
+    steps : ndarray of int of shape (n,)
+        How many steps of each series have been learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.models.fit import fit_panel
+    >>> from rbfdiffnet.models.plan import Plan
+    >>> from rbfdiffnet.series.series import Series
+    >>> from rbfdiffnet.network.training import Settings
+    >>> y = np.sin(np.arange(90)) + 0.1 * np.random.default_rng(0).normal(size=90)
+    >>> series = Series(y, np.zeros((90, 0)), np.zeros((90, 0)))
+    >>> plan = Plan(lambda n: Settings(5, width_factor=4.0), lags=(1, 2, 3), level="none")
+    >>> model = fit_panel([series.until(60)], plan, scope="global", calibrate=False)
+    >>> model.learning.statistics.total, model.learning.steps.tolist()
+    (57.0, [60])
+    >>> later = model.learned([series])
+    >>> later.learning.statistics.total, later.learning.steps.tolist()
+    (87.0, [90])
+    """
+
+    statistics: Statistics
+    penalties: tuple[float, float]
+    steps: Ints
+
+    def select(self, series: Sequence[int]) -> Learning:
+        """Return the same for some of the series; their network has learned from all of them."""
+        return replace(self, steps=self.steps[list(series)])
+
+    def joined(self, n_new: int) -> Learning:
+        """Return the same with new series at the end, of which nothing has been learned yet."""
+        return replace(self, steps=np.append(self.steps, np.zeros(n_new, dtype=np.int64)))
+
+
+def learn(
+    learning: Learning | None,
+    models: Sequence[SeriesModel | None],
+    panel: Sequence[Series],
+    plan: Plan,
+) -> tuple[Learning, WindowModel]:
+    """Learn what is new in a panel.
+
+    Parameters
+    ----------
+    learning : Learning or None
+        What has been learned.
+    models : sequence of SeriesModel or None
+        With the same network.
+    panel : sequence of Series
+        From their first step on.
+    plan : Plan
+
+    Returns
+    -------
+    Learning, WindowModel
+        With the new rows, and the network trained with them.
+
+    Raises
+    ------
+    ValueError
+        If nothing is known of what has been learned.
+    """
+    parts = plan.parts
+    own = next((model.windows for model in models if model is not None), None)
+    shared = parts.agree(lambda: own, lambda found: next((w for w in found if w), None))
+    if learning is None or shared is None:
+        raise ValueError(
+            "refit='weights' needs the sufficient statistics of a shared network, and there are "
+            "none: the settings ask for another way of training, the network is too large or had "
+            "too few rows, or the model was saved by an older version. Use refit=True."
+        )
+    seen, windows = learning.steps.tolist(), shared
+
+    def news() -> tuple[Statistics, float] | None:
+        rows = [
+            new_rows(series, model, plan, steps)
+            for model, series, steps in sorted(
+                zip(models, panel, seen, strict=True), key=lambda own: own[1].fingerprint
+            )
+            if model is not None and series.y.size > steps
+        ]
+        if not rows:
+            return None
+        new = TrainingRows.pooled(rows)
+        largest = np.max(np.abs(new.Y) / windows.unit, initial=windows.largest)
+        return nothing.add(*standardized(windows, new)), float(largest)
+
+    nothing = replace(learning.statistics, gram=np.zeros_like(learning.statistics.gram))
+    tol = plan.settings(len(nothing.metric)).tol
+    solve = partial(_learned, learning=learning, windows=windows, tol=tol)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        statistics, windows = parts.agree(news, solve)
+    steps = np.array([series.y.size for series in panel], dtype=np.int64)
+    return replace(learning, statistics=statistics, steps=steps), windows
+
+
+def _learned(
+    news: Sequence[tuple[Statistics, float] | None],
+    learning: Learning,
+    windows: WindowModel,
+    tol: float,
+) -> tuple[Statistics, WindowModel]:
+    """Add what is new in each part of a panel, and train the network."""
+    statistics = learning.statistics
+    for new, largest in filter(None, news):
+        statistics += new
+        windows = replace(windows, largest=max(windows.largest, largest))
+    return statistics, trained(windows, statistics, learning.penalties, tol=tol)
+
+
+def new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> TrainingRows:
+    """Return the rows of a series whose last target comes after the steps seen before.
+
+    Only those steps are looked at that their windows, and filling the gaps in these, need. Values
+    beyond what the model may forecast count as missing.
+    """
+    context = model.history + plan.block + FILLED_FROM * plan.season_length
+    first = max(seen - context, 0)
+    y, known_ahead, extra = series.y[first:], series.known_ahead[first:], series.extra[first:]
+    preparation = model.preparation
+    bare = preparation.bare(y, known_ahead)
+    y = np.where((bare < preparation.low) | (bare > preparation.high), np.nan, y)
+    rows = TrainingRows.of(Series(y, known_ahead, extra), preparation, model.like(plan))
+    start = int(np.searchsorted(rows.ends, seen - first - plan.block))
+    return rows.part(slice(start, None), 1)
+
+
+def standardized(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array]:
+    """Return the inputs and targets of rows as the network takes them inside."""
+    network, n_inputs = windows.network, rows.X.shape[1]
+    units = np.repeat([1.0, windows.unit], [n_inputs - len(windows.lags), len(windows.lags)])
+    X = (rows.X / units - network.x_shift) / network.x_scale
+    return X, (rows.Y / windows.unit - network.y_shift) / network.y_scale
+
+
+def trained(
+    windows: WindowModel, statistics: Statistics, penalties: tuple[float, float], *, tol: float
+) -> WindowModel:
+    """Return the network with the weights that the statistics lead to."""
+    ((fit,),) = statistics.solve([penalties], tol=tol)
+    weights = fit.weights.balanced()
+    network = replace(windows.network, a=weights.a, w=weights.w, linear=weights.linear)
+    return replace(windows, network=network)

@@ -1,0 +1,132 @@
+"""Forecasts from many origins of many series at once, by networks that are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.fast import even_parts
+from rbfdiffnet.models.fast_models import SlidingWindows, forecast_models
+from rbfdiffnet.models.series_model import SeriesModel, base_windows, forecast_many
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.stability import runaway
+from rbfdiffnet.support.threads import parallel_map, workers
+
+__all__ = ["forecast_paths", "inputs_ahead", "said_of_runaway", "tracked_paths"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_WINDOWS_AT_ONCE = 1_024, 128  # continued together by plain networks, at most and at least
+_PARTICLES = 100  # of a cloud, from each origin
+
+
+def inputs_ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
+    """Inputs known in advance after each origin, (B, h, q), from the series and the h steps after.
+
+    For an early origin, where the series is followed by more than its own values, they go on.
+    """
+    everything = np.concatenate([known_ahead, later])
+    return np.asarray(everything[origins[:, None] + np.arange(len(later))])
+
+
+def _alike(
+    models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
+) -> list[list[int]]:
+    """Groups of series that are forecast together: by one network, or by plain ones."""
+    groups: dict[Any, list[int]] = {}
+    for k, model in enumerate(models):
+        windows = model.windows
+        plain = windows.is_plain
+        key = (windows.network.centers.shape, origins[k].size) if plain else id(windows)
+        groups.setdefault((plain, key), []).append(k)
+    parts = []
+    for (plain, _), members in groups.items():
+        if plain:
+            n_windows = max(origins[members[0]].size, 1)
+            largest, smallest = (max(n // n_windows, 1) for n in _WINDOWS_AT_ONCE)
+            cuts = even_parts(len(members), largest, n_workers, smallest)
+            parts += [members[cut] for cut in cuts]
+        else:
+            parts.append(members)
+    return parts
+
+
+def _bases(
+    models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
+) -> list[Array]:
+    """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
+    found: dict[int, Array] = {}
+    for k, (model, series) in enumerate(zip(models, panel, strict=True)):
+        known = model.seen and model.seen.length == series.y.size and model.windows.tracker is None
+        if known and np.all(origins[k] == series.y.size):
+            latest = model.seen.latest[-model.history :]  # type: ignore[union-attr]
+            found[k] = np.repeat(latest[None], origins[k].size, axis=0)
+    others = [k for k in range(len(models)) if k not in found]
+    rest = base_windows(
+        [models[k] for k in others], [panel[k] for k in others], [origins[k] for k in others]
+    )
+    found |= dict(zip(others, rest, strict=True))
+    return [found[k] for k in range(len(models))]
+
+
+def forecast_paths(
+    models: Sequence[SeriesModel],
+    panel: Sequence[Series],
+    origins: Sequence[Ints],
+    ahead: Sequence[Array],
+    h: int,
+    n_jobs: int,
+) -> list[tuple[Array, Array, Sequence[Array]]]:
+    """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
+
+    def run(members: list[int]) -> list[tuple[int, Array, Array, Sequence[Array]]]:
+        own = [models[k] for k in members]
+        with np.errstate(all="ignore"):
+            bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
+            if own[0].windows.is_plain:
+                u, rows = forecast_models(own, bases, h)
+            else:
+                extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
+                u, rows = forecast_many(own, bases, extras, h)  # type: ignore[assignment]
+            y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
+        return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
+
+    done = {
+        k: (u, y, rows)
+        for result in parallel_map(run, _alike(models, origins, workers(n_jobs)), n_jobs)
+        for k, u, y, rows in result
+    }
+    return [done[k] for k in range(len(models))]
+
+
+def said_of_runaway(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
+    """What is said of a forecast that is held back; see `rbfdiffnet.support.stability`."""
+    preparation, windows = model.preparation, model.windows
+    held = None
+    if isinstance(rows, SlidingWindows):
+        held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
+    elif windows.tracker is None:
+        with np.errstate(all="ignore"):
+            steps = windows.network.predict(np.concatenate(rows))
+        held = np.abs(steps).ravel()[: u.size] > windows.limit
+    return runaway(u, preparation.low, preparation.high, held)
+
+
+def tracked_paths(
+    model: SeriesModel, series: Series, origins: Ints, ahead: Array, h: int
+) -> tuple[Array, Array]:
+    """Forecasts of y from every origin where noise is filtered, and how uncertain the last is.
+
+    That is compared with each of the others, shape (n - 1, h): it depends on the state, and
+    errors made in other states are brought to the present one.
+    """
+    preparation, windows = model.preparation, model.windows
+    (base,) = _bases([model], [series], [origins])
+    z = preparation.steps.apply(base)[:, -windows.reach :]
+    path, spread, _ = windows.rolled(z, h, _PARTICLES)
+    u = np.clip(preparation.steps.invert(path, base), preparation.low, preparation.high)
+    return preparation.restore(u, ahead), spread[-1] / spread[:-1]

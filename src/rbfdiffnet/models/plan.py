@@ -1,0 +1,156 @@
+"""How series are modeled: what is asked for, and what follows from a series where nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.network.parameters import Noise
+from rbfdiffnet.network.training import Settings
+from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.series.transforms import Difference, Transform
+from rbfdiffnet.series.unit_root import adf_test
+from rbfdiffnet.support.collective import ALONE, Parts
+
+__all__ = ["Plan", "default_lags"]
+
+Array = npt.NDArray[np.float64]
+
+_MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
+_VALUES_A_LAG, _FEWEST_LAGS = 8, 8  # of a series too short for the lags asked for
+_NO_UNIT_ROOT = 1e-8  # p-value of the Dickey-Fuller test: far stricter than for differencing
+_FEW_LAGS = (1,), (1, 2), (1, 2, 3)  # a window of a map, which can spare none of them
+_UNLIKELY = 0.01  # p-value that is enough for these
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How series are modeled.
+
+    Attributes
+    ----------
+    settings : callable
+        Settings of the network for a number of inputs.
+    season_length : int
+    lags : tuple of int or None
+        Ages of the inputs, ascending; None chooses them from season and length.
+    shorten : bool
+        Whether a series too short for the lags gets fewer of them; see `shortened`.
+    level : {"mean", "last", "none"} or None
+        See `WindowModel`; None chooses by length.
+    transforms : tuple
+        As for `rbfdiffnet.series.transforms.fit_transforms`.
+    log, clean : bool
+        As for `prepare`.
+    block : int
+        Number of steps a network forecasts at once.
+    device : str
+        Where quick networks are trained; see `rbfdiffnet.batch.torch_backend.backend_for`.
+    quick : bool
+        Whether networks of one output are trained by `rbfdiffnet.batch.train`, with the settings'
+        number of centers and that module's own choice of everything else.
+    noise : None, "auto" or float
+        Whether noise in the observations is treated; see `rbfdiffnet.models.tracked`.
+    like : StateFilter or None
+        What was learned from more of the same series.
+    thorough : bool
+        Whether a stack takes the time for more rows, and for noise in the series of its networks.
+    parts : Parts
+        Of which the series are one, where the panel is spread over several machines.
+    """
+
+    settings: Callable[[int], Settings]
+    season_length: int = 1
+    lags: tuple[int, ...] | None = None
+    shorten: bool = False
+    level: str | None = None
+    transforms: tuple[str | Transform, ...] = ()
+    log: bool = False
+    clean: bool = True
+    block: int = 1
+    quick: bool = False
+    device: str = "cpu"
+    noise: Noise = None
+    like: StateFilter | None = None
+    thorough: bool = False
+    parts: Parts = ALONE
+
+    def lags_for(self, n: int) -> tuple[int, ...]:
+        """Return the lags for a series of n values."""
+        if self.lags is not None:
+            return self.lags
+        return tuple(range(1, max(1, min(default_lags(self.season_length), n // 3)) + 1))
+
+    def shortened(self, n: int) -> Plan | None:
+        """Return the plan for a series of n values that is too short for the lags.
+
+        It has a lag for every 8 values, or there is none: with fewer than 8 lags networks are no
+        better than the last season or value.
+
+        Examples
+        --------
+        >>> from rbfdiffnet.models.plan import Plan
+        >>> from rbfdiffnet.network.training import Settings
+        >>> plan = Plan(lambda n: Settings(8), lags=tuple(range(1, 105)), shorten=True)
+        >>> len(plan.shortened(100).lags), plan.shortened(60)
+        (12, None)
+        """
+        n_lags = n // _VALUES_A_LAG
+        if not self.shorten or self.lags is None or not _FEWEST_LAGS <= n_lags < len(self.lags):
+            return None
+        return replace(self, lags=self.lags[:n_lags], shorten=False)
+
+    def level_for(self, *series: Array) -> str:
+        """Return the level for transformed series: one for all of them.
+
+        None where they are differenced, or return to their mean beyond any doubt, or beyond some
+        doubt where lags are few, of which a level would take one; the mean of the window where
+        they are long, and its latest value where they are short.
+        """
+        return self.level_of([self.tendency(z) for z in series])
+
+    @property
+    def _differs(self) -> bool:
+        names = ("adf", "difference", "seasonal")
+        return any(isinstance(t, Difference) or t in names for t in self.transforms)
+
+    def tendency(self, z: Array) -> tuple[float, int]:
+        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
+        matters = self.level is None and not self._differs
+        return _unit_root(z) if matters else 1.0, z.size
+
+    def level_of(self, tendencies: Sequence[tuple[float, int]]) -> str:
+        """Return the level for series of these tendencies; see `level_for`."""
+        if self.level is not None:
+            return self.level
+        p_value, size = np.median(tendencies, axis=0)
+        few = self.lags in _FEW_LAGS
+        if self._differs or p_value < (_UNLIKELY if few else _NO_UNIT_ROOT):
+            return "none"
+        return "mean" if size >= _MANY_ROWS else "last"
+
+
+def default_lags(season_length: int) -> int:
+    """Return the number of lags for a season: four days or weeks, one or two longer seasons.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.models.plan import default_lags
+    >>> [default_lags(season) for season in (1, 4, 7, 12, 24, 52)]
+    [4, 8, 28, 15, 48, 56]
+    """
+    if season_length <= 4:
+        return max(4, 2 * season_length)
+    if season_length <= 7:
+        return 4 * season_length
+    if season_length == 24:
+        return 48
+    return season_length + max(3, min(4, season_length // 4))
+
+
+def _unit_root(z: Array) -> float:
+    """p-value of the test for a unit root, 1 where it has no answer."""
+    return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))

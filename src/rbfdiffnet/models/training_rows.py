@@ -1,0 +1,98 @@
+"""Rows to learn from: the windows of a prepared series, with what follows each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.window_model import (
+    WindowModel,
+    fit_windows,
+    fit_windows_quickly,
+    window_rows,
+)
+from rbfdiffnet.series.prepare import Preparation
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.transforms import Difference
+
+__all__ = ["FEWEST_ROWS", "TrainingRows", "transformed"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+FEWEST_ROWS = 6
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows to learn from, with the step at which each window ends."""
+
+    X: Array
+    Y: Array
+    ends: Ints
+    lags: tuple[int, ...]
+    level: str
+
+    @classmethod
+    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
+        """Return the rows of a series."""
+        return cls.cut(*transformed(series, preparation), series, plan)
+
+    @classmethod
+    def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
+        """Return the rows of a series that has been transformed."""
+        lost = series.y.size - z.size
+        lags = plan.lags_for(int(known.sum()))
+        level = plan.level_for(z)
+        steps = np.arange(z.size, dtype=np.float64)[:, None] + lost
+        # The step travels along as a first input, and is taken off again.
+        extra = np.concatenate([steps, series.extra[lost:]], axis=1)
+        X, Y = window_rows(z, known, extra, lags=lags, level=level, block=plan.block)
+        return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
+
+    @classmethod
+    def pooled(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
+        """Return the rows of several series as one."""
+        X, Y, ends = (
+            np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
+        )
+        return cls(X, Y, ends, rows[0].lags, rows[0].level)
+
+    def part(self, which: slice, every: int) -> TrainingRows:
+        """Return every so many of some rows."""
+        return replace(
+            self, X=self.X[which][::every], Y=self.Y[which][::every], ends=self.ends[which][::every]
+        )
+
+    def fit(self, plan: Plan) -> WindowModel:
+        """Train a network on the rows."""
+        settings = plan.settings(self.X.shape[1])
+        if plan.quick and plan.block == 1:
+            return fit_windows_quickly(
+                self.X, self.Y, n_centers=settings.n_centers, lags=self.lags, level=self.level
+            )
+        n_extra = self.X.shape[1] - len(self.lags)
+        if n_extra and isinstance(settings.metric, str) and settings.metric == "standard":
+            # Inputs other than lags are often rare switches: dividing them by their small spread
+            # would make them outweigh everything else in distances.
+            spread = np.minimum(self.X[:, :n_extra].std(axis=0), 1.0)
+            settings = replace(settings, metric=np.append(spread, np.ones(len(self.lags))))
+        return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
+
+
+def transformed(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
+    """Return the transformed series, and which of its values are made of observations only."""
+    u, known = preparation.base(series.y, series.known_ahead)
+    if u.size <= preparation.steps.lost:
+        return np.empty(0), np.empty(0, dtype=bool)
+    for step in preparation.steps.steps:
+        if isinstance(step, Difference):
+            known = known[step.lag :] & known[: -step.lag]
+        else:
+            known = known[step.lost :]
+    return preparation.steps.apply(u), known

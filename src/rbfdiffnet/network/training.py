@@ -1,0 +1,336 @@
+"""From rows to a network: standardize, place centers, choose settings, train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rbfdiffnet.network.basis import Array, DifferentialBasis, evaluate
+from rbfdiffnet.network.candidates import Candidate
+from rbfdiffnet.network.centers import Placement, place
+from rbfdiffnet.network.losses import Loss, OwnLoss, UserLoss, huber_delta
+from rbfdiffnet.network.network import Network, linear_inputs
+from rbfdiffnet.network.objective import Objective, Solution, Weights
+from rbfdiffnet.network.rows import Rows, standardize
+from rbfdiffnet.network.selection import choose
+from rbfdiffnet.network.trainers import als, bfgs, varpro
+from rbfdiffnet.network.trainers.linear import lasso, repeatable_folds, ridge
+from rbfdiffnet.network.widths import WidthRule, widths
+
+METRICS = ("learned", "standard", "common")
+#: The trainers by name, each with its usual limit of iterations.
+SOLVERS: dict[str, tuple[Callable[..., Solution], int]] = {
+    "varpro": (varpro.minimize, 300),
+    "als": (als.minimize, 2000),
+    "bfgs": (bfgs.minimize, 3000),
+}
+
+_ROWS_TO_CHOOSE = 4000  # on which settings are compared
+_CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to build and train a network; the estimators document each of them."""
+
+    n_centers: int
+    order: int = 1
+    n_lags: int | None = None
+    order_zero: bool = True
+    intercept: bool = True
+    normalize: bool = False
+    basis: str = "gaussian"
+    centers: str | Array | Placement = "kmeans"
+    width: str | WidthRule = "cluster"
+    width_factor: float | None = None
+    n_nearest: int = 10
+    metric: str | Array = "standard"
+    solver: str = "varpro"
+    loss: str | UserLoss = "squared"
+    quantile: float = 0.5
+    penalty: str = "ridge"
+    alpha: float | None = None
+    alpha_linear: float | None = None
+    n_starts: int = 1
+    max_iter: int | None = None
+    tol: float = 1e-6
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained network and how it came about."""
+
+    network: Network
+    alpha: float
+    alpha_linear: float
+    width_factor: float
+    loss: str
+    solution: Solution
+
+
+def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
+    """Train a network.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    Y : ndarray of shape (n, m)
+    weight : ndarray of shape (n,)
+        Sample weights, not negative, not all zero; only their ratios matter.
+    settings : Settings
+
+    Returns
+    -------
+    Fit
+    """
+    rows = standardize(
+        X, Y, weight, center_target=settings.intercept, common=_is(settings.metric, "common")
+    )
+    robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
+    calm = rows.without_outliers() if robust else rows
+    candidate = _choose(calm.at_most(_ROWS_TO_CHOOSE), settings)
+    basis = _basis(rows, candidate.metric, candidate.centers, candidate.beta, settings)
+    objective = _penalized(rows, _objective(rows, basis, settings), candidate, settings)
+    objective, solution, loss = _train(objective, candidate, calm, settings)
+    weights = solution.weights.balanced() if settings.order else solution.weights
+    network = Network(
+        centers=candidate.centers,
+        beta=basis.beta,
+        a=weights.a,
+        w=weights.w,
+        linear=weights.linear,
+        x_shift=rows.x_shift,
+        x_scale=rows.x_scale,
+        metric=candidate.metric,
+        y_shift=rows.y_shift,
+        y_scale=rows.y_scale,
+        n_lags=_n_lags(rows, settings),
+        order=settings.order,
+        order_zero=settings.order_zero,
+        intercept=settings.intercept,
+        normalize=settings.normalize,
+        unit=basis.unit,
+        basis=settings.basis,
+    )
+    return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
+
+
+def _is(metric: str | Array, name: str) -> bool:
+    return isinstance(metric, str) and metric == name
+
+
+def _n_lags(rows: Rows, settings: Settings) -> int:
+    return rows.Z.shape[1] if settings.n_lags is None else settings.n_lags
+
+
+def _basis(
+    rows: Rows, metric: Array, centers: Array, beta: Array, settings: Settings
+) -> DifferentialBasis:
+    """Return the basis functions at the rows."""
+    active = metric > 0
+    basis = evaluate(
+        settings.basis,
+        rows.Z[:, active] * metric[active],
+        centers,
+        beta,
+        order=settings.order,
+        order_zero=settings.order_zero,
+    )
+    return basis.normalized() if settings.normalize else basis
+
+
+def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
+    """Return the training problem, without penalty."""
+    offset = rows.x_shift / rows.x_scale
+    linear = linear_inputs(rows.Z, _n_lags(rows, settings), settings.intercept, offset)
+    return Objective(basis, linear, rows.target, rows.weight, settings.intercept)
+
+
+def _choose(rows: Rows, settings: Settings) -> Candidate:
+    """Fix the width factor, the penalties and the metric."""
+
+    def builder(metric: Array) -> Callable[[float], Objective]:
+        active = metric > 0
+        near = rows.Z[:, active] * metric[active]
+        centers = _place_centers(near, rows, metric, settings)
+        sigma = widths(
+            settings.width, near, centers, weight=rows.weight, n_nearest=settings.n_nearest
+        )
+
+        def build(factor: float) -> Objective:
+            beta = 0.5 / (factor * sigma) ** 2
+            return _objective(rows, _basis(rows, metric, centers, beta, settings), settings)
+
+        return build
+
+    given = settings.metric
+    metric = np.ones(rows.Z.shape[1]) if isinstance(given, str) else given
+    ridge, learn = settings.penalty == "ridge", _is(given, "learned")
+    # The strength of a lasso is chosen later, by cross-validation.
+    factor, alpha = settings.width_factor, settings.alpha
+    if factor is not None and not learn and not (ridge and alpha is None):
+        objective = builder(metric)(factor)
+        objective = objective.with_alpha(alpha or 0.0, settings.alpha_linear or 0.0)
+        return Candidate.unscored(objective, factor, metric)
+    return choose(
+        builder,
+        rows.Z.T,
+        metric,
+        factor=factor,
+        alpha=alpha if ridge else None,
+        alpha_linear=settings.alpha_linear if ridge else None,
+        learn_metric=learn,
+        may_switch_off=ridge and alpha is None and settings.order > 0,
+        robust=settings.loss != "squared" and not callable(settings.loss),
+    )
+
+
+def _place_centers(near: Array, rows: Rows, metric: Array, settings: Settings) -> Array:
+    how = settings.centers
+    if isinstance(how, np.ndarray):
+        return (((how - rows.x_shift) / rows.x_scale) * metric)[:, metric > 0]
+    rng = np.random.default_rng(settings.seed)
+    return place(how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng)
+
+
+def _penalized(
+    rows: Rows, objective: Objective, candidate: Candidate, settings: Settings
+) -> Objective:
+    """Return the problem with the penalty asked for."""
+    if settings.penalty == "ridge":
+        return objective.with_alpha(candidate.alpha, candidate.alpha_linear)
+    alpha, alpha_linear = settings.alpha, settings.alpha_linear
+    if settings.order == 0:  # chosen together with the weights, for each output
+        return replace(objective, penalty="lasso", alpha=alpha or 0.0)
+    if alpha is None or alpha_linear is None:
+        # The paper's way: the strength that cross-validation gives the plain network.
+        _, _, by_output = lasso(objective.basis.phi, rows.target, rows.weight, folds=_folds(rows))
+        alpha = alpha_linear = float(by_output.mean())
+    return replace(objective, penalty="lasso", alpha=alpha, alpha_linear=alpha_linear)
+
+
+def _folds(rows: Rows) -> Any:
+    return repeatable_folds(np.column_stack([rows.Z, rows.target.T]))
+
+
+def _train(
+    objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
+) -> tuple[Objective, Solution, str]:
+    """Train all weights; return the objective, the best solution and the name of the loss.
+
+    Rows are those without outliers where the loss is robust; the objective has all targets.
+    """
+    if settings.order == 0:
+        return _train_plain(objective, rows, settings)
+    options: dict[str, Any] = {
+        "max_iter": settings.max_iter or SOLVERS[settings.solver][1],
+        "tol": settings.tol,
+    }
+    # Least squares would be thrown off by outliers: robust losses start from targets without.
+    calm = replace(objective, target=rows.target)
+    starts = _starts(calm, candidate, rows, settings)
+    squared = min((_solve(calm, start, settings.solver, options) for start in starts), key=_value)
+    if settings.loss == "squared":
+        return objective, squared, "squared"
+    if callable(settings.loss):
+        own = _own_objective(settings.loss, objective, squared.weights, rows)
+        options["max_iter"] = settings.max_iter or SOLVERS["bfgs"][1]
+        return own, bfgs.minimize(own, squared.weights, **options), "user"
+    residual = calm.target - calm.predict(squared.weights)
+    kind = "huber" if settings.loss == "auto" else settings.loss
+    loss = Loss(kind, delta=huber_delta(residual, rows.weight), quantile=settings.quantile)
+    robust = replace(objective, loss=loss)
+    solution = _solve(robust, squared.weights, settings.solver, options)
+    if settings.loss == "auto" and not _is_calibrated(robust, solution.weights):
+        if not np.array_equal(calm.target, objective.target):
+            squared = _solve(objective, squared.weights, settings.solver, options)
+        return objective, squared, "squared"
+    return robust, solution, kind
+
+
+def _own_objective(
+    function: UserLoss, objective: Objective, weights: Weights, rows: Rows
+) -> Objective:
+    """Objective with a user's loss, brought to a scale on which the penalty means the same.
+
+    That is the scale on which the trained network improves as much on a constant as it does in
+    squared loss.
+    """
+    own = OwnLoss(function, rows.target, rows.y_shift, rows.y_scale)
+    constant = np.average(rows.target, axis=1, weights=rows.weight)[:, None]
+    residuals = rows.target - constant, rows.target - objective.predict(weights)
+    squared, user = (
+        [float(np.sum(loss.value(r) @ rows.weight)) for r in residuals] for loss in (Loss(), own)
+    )
+    if not np.all(np.isfinite(user)):
+        raise ValueError("loss returned values that are not finite for ordinary predictions")
+    if user[0] > user[1]:
+        own = replace(own, factor=(squared[0] - squared[1]) / (user[0] - user[1]))
+    return replace(objective, loss=own)
+
+
+def _value(solution: Solution) -> float:
+    return solution.value
+
+
+def _solve(objective: Objective, start: Weights, solver: str, options: dict[str, Any]) -> Solution:
+    return SOLVERS[solver][0](objective, start, **options)
+
+
+def _train_plain(
+    objective: Objective, rows: Rows, settings: Settings
+) -> tuple[Objective, Solution, str]:
+    """Weights of a plain network: closed-form ridge, or lasso."""
+    if settings.penalty == "ridge":
+        weights = ridge(objective)
+    else:
+        phi, folds = objective.basis.phi, _folds(rows)
+        w, bias, used = lasso(phi, rows.target, rows.weight, alpha=settings.alpha, folds=folds)
+        weights = Weights(np.ones(1), w, bias[None])
+        objective = replace(objective, alpha=float(used.mean()))
+    return objective, Solution(weights, objective.value(weights), 1, True), "squared"
+
+
+def _starts(
+    objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
+) -> list[Weights]:
+    """Return the first start (the paper's for BFGS), then spectral, then random ones."""
+    quadratic = objective.quadratic(None)
+    if settings.solver == "bfgs":
+        if settings.penalty == "lasso":
+            w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
+        else:
+            constant = objective.linear[-1:] if objective.constant else objective.linear[:0]
+            w = ridge(replace(objective, basis=objective.basis.plain(), linear=constant)).w
+        first = bfgs.taylor_start(objective, w)
+    else:
+        first = varpro.project(objective, quadratic, candidate.weights.a).weights
+    if settings.n_starts == 1:
+        return [first]
+    rng = np.random.default_rng([settings.seed, 1])
+    draws = [
+        *varpro.spectral_starts(replace(objective, penalty="ridge")),
+        *rng.normal(size=(settings.n_starts, objective.basis.n_terms)),
+    ]
+    others = draws[: settings.n_starts - 1]
+    return [first, *(varpro.project(objective, quadratic, a).weights for a in others)]
+
+
+def _is_calibrated(objective: Objective, weights: Weights) -> bool:
+    """Whether the residuals neither have a mean nor a trend along the prediction."""
+    prediction = objective.predict(weights)
+    residual = objective.target - prediction
+    weight, total = objective.weight, objective.total
+    spread = np.sqrt(np.average(residual**2, axis=1, weights=weight))
+    if np.any(spread < 1e-6):
+        return False
+    level = np.average(residual, axis=1, weights=weight)
+    trend = prediction - np.average(prediction, axis=1, weights=weight)[:, None]
+    size = np.sqrt(np.average(trend**2, axis=1, weights=weight)) + 1e-300
+    slope = np.average(trend * residual, axis=1, weights=weight) / size
+    limit = _CALIBRATED * spread / np.sqrt(total)
+    return bool(np.all(np.abs(level) < limit) and np.all(np.abs(slope) < limit))

@@ -1,0 +1,367 @@
+"""What the calendar says about a date: its weekday or hour, events and holidays, as 0/1 columns.
+
+Every column is known for any date, past or future. Events and holidays belong to whole days: all
+hours of a day share them, and days before and after one can get columns of their own.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.support.checks import is_number
+
+__all__ = ["CalendarInputs", "Event", "calendar_names", "check_days"]
+
+Array = npt.NDArray[np.float64]
+Dates = npt.NDArray[np.datetime64]
+
+_MOST_DAYS = 366  # before and after an event
+_HOUR = 3600.0
+_DAY = 24 * _HOUR
+
+
+class _Part(NamedTuple):
+    """Values of a calendar part, and when it is sensible: steps in seconds, seconds of a cycle."""
+
+    values: range
+    shortest_step: float
+    step_below: float
+    cycle: float
+
+
+_PARTS = {
+    "minute": _Part(range(60), 0.0, _HOUR, _HOUR),
+    "hour": _Part(range(24), 0.0, _DAY, _DAY),
+    "dayofweek": _Part(range(7), 0.0, 7 * _DAY, 7 * _DAY),
+    "day": _Part(range(1, 32), _DAY, 7 * _DAY, 30 * _DAY),
+    # 53 columns with one value a year each say less than the month: only on request.
+    "weekofyear": _Part(range(1, 54), math.inf, math.inf, 365 * _DAY),
+    "month": _Part(range(1, 13), 0.0, 45 * _DAY, 365 * _DAY),
+    "quarter": _Part(range(1, 5), 45 * _DAY, 365 * _DAY, 365 * _DAY),
+}
+
+
+def calendar_names(step_seconds: float, span_seconds: float = math.inf) -> tuple[str, ...]:
+    """Return the calendar parts that are sensible for series with a given step.
+
+    Parts that do not change from step to step are left out, and so are those whose cycle the
+    series do not contain twice: one year cannot tell a month's effect from chance.
+
+    Parameters
+    ----------
+    step_seconds : float
+        Seconds from one date to the next; for months and the like the usual number.
+    span_seconds : float, default=inf
+        Seconds that the series cover.
+
+    Returns
+    -------
+    tuple of str
+        Parts for `CalendarInputs`.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.panel.calendar import calendar_names
+    >>> day = 24 * 60 * 60
+    >>> calendar_names(day)
+    ('dayofweek', 'day', 'month')
+    >>> calendar_names(day, span_seconds=100 * day)
+    ('dayofweek', 'day')
+    >>> calendar_names(31 * day), calendar_names(365 * day)
+    (('month',), ())
+    """
+    if not step_seconds > 0:
+        raise ValueError(f"step_seconds must be positive, got {step_seconds}.")
+    return tuple(
+        name
+        for name, part in _PARTS.items()
+        if part.shortest_step <= step_seconds < part.step_below and span_seconds >= 2 * part.cycle
+    )
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens on certain days, and may be felt before and after.
+
+    Parameters
+    ----------
+    name : str
+        What the event is called; its columns get this name.
+    dates : sequence of dates
+        Its days, past and future: text, ``date``, ``datetime64``, or whatever else pandas reads
+        as a date. They are kept as a sorted tuple of ``datetime.date``.
+    lead, lag : int, default=0
+        How many days before and after get a column of their own.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.panel.calendar import Event
+    >>> event = Event("christmas", ["2024-12-25", "2023-12-25 18:00"], lead=1)
+    >>> event.dates
+    (datetime.date(2023, 12, 25), datetime.date(2024, 12, 25))
+    >>> event.names
+    ('christmas-1', 'christmas')
+    """
+
+    name: str
+    dates: Sequence[Any]
+    lead: int = 0
+    lag: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the settings and bring the dates to days."""
+        if not isinstance(self.name, str):
+            raise ValueError(f"The name of an event must be a text; got {self.name!r}.")
+        single = isinstance(self.dates, str) or not isinstance(self.dates, Iterable)
+        days = {self._day(value) for value in ([self.dates] if single else self.dates)}
+        if not days:
+            raise ValueError(f"Event {self.name!r} has no dates; give at least one.")
+        check_days(f"Event {self.name!r}: lead", self.lead)
+        check_days(f"Event {self.name!r}: lag", self.lag)
+        object.__setattr__(self, "dates", tuple(sorted(days)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its columns, from the first day before to the last day after."""
+        return _names_around(self.name, self.lead, self.lag)
+
+    def _day(self, value: Any) -> date:
+        import pandas as pd
+
+        # Pandas would take a number for nanoseconds since 1970.
+        number = isinstance(value, int | float | np.number)
+        try:
+            read = pd.NaT if number else pd.to_datetime(value, errors="coerce")
+        except (TypeError, ValueError, OverflowError):
+            read = pd.NaT
+        if isinstance(read, pd.Timestamp):
+            return read.date()
+        raise ValueError(
+            f"Event {self.name!r}: {value!r} is not a date; write dates like '2024-12-25'."
+        )
+
+
+@dataclass(frozen=True)
+class CalendarInputs:
+    """Turn dates into 0/1 columns.
+
+    Parameters
+    ----------
+    parts : tuple of str
+        Calendar parts, each with one column a value, numbered as in pandas (Monday is 0):
+        ``minute``, ``hour``, ``dayofweek``, ``day`` (of the month), ``weekofyear`` (ISO 8601),
+        ``month`` and ``quarter``.
+    events : tuple of Event, default=()
+        Events with dates of their own.
+    holidays : str or None, default=None
+        Country, such as ``"US"``, or country and subdivision, such as ``"US-CA"``, whose public
+        holidays are looked up in the package ``holidays``.
+    holiday_names : tuple of str, default=()
+        The holidays, by their English names where the package knows them, that have columns;
+        `fitted` finds them.
+    holiday_lead, holiday_lag : int, default=0
+        How many days before and after each holiday get a column of their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.panel.calendar import CalendarInputs, Event
+    >>> christmas = Event("christmas", ["2024-12-25"], lag=1)
+    >>> calendar = CalendarInputs(("quarter",), (christmas,))
+    >>> calendar.names
+    ('quarter=1', 'quarter=2', 'quarter=3', 'quarter=4', 'christmas', 'christmas+1')
+    >>> calendar.matrix(np.array(["2024-12-26", "2025-01-01"], dtype="datetime64[ns]"))
+    array([[0., 0., 0., 1., 0., 1.],
+           [1., 0., 0., 0., 0., 0.]])
+    """
+
+    parts: tuple[str, ...]
+    events: tuple[Event, ...] = ()
+    holidays: str | None = None
+    holiday_names: tuple[str, ...] = ()
+    holiday_lead: int = 0
+    holiday_lag: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for part in self.parts:
+            if not isinstance(part, str) or part not in _PARTS:
+                raise ValueError(
+                    f"Unknown calendar part {part!r}; choose from {', '.join(_PARTS)}."
+                )
+        check_days("holiday_lead", self.holiday_lead)
+        check_days("holiday_lag", self.holiday_lag)
+        names = self.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"Two calendar inputs are called {twice!r}; give parts and events distinct names."
+            )
+
+    @classmethod
+    def fitted(
+        cls,
+        parts: Iterable[str],
+        events: Iterable[Event],
+        holidays: str | None,
+        dates: Dates,
+        *,
+        holiday_lead: int = 0,
+        holiday_lag: int = 0,
+    ) -> Self:
+        """Return the inputs with a column for every holiday that falls on one of the dates.
+
+        Other holidays, such as one introduced later, have no known effect and get no column.
+
+        Raises
+        ------
+        ImportError
+            If holidays are asked for and the package ``holidays`` is not installed.
+        ValueError
+            If it does not know the country.
+        """
+        days = _check_dates(dates).astype("datetime64[D]")
+        found = {} if holidays is None else _find_holidays(holidays, days)
+        seen = tuple(sorted(name for name in found if _around(days, found[name], 0, 0).any()))
+        return cls(tuple(parts), tuple(events), holidays, seen, holiday_lead, holiday_lag)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return (
+            *(f"{part}={value}" for part in self.parts for value in _PARTS[part].values),
+            *(name for event in self.events for name in event.names),
+            *(
+                name
+                for holiday in self.holiday_names
+                for name in _names_around(
+                    f"holiday: {holiday}", self.holiday_lead, self.holiday_lag
+                )
+            ),
+        )
+
+    def matrix(self, dates: Dates) -> Array:
+        """Return the columns, shape (n, len(names)), for dates of shape (n,)."""
+        times = _check_dates(dates)
+        days = times.astype("datetime64[D]")
+        values = _part_values(times)
+        blocks = [
+            np.equal.outer(values[part], np.array(_PARTS[part].values)) for part in self.parts
+        ]
+        blocks += [_around(days, event.dates, event.lead, event.lag) for event in self.events]
+        if self.holidays is not None and self.holiday_names:
+            found = _find_holidays(self.holidays, days)
+            blocks += [
+                _around(days, found.get(name, []), self.holiday_lead, self.holiday_lag)
+                for name in self.holiday_names
+            ]
+        return np.hstack([np.empty((len(days), 0)), *blocks])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as a dictionary that can be written as JSON."""
+        events = [
+            asdict(event) | {"dates": [day.isoformat() for day in event.dates]}
+            for event in self.events
+        ]
+        return asdict(self) | {"events": events}
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the inputs that `to_json` described."""
+        events = tuple(Event(**event) for event in settings["events"])
+        tuples = {name: tuple(settings[name]) for name in ("parts", "holiday_names")}
+        return cls(**{**settings, **tuples, "events": events})
+
+
+def _part_values(times: Dates) -> dict[str, npt.NDArray[Any]]:
+    """Return the value of each calendar part at each time."""
+    minutes, hours, days, months = (times.astype(f"datetime64[{unit}]") for unit in "mhDM")
+    weekday = (days.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
+    month = months.astype(np.int64) % 12
+    # An ISO week belongs to the year of its Thursday.
+    thursday = days + (3 - weekday)
+    return {
+        "minute": (minutes - hours).astype(np.int64),
+        "hour": (hours - days).astype(np.int64),
+        "dayofweek": weekday,
+        "day": (days - months).astype(np.int64) + 1,
+        "weekofyear": (thursday - thursday.astype("datetime64[Y]")).astype(np.int64) // 7 + 1,
+        "month": month + 1,
+        "quarter": month // 3 + 1,
+    }
+
+
+def _around(days: Dates, centers: Sequence[date], lead: int, lag: int) -> npt.NDArray[np.bool_]:
+    """Return which days are ``lead`` days before a center, ..., on one, ..., ``lag`` days after."""
+    known = np.array(centers, dtype="datetime64[D]")
+    return np.column_stack([np.isin(days, known + shift) for shift in range(-lead, lag + 1)])
+
+
+def _names_around(name: str, lead: int, lag: int) -> tuple[str, ...]:
+    return tuple(f"{name}{shift:+d}" if shift else name for shift in range(-lead, lag + 1))
+
+
+def check_days(name: str, value: Any) -> None:
+    """Raise an error that names the parameter unless it is a number of days, at most a year.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.panel.calendar import check_days
+    >>> check_days("lead", -1)
+    Traceback (most recent call last):
+        ...
+    ValueError: lead counts days, a whole number from 0 to 366; got -1.
+    """
+    if not (is_number(value, Integral) and 0 <= value <= _MOST_DAYS):
+        raise ValueError(
+            f"{name} counts days, a whole number from 0 to {_MOST_DAYS}; got {value!r}."
+        )
+
+
+def _check_dates(dates: Dates) -> Dates:
+    times = np.asarray(dates)
+    if times.dtype.kind != "M":
+        raise ValueError(
+            f"Calendar inputs need dates as datetime64, got {times.dtype}; "
+            "convert the dates, or leave calendar inputs out where time is counted in steps."
+        )
+    missing = np.isnat(times)
+    if missing.any():
+        raise ValueError(f"The date at position {missing.argmax()} is missing; fill it in.")
+    return times
+
+
+def _find_holidays(code: str, days: Dates) -> dict[str, list[date]]:
+    """Return the days of each holiday, from the year before the first day to that after the last.
+
+    Names are asked for in English: by default they are in the language of the machine, and a model
+    fitted on one machine would not find them on another.
+    """
+    try:
+        from holidays import country_holidays
+    except ImportError as error:
+        raise ImportError(
+            f"holidays={code!r} needs a package: pip install 'rbfdiffnet[calendar]'."
+        ) from error
+    if not len(days):
+        return {}
+    years = range(days.min().astype(object).year - 1, days.max().astype(object).year + 2)
+    country, _, subdivision = code.partition("-")
+    try:
+        table = country_holidays(country, subdivision or None, years=years, language="en_US")
+    except NotImplementedError as error:
+        raise ValueError(
+            f"The package 'holidays' does not know holidays={code!r} ({error}); "
+            "give a country such as 'US', or one with a subdivision such as 'US-CA'."
+        ) from error
+    found: dict[str, list[date]] = {}
+    for day in table:
+        for name in table.get_list(day):  # two may fall on one day
+            found.setdefault(name, []).append(day)
+    return found

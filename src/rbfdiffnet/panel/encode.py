@@ -1,0 +1,334 @@
+"""Columns of a frame as numbers a network can use."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.support.collective import ALONE, Parts, chained
+
+__all__ = ["Column", "Encoder"]
+
+Array = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[Any]]
+Where = Callable[[int], str]
+
+_MOST_TEXTS = 60
+# Whole numbers with so few values may be codes, such as days of the week.
+_FEWEST_CODES, _MOST_CODES = 3, 31
+
+
+@dataclass(frozen=True)
+class Column:
+    r"""How one column becomes numbers.
+
+    .. math:: x \mapsto x, \qquad x \mapsto (1[x = v_1], \ldots, 1[x = v_k]) \qquad\text{or}\qquad
+        x \mapsto (x, 1[x = v_1], \ldots, 1[x = v_k])
+
+    for numbers, for text, and for whole numbers that may be codes, where
+    :math:`v_1, \ldots, v_k` are the values known from training. Any other text has no known effect
+    and gives zeros; any other whole number still has its slope.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    values : tuple of str, tuple of int or None
+        The values :math:`v_1, \ldots, v_k`; None keeps the numbers as they are.
+    means : tuple of float or None
+        Means of the resulting columns in training, which stand in for a missing number; None for
+        text, where a missing value gives zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.panel.encode import Column
+    >>> color = Column("color", ("blue", "red"), None)
+    >>> color.names
+    ('color=blue', 'color=red')
+    >>> color.encode(np.array(["red", None, "green"], dtype=object))
+    array([[0., 1.],
+           [0., 0.],
+           [0., 0.]])
+    """
+
+    name: str
+    values: tuple[str, ...] | tuple[int, ...] | None
+    means: tuple[float, ...] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the resulting columns."""
+        if self.values is None:
+            return (self.name,)
+        switches = tuple(f"{self.name}={value}" for value in self.values)
+        return switches if self.means is None else (self.name, *switches)
+
+    def encode(self, values: npt.NDArray[Any]) -> Array:
+        """Return the columns, shape (n, len(names)), of values of shape (n,)."""
+        if self.values is None:
+            encoded = values[:, np.newaxis].astype(np.float64)
+        elif self.means is None:
+            position = {value: j for j, value in enumerate(self.values)}
+            code = {v: position.get(str(v), -1) for v in set(values.tolist()) if not _missing(v)}
+            codes = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.int64)
+            encoded = np.equal.outer(codes, np.arange(len(position))).astype(np.float64)
+        else:
+            switches = np.equal.outer(values, np.array(self.values)).astype(np.float64)
+            encoded = np.column_stack([values, switches])
+        if self.means is not None:
+            encoded[np.isnan(values)] = self.means
+        return encoded
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turn the columns of a panel into numbers, in the same way after training as in it.
+
+    Text becomes one 0/1 column a value, a missing text zeros in all of them. Whole numbers with 3
+    to 31 different values may be codes, like the days 1 to 7 of a week, or amounts, like a
+    discount: they get both, one 0/1 column a value and the number itself. All other numbers stay as
+    they are, and columns that never change are left out.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns that are used, as `fitted` found them.
+    allow_missing : bool, default=False
+        Whether missing numbers get the mean of training instead of raising an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.panel.encode import Encoder
+    >>> train = {
+    ...     "price": np.array([1.5, 2.0, 1.8, 1.5]),
+    ...     "promotion": np.array(["flyer", None, "radio", "flyer"], dtype=object),
+    ...     "country": np.array(["US", "US", "US", "US"], dtype=object),
+    ... }
+    >>> def where(row):
+    ...     return f"series 'A' on 2024-05-0{row + 1}"
+    >>> encoder = Encoder.fitted(train, where)
+    >>> encoder.names
+    ('price', 'promotion=flyer', 'promotion=radio')
+    >>> encoder.encode(train, where)
+    array([[1.5, 1. , 0. ],
+           [2. , 0. , 0. ],
+           [1.8, 0. , 1. ],
+           [1.5, 1. , 0. ]])
+    >>> encoder.encode(train | {"price": np.array([1.5, np.nan, 1.8, 1.5])}, where)
+    Traceback (most recent call last):
+    ValueError: Column 'price' has no value for series 'A' on 2024-05-02; fill it in.
+    """
+
+    columns: tuple[Column, ...]
+    allow_missing: bool = False
+
+    @classmethod
+    def fitted(
+        cls,
+        columns: Columns,
+        where: Where,
+        *,
+        allow_missing: bool = False,
+        parts: Parts = ALONE,
+    ) -> Self:
+        """Decide from training data how each column is encoded.
+
+        Parameters
+        ----------
+        columns : dict of str to array of shape (n,)
+            One row an observation: float64 for numbers, objects for text, None where missing.
+        where : callable
+            Says what a row is, such as ``"series 'A' on 2024-05-01"``, for error messages.
+        allow_missing : bool, default=False
+            Whether missing numbers get the mean of training instead of raising an error.
+        parts : Parts, optional
+            Of which these rows are one.
+
+        Raises
+        ------
+        ValueError
+            If a number is missing or infinite, or a text column has more than 60 values.
+        """
+
+        def seen() -> list[_Texts | _Numbers]:
+            return [
+                _Texts.of(values)
+                if values.dtype == object
+                else _Numbers.of(_check(name, values, where, allow_missing))
+                for name, values in columns.items()
+            ]
+
+        found = parts.agree(seen, partial(_columns, names=list(columns))) if columns else []
+        names = [name for column in found for name in column.names]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"Two inputs are called {twice!r}; rename one of the columns.")
+        return cls(tuple(found), allow_missing)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the resulting columns."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def encode(self, columns: Columns, where: Where) -> Array:
+        """Return the inputs, shape (n, len(names)); columns not used are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or of another kind than in training, or a number is missing or
+            infinite.
+        """
+        rows = len(next(iter(columns.values()), ()))
+        blocks = [np.empty((rows, 0))]
+        for column in self.columns:
+            if column.name not in columns:
+                raise ValueError(
+                    f"Column {column.name!r} was there in training and is not now; add it."
+                )
+            values = _same_kind(column, columns[column.name])
+            if column.means is not None:
+                values = _check(column.name, values, where, self.allow_missing)
+            blocks.append(column.encode(values))
+        return np.hstack(blocks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoder as a dictionary that can be written as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the encoder that `to_json` described."""
+        columns = tuple(
+            Column(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
+            for column in settings["columns"]
+        )
+        return cls(columns, settings["allow_missing"])
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What the encoding of a text column depends on."""
+
+    values: frozenset[str]
+    missing: bool
+
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> Self:
+        distinct = set(values.tolist())
+        known = frozenset(str(value) for value in distinct if not _missing(value))
+        return cls(known, any(map(_missing, distinct)))
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What the encoding of a numeric column depends on; no counts where there are many values."""
+
+    n: int
+    mean: float
+    smallest: float
+    largest: float
+    counts: dict[float, int] | None
+
+    @classmethod
+    def of(cls, values: Array) -> Self:
+        known = values[~np.isnan(values)]
+        distinct, counts = np.unique(known, return_counts=True)
+        codes = distinct.size <= _MOST_CODES and bool((distinct == np.rint(distinct)).all())
+        return cls(
+            known.size,
+            float(known.mean()) if known.size else 0.0,
+            float(known.min(initial=np.inf)),
+            float(known.max(initial=-np.inf)),
+            dict(zip(distinct.tolist(), counts.tolist(), strict=True)) if codes else None,
+        )
+
+
+def _columns(parts: list[list[_Texts | _Numbers]], names: list[str]) -> list[Column]:
+    """Return the encodings of the columns that change."""
+    found = []
+    for name, *seen in zip(names, *parts, strict=True):
+        texts = [part for part in seen if isinstance(part, _Texts)]
+        numbers = [part for part in seen if isinstance(part, _Numbers)]
+        # Where every value is missing, a frame may have stored it as either kind.
+        if any(part.values for part in texts) and any(part.n for part in numbers):
+            raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
+        if any(part.n for part in numbers) or not texts:
+            column = _number_column(name, numbers)
+        else:
+            missing = any(part.missing for part in texts) or bool(numbers)
+            column = _text_column(name, set(chained(part.values for part in texts)), missing)
+        if column is not None:
+            found.append(column)
+    return found
+
+
+def _text_column(name: str, values: set[str], missing: bool) -> Column | None:
+    """Return the encoding of a text column, None if it never changes."""
+    if len(values) > _MOST_TEXTS:
+        raise ValueError(
+            f"Column {name!r} has {len(values)} different texts, more than {_MOST_TEXTS}; "
+            "group the values or leave the column out."
+        )
+    changes = len(values) > 1 or (len(values) == 1 and missing)
+    return Column(name, tuple(sorted(values)), None) if changes else None
+
+
+def _number_column(name: str, parts: list[_Numbers]) -> Column | None:
+    """Return the encoding of a numeric column, None if it never changes."""
+    if not min(part.smallest for part in parts) < max(part.largest for part in parts):
+        return None
+    n = sum(part.n for part in parts)
+    mean = sum(part.mean * (part.n / n) for part in parts)
+    if all(part.counts is not None for part in parts):
+        counts: dict[float, int] = {}
+        for value, count in chained((part.counts or {}).items() for part in parts):
+            counts[value] = counts.get(value, 0) + count
+        if _FEWEST_CODES <= len(counts) <= _MOST_CODES:
+            values = sorted(counts)
+            shares = [counts[value] / n for value in values]
+            return Column(name, tuple(int(value) for value in values), (mean, *shares))
+    return Column(name, None, (mean,))
+
+
+def _check(name: str, values: npt.NDArray[Any], where: Where, allow_missing: bool) -> Array:
+    """Return the numbers of a column, or say which one is missing or infinite."""
+    numbers = values.astype(np.float64)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise ValueError(f"Column {name!r} is infinite for {where(row)}; correct it.")
+    missing = np.isnan(numbers)
+    if missing.any() and not allow_missing:
+        row = int(missing.argmax())
+        raise ValueError(f"Column {name!r} has no value for {where(row)}; fill it in.")
+    return numbers
+
+
+def _same_kind(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values as text or numbers, whichever the column held in training."""
+    text = column.means is None
+    if text == (values.dtype == object):
+        return values
+    # Where every value is missing, a frame may have stored it as either kind.
+    if all(map(_missing, values.tolist())):
+        return np.full(len(values), None if text else np.nan, dtype=object if text else np.float64)
+    before, now = ("text", "numbers") if text else ("numbers", "text")
+    raise ValueError(
+        f"Column {column.name!r} held {before} in training and holds {now} now; "
+        f"give it as {before}."
+    )
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _as_tuple(values: Any) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)

@@ -1,0 +1,377 @@
+"""Columns of pandas and polars frames as arrays, and arrays as columns.
+
+Here alone it matters which library a frame comes from. Data types are those of the library, so
+that what goes out looks like what came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Column",
+    "group_rows",
+    "latest_time",
+    "make_frame",
+    "make_series",
+    "make_times",
+    "read_frame",
+    "read_times",
+    "read_values",
+    "time_zone",
+]
+
+Ints = npt.NDArray[np.int64]
+Column = nw.Series[Any]
+_BLOCK = 1_000_000  # rows compared at once
+_LARGEST = 2**61  # whole number, so that differences fit into 64 bits as well
+# Nanoseconds since 1970 fit into 64 bits between these years.
+_EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
+
+
+def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Return a pandas or polars frame behind one interface, with the columns asked for.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import read_frame
+    >>> read_frame(pd.DataFrame({"y": [1], "z": [2]}), ["y"]).columns
+    ['y']
+    """
+    try:
+        frame: Any = nw.from_native(df)
+    except TypeError as error:
+        raise TypeError(
+            f"A pandas or polars data frame is needed, got {type(df).__name__}."
+        ) from error
+    except ValueError as error:
+        names = list(df.columns)
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two columns are called {twice!r}; rename or drop one.") from error
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        raise TypeError("The frame is lazy; call .collect() on it first.")
+    if not (frame.implementation.is_pandas() or frame.implementation.is_polars()):
+        raise TypeError(f"A pandas or polars data frame is needed, got {type(df).__name__}.")
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        index = getattr(getattr(df, "index", None), "names", ())
+        remedy = (
+            "call .reset_index() first"
+            if missing[0] in index
+            else "rename a column, or say which one to use"
+        )
+        raise ValueError(
+            f"The frame has no column {missing[0]!r}, only {', '.join(map(repr, frame.columns))}; "
+            f"{remedy}."
+        )
+    chosen: nw.DataFrame[Any] = frame.select(*dict.fromkeys(names))
+    return chosen
+
+
+def group_rows(ids: Column) -> tuple[Ints, Ints]:
+    """Return the series each row belongs to, numbered as they appear, and their first rows.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import group_rows
+    >>> group_rows(nw.from_native(pd.Series(["b", "a", "b"]), series_only=True))
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    import pandas as pd
+
+    native = ids.to_native()
+    if ids.implementation.is_polars():
+        if ids.dtype.is_nested():
+            raise TypeError(f"Column {ids.name!r} must hold names of series, text or numbers.")
+        if ids.dtype in (nw.Categorical, nw.Enum):
+            native = ids.cast(nw.String).to_native()
+        native = native.rank("dense").to_numpy()
+    try:
+        codes = pd.factorize(native)[0].astype(np.int64)
+    except TypeError as error:
+        raise TypeError(
+            f"Column {ids.name!r} must hold names of series, text or numbers: {error}."
+        ) from error
+    first = _first_rows(codes)
+    if np.any(codes[first] != np.arange(first.size)):  # Arrow's dictionaries keep their own order
+        codes = pd.factorize(codes)[0].astype(np.int64)
+        first = _first_rows(codes)
+    if not ids.implementation.is_polars():
+        _check_text(ids.name, native, codes, first)
+    return codes, first
+
+
+def _first_rows(codes: Ints) -> Ints:
+    """Where numbers that count up as they appear are seen first."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+
+
+def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
+    """Raise ValueError where pandas may take two ids for one: with zeros or broken Unicode."""
+    python_text = getattr(ids.dtype, "storage", "") == "python"
+    if ids.dtype != np.dtype(object) and not python_text:
+        return
+    values = np.array(ids, dtype=object) if python_text else np.asarray(ids)
+    if python_text:
+        values[codes < 0] = None  # pandas.NA is neither equal nor different
+    names = values[first]
+    for start in range(0, len(values), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        wrong = np.flatnonzero(names[codes[block]] != values[block])
+        if len(wrong):
+            raise _no_text(name, values[start + wrong[0]], start + int(wrong[0]))
+    for row, value in zip(first.tolist(), names.tolist(), strict=True):
+        try:
+            str(value).encode()
+        except UnicodeEncodeError as error:
+            raise _no_text(name, value, row) from error
+
+
+def _no_text(name: str, value: Any, row: int) -> ValueError:
+    return ValueError(
+        f"Column {name!r} holds {value!r} in row {row}, which is no valid text and cannot be told "
+        "from other ids; use text that can be written as UTF-8, without zeros."
+    )
+
+
+def read_times(times: Column) -> Ints:
+    """Return whole numbers as they are, and dates as nanoseconds since 1970 in UTC.
+
+    Raises
+    ------
+    TypeError
+        If the column holds neither.
+    ValueError
+        If a date is too far away.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import read_times
+    >>> read_times(nw.from_native(pd.Series([3, 4]), series_only=True))
+    array([3, 4])
+    """
+    if times.dtype.is_integer():
+        numbers = times.to_numpy()
+        far = np.flatnonzero((numbers < -_LARGEST) | (numbers > _LARGEST))
+        if len(far):
+            raise ValueError(
+                f"Column {times.name!r} holds {numbers[far[0]]}; whole numbers must lie between "
+                f"-2**61 and 2**61."
+            )
+        return numbers.astype(np.int64)
+    if times.dtype not in (nw.Datetime, nw.Date):
+        raise TypeError(
+            f"Column {times.name!r} must hold dates or whole numbers, not "
+            f"{times.to_native().dtype}; {_remedy(times)}."
+        )
+    if times.dtype == nw.Date:
+        times = times.cast(nw.Datetime("us"))
+    elif times.dtype.time_zone is not None:  # type: ignore[attr-defined]
+        times = times.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    stamps = times.to_numpy()
+    far = np.flatnonzero((stamps < _EARLIEST) | (stamps > _LATEST))
+    if len(far):
+        raise ValueError(
+            f"Column {times.name!r} holds {stamps[far[0]].astype('M8[D]')}; dates must lie "
+            f"between {_EARLIEST} and {_LATEST}."
+        )
+    return stamps.astype("M8[ns]").view(np.int64)
+
+
+def latest_time(like: Column) -> int:
+    """Return the latest time, as `read_times` reads them, that a column can hold.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import latest_time
+    >>> latest_time(nw.from_native(pd.Series([1], dtype="int8"), series_only=True))
+    127
+    """
+    if not like.dtype.is_integer():
+        return int(_LATEST.astype("M8[ns]").view(np.int64))
+    bits = int(str(like.dtype).lstrip("UInt"))
+    return int(min(2 ** (bits - like.dtype.is_signed_integer()) - 1, _LARGEST))
+
+
+def time_zone(times: Column) -> str | None:
+    """Return the time zone of a column of dates, None where there is none.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import time_zone
+    >>> dates = pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("Asia/Tokyo"))
+    >>> time_zone(nw.from_native(dates, series_only=True))
+    'Asia/Tokyo'
+    """
+    return getattr(times.dtype, "time_zone", None)
+
+
+def read_values(values: Column) -> npt.NDArray[Any]:
+    """Return numbers as floats (NaN where missing), text as objects (None where missing).
+
+    Raises
+    ------
+    TypeError
+        If the column holds neither.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import read_values
+    >>> read_values(nw.from_native(pd.Series([True, None], dtype="boolean"), series_only=True))
+    array([ 1., nan])
+    >>> read_values(nw.from_native(pd.Series(["a", None]), series_only=True))
+    array(['a', None], dtype=object)
+    """
+    if values.dtype.is_numeric() or values.dtype == nw.Boolean:
+        if values.implementation.is_polars():
+            return values.cast(nw.Float64).to_numpy().astype(np.float64)
+        return np.array(values.to_native().to_numpy(dtype=np.float64, na_value=np.nan))
+
+    known = ~values.is_null().to_numpy().astype(bool)
+    if values.dtype in (nw.String, nw.Categorical, nw.Enum):
+        text = np.full(len(known), None, dtype=object)
+        text[known] = values.cast(nw.String).to_numpy()[known]
+        return text
+    objects = values.to_numpy()[known]
+    if all(isinstance(value, Real | Decimal) for value in objects):
+        floats = np.full(len(known), np.nan)
+        try:
+            floats[known] = objects.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"Column {values.name!r} holds a number beyond 1e308.") from error
+        return floats
+    raise TypeError(
+        f"Column {values.name!r} must hold numbers or text, not {values.to_native().dtype}; "
+        "convert it first."
+    )
+
+
+def make_series(like: Column, values: Sequence[Any]) -> Column:
+    """Return a column with the library, name and data type of another one.
+
+    Categories that a pandas data type lacks are added to it.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import make_series
+    >>> ids = nw.from_native(pd.Series(["a"], dtype="category"), series_only=True)
+    >>> make_series(ids, ["a", "b"]).to_list()
+    ['a', 'b']
+    """
+    native: Any
+    dtype = like.to_native().dtype
+    if like.implementation.is_polars():
+        import polars as pl
+
+        native = pl.Series(like.name, values, dtype=dtype)
+    else:
+        import pandas as pd
+
+        if isinstance(dtype, pd.CategoricalDtype):
+            new = [value for value in dict.fromkeys(values) if value not in dtype.categories]
+            if new:
+                categories = dtype.categories.append(pd.Index(new))
+                dtype = pd.CategoricalDtype(categories, dtype.ordered)
+        native = pd.Series(values, dtype=dtype, name=like.name)
+    return nw.from_native(native, series_only=True)
+
+
+def make_times(like: Column, times: Ints, zone: str | None) -> Any:
+    """Return times, as `read_times` reads them, as a native column with the data type of another.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import make_times, read_times
+    >>> dates = nw.from_native(pd.Series(pd.to_datetime(["2024-05-01"])), series_only=True)
+    >>> make_times(dates, read_times(dates), None).tolist()
+    [Timestamp('2024-05-01 00:00:00')]
+    """
+    dtype: Any = like.to_native().dtype
+    values: Any = times if like.dtype.is_integer() else times.view("M8[ns]")
+    if like.implementation.is_polars():
+        import polars as pl
+
+        series = pl.Series(values)
+        if zone is not None:
+            series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        return series.cast(dtype)
+    import pandas as pd
+
+    column = pd.Series(values)
+    return (column if zone is None else column.dt.tz_localize("UTC")).astype(dtype)
+
+
+def make_frame(like: Column, columns: Mapping[str, Any]) -> Any:
+    """Return a native frame of native columns and arrays, in the library of a column.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rbfdiffnet.panel.frames import make_frame
+    >>> like = nw.from_native(pd.Series([], dtype=object), series_only=True)
+    >>> make_frame(like, {"a": pd.Series([1, 2], index=[5, 6]), "b": np.zeros(2)})
+       a    b
+    0  1  0.0
+    1  2  0.0
+    """
+    if like.implementation.is_polars():
+        import polars as pl
+
+        # From arrays of objects, which hold text, polars learns more as lists.
+        lists = {
+            name: column.tolist()
+            for name, column in columns.items()
+            if isinstance(column, np.ndarray) and column.dtype.kind == "O"
+        }
+        return pl.DataFrame({**columns, **lists})
+    import pandas as pd
+
+    return pd.DataFrame(
+        {name: getattr(column, "array", column) for name, column in columns.items()}
+    )
+
+
+def _remedy(times: Column) -> str:
+    """Say how to turn a column into dates."""
+    name = times.name
+    dtype = str(times.to_native().dtype)
+    if dtype.startswith("period"):
+        return f"convert periods with df[{name!r}].dt.to_timestamp()"
+    if dtype.startswith("datetime64"):
+        return f"name the time zone with df[{name!r}].dt.tz_convert('Europe/Berlin') or the like"
+    if times.dtype.is_numeric():
+        return f"convert it with df[{name!r}].astype(int)"
+    if times.implementation.is_polars():
+        return f"convert text with pl.col({name!r}).str.to_datetime()"
+    return f"convert it with pd.to_datetime(df[{name!r}])"

@@ -1,0 +1,138 @@
+"""Parquet files, by whichever library is installed."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+from rbfdiffnet.forecasting.packed import most_unpacked
+from rbfdiffnet.readers.errors import CommandError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_parquet", "read_parquet", "write_parquet"]
+
+_INSTALL = (
+    "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars read "
+    "and write them, too)"
+)
+
+
+def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
+    """Read a Parquet file, keeping small whole numbers small.
+
+    Parameters
+    ----------
+    stream : binary stream
+    name : str
+        Name of the file, for messages.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    CommandError
+        If the file is broken or empty, or nothing that reads it is installed.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rbfdiffnet.readers.parquet import read_parquet
+    >>> read_parquet(io.BytesIO(b"PAR1"), "a.parquet")
+    Traceback (most recent call last):
+        ...
+    rbfdiffnet.readers.errors.CommandError: a.parquet is a broken Parquet file...
+    """
+    import pandas as pd
+
+    check_parquet()
+    frame: Any
+    _check_size(stream, name)
+    try:
+        try:
+            frame = pd.read_parquet(stream)
+        except ImportError:
+            import polars as pl
+
+            frame = _from_polars(pl.read_parquet(stream))
+    except Exception as error:  # each library has errors of its own
+        if isinstance(error, MemoryError):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
+    index = frame.index
+    leftover = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
+    frame = frame.reset_index(drop=leftover)  # numbers of rows, as sorting leaves them
+    frame.columns = [str(column) for column in frame.columns]
+    if not len(frame):
+        raise CommandError(f"{name} has columns but no rows; write it again with values")
+    return frame  # type: ignore[no-any-return]
+
+
+def write_parquet(frame: pd.DataFrame, path: str) -> None:
+    """Write a frame to a Parquet file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.readers.parquet import write_parquet
+    >>> write_parquet(pd.DataFrame({"y": [1]}), "a.parquet")  # doctest: +SKIP
+    """
+    try:
+        frame.to_parquet(path, index=False)
+    except ImportError:
+        import polars as pl
+
+        columns = {
+            name: frame[name].astype(str) if name == "unique_id" else frame[name].to_numpy()
+            for name in frame
+        }
+        pl.DataFrame(
+            {k: list(v) if v.dtype == object else v for k, v in columns.items()}
+        ).write_parquet(path)
+
+
+def check_parquet() -> None:
+    """Raise CommandError if nothing that reads and writes Parquet is installed.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.readers.parquet import check_parquet
+    >>> check_parquet()
+    """
+    for library in ("pyarrow", "fastparquet", "polars"):
+        try:
+            import_module(library)
+        except ImportError:
+            continue
+        return
+    raise CommandError(_INSTALL)
+
+
+def _check_size(stream: IO[bytes], name: str) -> None:
+    """Refuse a small file with so many cells that they would fill the memory."""
+    try:
+        from pyarrow.parquet import ParquetFile
+
+        found = ParquetFile(stream).metadata
+    except Exception:  # whoever reads it says what is wrong
+        return
+    finally:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+    unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+    if max(8 * found.num_rows * found.num_columns, unpacked) > most_unpacked(size):
+        raise CommandError(
+            f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
+            f"{most_unpacked(size):,} bytes; if you trust it, give it as a CSV file"
+        )
+
+
+def _from_polars(frame: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})

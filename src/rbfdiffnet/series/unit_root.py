@@ -1,0 +1,353 @@
+r"""Augmented Dickey-Fuller test, and how often a series must be differenced.
+
+.. math:: \Delta s_t = \alpha + \gamma s_{t-1} + \sum_{i=1}^{p} \delta_i \Delta s_{t-i} + e_t
+
+where a series with a unit root has :math:`\gamma = 0`. The statistic is the t-ratio of
+:math:`\gamma`; its distribution under a unit root is MacKinnon's. The number of lags p is the one
+with the lowest Akaike criterion, all of them compared on the same rows.
+
+All lag orders come from one Gram matrix. Let L be the Cholesky factor of the Gram of
+:math:`[s_{t-1}, \Delta s_{t-1}, \ldots, \Delta s_{t-P}, \Delta s_t]`, columns centered: its leading
+blocks are the factors of the shorter regressions, so the residual sum of squares with p lags is
+the sum of the squares of the last row of L from column p + 1 on.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from rbfdiffnet.batch.backend import NUMPY, Backend
+
+__all__ = ["DickeyFuller", "adf_test", "n_differences", "n_differences_many"]
+
+Array = npt.NDArray[np.float64]
+
+# A column is linearly dependent on those before it when so little of its square is left.
+_DEPENDENT = 1e-13
+# For many series at once: where less than this is left, the single test decides.
+_DOUBTFUL = 1e-7
+# Spread of a column, for values between -1 and 1, that is but rounding of a constant.
+_ROUNDING = 1e-14
+
+# J. G. MacKinnon (1994), table 3, one variable, constant: p = Phi(polynomial of the statistic),
+# with one polynomial left of _CHANGE and one right of it.
+_SMALLEST, _CHANGE, _LARGEST = -18.83, -1.61, 2.74
+_SMALL_P = (2.1659, 1.4412, 0.038269)
+_LARGE_P = (1.7339, 0.93202, -0.12745, -0.010368)
+
+
+@dataclass(frozen=True)
+class DickeyFuller:
+    """Result of the test.
+
+    Attributes
+    ----------
+    statistic : float
+        The t-ratio; NaN where the test is not defined.
+    p_value : float
+        Probability of a smaller statistic for a series with a unit root.
+    n_lags : int
+        Number of lagged differences.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.series.unit_root import DickeyFuller
+    >>> DickeyFuller(statistic=-3.5, p_value=0.008, n_lags=2).n_lags
+    2
+    """
+
+    statistic: float
+    p_value: float
+    n_lags: int
+
+
+def adf_test(series: npt.ArrayLike) -> DickeyFuller:
+    r"""Test for a unit root, with a constant and lags by Akaike's criterion: paper, eq. (adf).
+
+    .. math::
+
+        \mathrm{AIC}(p) = n \log \frac{\mathrm{RSS}_p}{n} + 2 p, \qquad 0 \le p \le P, \qquad
+        P = \min\Big(\Big\lceil 12 \sqrt[4]{T / 100} \Big\rceil, \lfloor T / 2 \rfloor - 2\Big)
+
+    and with the best p the regression is repeated on all rows it has data for.
+
+    Parameters
+    ----------
+    series : array-like of shape (T,)
+        Equally spaced, finite values.
+
+    Returns
+    -------
+    DickeyFuller
+        A constant series, and one of fewer than 4 values, has no test: its statistic and p-value
+        are NaN. A series that its own past predicts without error gets a statistic of
+        minus infinity, 0 or infinity, after the sign of :math:`\gamma` (a straight line: 0).
+
+    References
+    ----------
+    D. A. Dickey, W. A. Fuller (1979), "Distribution of the estimators for autoregressive time
+    series with a unit root", Journal of the American Statistical Association 74, 427-431.
+
+    J. G. MacKinnon (1994), "Approximate asymptotic distribution functions for unit-root and
+    cointegration tests", Journal of Business & Economic Statistics 12, 167-176.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.series.unit_root import adf_test
+    >>> noise = np.random.default_rng(0).normal(size=500)
+    >>> adf_test(noise).p_value < 0.01, adf_test(noise.cumsum()).p_value < 0.01
+    (True, False)
+    """
+    values = _check(series)
+    if values.size < 4 or np.ptp(values) == 0.0:
+        return DickeyFuller(np.nan, np.nan, 0)
+    values = (values - values.mean()) / np.ptp(values)
+    n_lags = _choose_lags(values, _most_lags(values.size))
+    statistic = _t_ratio(values, n_lags)
+    return DickeyFuller(statistic, float(_p_value(statistic)), n_lags)
+
+
+def n_differences(
+    series: npt.ArrayLike, *, max_differences: int = 10, significance: float = 0.05
+) -> int:
+    r"""Count the differences until the test calls a series stationary: paper, eq. (differences).
+
+    .. math:: \min \{ d \ge 0 : p(\Delta^d s) < \alpha \}
+
+    Parameters
+    ----------
+    series : array-like of shape (T,)
+        Equally spaced, finite values.
+    max_differences : int, default=10
+        The most to return.
+    significance : float, default=0.05
+        The level :math:`\alpha`.
+
+    Returns
+    -------
+    int
+        Differencing also ends where the test ends: at a constant series, and at fewer than 4
+        values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.series.unit_root import n_differences
+    >>> noise = np.random.default_rng(0).normal(size=500)
+    >>> [n_differences(s) for s in (noise, noise.cumsum(), noise.cumsum().cumsum())]
+    [0, 1, 2]
+    """
+    if max_differences < 0:
+        raise ValueError(f"max_differences must not be negative, got {max_differences}.")
+    if not 0.0 < significance < 1.0:
+        raise ValueError(f"significance must lie between 0 and 1, got {significance}.")
+    values = _check(series)
+    for count in range(max_differences):
+        p_value = adf_test(values).p_value
+        if np.isnan(p_value) or p_value < significance:
+            return count
+        values = np.diff(values)
+    return max_differences
+
+
+def n_differences_many(
+    series: Any,
+    *,
+    max_differences: int = 10,
+    significance: float = 0.05,
+    backend: Backend = NUMPY,
+) -> npt.NDArray[np.int64]:
+    """Count for many series of the same length how often each must be differenced.
+
+    Parameters
+    ----------
+    series : array of shape (B, T)
+        Finite values.
+    max_differences, significance
+        As for `n_differences`.
+    backend : Backend, default=NUMPY
+
+    Returns
+    -------
+    ndarray of int of shape (B,)
+        As by `n_differences`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.series.unit_root import n_differences_many
+    >>> noise = np.random.default_rng(0).normal(size=(2, 500))
+    >>> n_differences_many(np.stack([noise[0], noise[1].cumsum()])).tolist()
+    [0, 1]
+    """
+    counts = np.zeros(len(series), dtype=np.int64)
+    left = np.arange(len(series))
+    for _ in range(max_differences):
+        with np.errstate(all="ignore"):  # what is in doubt is tested again
+            statistic, sure = _statistics(series, backend)
+        p_values = _p_value(statistic)
+        for i in np.flatnonzero(~sure):
+            p_values[i] = adf_test(backend.to_numpy(series[int(i)])).p_value
+        again = ~(np.isnan(p_values) | (p_values < significance))
+        if not again.any():
+            break
+        left, series = left[again], backend.select(series, np.flatnonzero(again))
+        counts[left] += 1
+        series = series[:, 1:] - series[:, :-1]
+    return counts
+
+
+def _most_lags(size: int) -> int:
+    rule = float(12.0 * (size / 100.0) ** 0.25)
+    return min(ceil(rule), size // 2 - 2)
+
+
+def _statistics(series: Any, backend: Backend) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Statistics of many series, and which of them are beyond numerical doubt."""
+    xp = backend.xp
+    most = _most_lags(series.shape[1])
+    if most < 1:
+        return np.zeros(len(series)), np.zeros(len(series), dtype=bool)
+    values = series - series.mean(axis=1)[:, None]
+    size = backend.highest(xp.abs(values))
+    values = values / xp.where(size > 0.0, size, xp.ones_like(size))[:, None]
+    steps = values[:, 1:] - values[:, :-1]
+    n = steps.shape[1] - most
+    # Level, lagged differences, the target and a constant; rows whose lags all exist.
+    lagged = [steps[:, most - i : most - i + n] for i in range(1, most + 1)]
+    one = xp.ones_like(steps[:, :n])
+    columns = xp.stack([values[:, most:-1], *lagged, steps[:, most:], one], axis=1)
+    gram = backend.contract(columns, columns)
+    root, moment, total, few = _regress(gram, backend)
+    rss = total[:, None] - xp.cumsum(moment**2, 1)
+    number = backend.arange(most + 1, series)
+    criterion = n * xp.log(xp.clip(rss, 1e-300, None)) + 2.0 * number
+    lags = criterion.argmin(1)
+    # The first rows are missing some lags, but with fewer lags they count: (B, most, columns).
+    early = [xp.zeros_like(steps[:, :most]) for _ in range(most + 3)]
+    early[0], early[-2], early[-1] = values[:, :most], steps[:, :most], one[:, :1] + early[-1]
+    for i in range(1, most + 1):
+        early[i][:, i:] = steps[:, : most - i]
+    rows = xp.stack(early, axis=1)
+    used = number[None] >= lags[:, None]  # row t has lags up to t
+    first = rows * used[:, None, :most]
+    gram = gram + backend.contract(first, rows)
+    # Lags beyond the chosen one are taken out: nothing but ones on the diagonal.
+    keep = xp.concatenate([used[:, :1] | True, number[None, 1:] <= lags[:, None]], axis=1)
+    keep = xp.concatenate([keep, keep[:, :1], keep[:, :1]], axis=1)
+    gram = xp.where(keep[:, :, None] & keep[:, None], gram, xp.zeros_like(gram))
+    gram = gram + backend.diagonal(xp.where(keep, 0.0, 1.0) + 0.0 * gram[:, 0])
+    root, moment, total, least = _regress(gram, backend)
+    rss = total - (moment**2).sum(axis=1)
+    coefficient = (root[:, :, 0] * moment).sum(axis=1)
+    freedom = gram[:, -1, -1] - 2.0 - lags
+    error = xp.sqrt(rss / freedom * (root[:, :, 0] ** 2).sum(axis=1))
+    sure = (xp.minimum(few, least) > _DOUBTFUL) & (rss > _DOUBTFUL * total) & (freedom > 0)
+    return backend.to_numpy(coefficient / error), backend.to_numpy(sure & (size > 0.0))
+
+
+def _regress(gram: Any, backend: Backend) -> tuple[Any, Any, Any, Any]:
+    """Regression of the last but one column on those before it and a constant, the last.
+
+    Returns L^-1 of the regressors' Cholesky factor, its product with the moments, the square of
+    the target, and the smallest share of a column's square that those before it leave.
+    """
+    xp = backend.xp
+    mean = gram[:, :-1, -1] / gram[:, -1, -1][:, None]
+    centered = gram[:, :-1, :-1] - mean[:, :, None] * gram[:, -1, :-1][:, None]
+    size = xp.sqrt(xp.clip(backend.diagonal_of(centered), 0.0, None))
+    size = xp.where(size > 0.0, size, xp.ones_like(size))
+    scaled = centered / size[:, :, None] / size[:, None]
+    root = backend.root(scaled[:, :-1, :-1])
+    least = 1.0 / backend.highest(backend.diagonal_of(root) ** 2)  # NaN where there is no factor
+    moment = (root @ scaled[:, :-1, -1:])[..., 0] * size[:, -1:]
+    return root / size[:, None, :-1], moment, centered[:, -1, -1], least
+
+
+def _check(series: npt.ArrayLike) -> Array:
+    values = np.asarray(series, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
+    finite = np.isfinite(values)
+    if not finite.all():
+        position = int(np.argmin(finite))
+        raise ValueError(f"The series is not finite: {values[position]} at position {position}.")
+    return values
+
+
+def _factor(values: Array, n_lags: int) -> tuple[Array, int]:
+    """Cholesky factor of the centered Gram of level, lagged differences and target.
+
+    Returns also the number of rows. A pivot of zero marks a column that depends on those before.
+    """
+    steps = np.diff(values)
+    n_rows = steps.size - n_lags
+    windows = np.lib.stride_tricks.sliding_window_view(steps, n_lags + 1)  # oldest first
+    columns = np.empty((n_lags + 2, n_rows))
+    columns[0] = values[n_lags:-1]
+    columns[1:-1] = windows[:, -2::-1].T if n_lags else 0.0
+    columns[-1] = windows[:, -1]
+    columns -= columns.mean(axis=1, keepdims=True)
+    size = np.sqrt(np.einsum("in,in->i", columns, columns))
+    size[size < _ROUNDING * np.sqrt(n_rows)] = 0.0
+    columns /= np.where(size > 0.0, size, np.inf)[:, None]
+    return _cholesky(columns @ columns.T) * size[:, None], n_rows
+
+
+def _cholesky(gram: Array) -> Array:
+    """Lower factor; columns that depend on those before them are zero."""
+    try:
+        lower: Array = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+        if np.min(np.diag(lower) ** 2) > _DEPENDENT:
+            return lower
+    except np.linalg.LinAlgError:
+        pass
+    rest, lower = gram.copy(), np.zeros(gram.shape)
+    for j, pivot in enumerate(np.diag(gram)):
+        if rest[j, j] > _DEPENDENT * max(pivot, _DEPENDENT):
+            lower[j:, j] = rest[j:, j] / np.sqrt(rest[j, j])
+            rest[j:, j:] -= np.outer(lower[j:, j], lower[j:, j])
+    return lower
+
+
+def _choose_lags(values: Array, most: int) -> int:
+    lower, n_rows = _factor(values, most)
+    # Sums of squares from the end: entry p is the residual sum of squares with p lags.
+    rss = np.cumsum(lower[-1, ::-1] ** 2)[::-1][1:]
+    if rss[0] == 0.0:
+        return 0
+    exact = np.flatnonzero(rss <= _DEPENDENT * np.sum(lower[-1] ** 2))
+    if exact.size:
+        return int(exact[0])
+    criterion = n_rows * np.log(rss) + 2.0 * np.arange(most + 1)
+    return int(np.argmin(criterion))
+
+
+def _t_ratio(values: Array, n_lags: int) -> float:
+    """The coefficient of the level divided by its standard error."""
+    lower, n_rows = _factor(values, n_lags)
+    inner, last = lower[:-1, :-1], lower[-1]
+    used = np.diag(inner) > 0.0
+    if not used[0]:
+        return 0.0
+    inner = inner[np.ix_(used, used)]
+    inverse = np.linalg.inv(inner)
+    coefficient = float(inverse[:, 0] @ last[:-1][used])
+    rss, total = float(last[-1] ** 2), float(last @ last)
+    if rss <= _DEPENDENT * total or total == 0.0:
+        return float(np.sign(coefficient)) * np.inf if abs(coefficient) > 1e-9 else 0.0
+    variance = rss / (n_rows - 1 - used.sum())
+    return coefficient / float(np.sqrt(variance * (inverse[:, 0] @ inverse[:, 0])))
+
+
+def _p_value(statistic: npt.ArrayLike) -> Array:
+    value = np.clip(statistic, _SMALLEST, _LARGEST)
+    small = np.polynomial.polynomial.polyval(value, _SMALL_P)
+    large = np.polynomial.polynomial.polyval(value, _LARGE_P)
+    p = ndtr(np.where(value <= _CHANGE, small, large))
+    return np.where(value >= _LARGEST, 1.0, np.where(value <= _SMALLEST, 0.0, p))

@@ -1,0 +1,316 @@
+"""Panels that are spread over groups and machines: the numbers stay those of one machine."""
+
+import importlib.util
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rbfdiffnet
+from cluster_runs import CASES, run
+from panels import CONFIGURATIONS, NAME, future_of, make_panel
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.adapters.clusters import cross_validation, forecast
+from rbfdiffnet.adapters.clusters.groups import cuts, digests, group_of
+from rbfdiffnet.adapters.clusters.replay import Failure, Pending, Replay, answer
+from rbfdiffnet.support.collective import ALONE
+
+HERE = Path(__file__).parents[1]
+GUIDE = HERE.parent / "docs" / "clusters.md"
+SOME = [f"s{i}" for i in range(5)]
+fugue = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("fugue", "cloudpickle")),
+    reason="needs the extra [distributed]",
+)
+LOCAL = {"freq": "D", "preset": "fast", "lags": 7}
+
+
+def in_order(frame):
+    keys = [name for name in ("unique_id", "ds", "cutoff", "problem") if name in frame]
+    return frame.sort_values(keys).reset_index(drop=True)
+
+
+def assert_same(found, expected, rtol=1e-9):
+    """Compare frames in which the order of rows and the kinds of columns may differ."""
+    found, expected = in_order(found), in_order(expected)
+    assert list(found) == list(expected)
+    for name in expected:
+        if name in ("unique_id", "problem", "action"):
+            assert found[name].astype(str).tolist() == expected[name].astype(str).tolist()
+        elif name in ("ds", "cutoff") and not pd.api.types.is_integer_dtype(expected[name]):
+            assert pd.to_datetime(found[name]).tolist() == expected[name].tolist()
+        else:
+            a, b = found[name].to_numpy(dtype=float), expected[name].to_numpy(dtype=float)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["fast", "global", "global direct", "past", "everything"])
+def test_groups_give_the_numbers_of_one_machine(name):
+    parameters, columns = CONFIGURATIONS[name]
+    df = make_panel(SOME, n=90, columns=columns)
+    model = RBFDiffNet("D", **parameters)
+    X_df = future_of(RBFDiffNet("D", **parameters).fit(df, h=3), 3, columns)
+    expected = model.forecast(df, 3, X_df, [80])
+    found, report = forecast(
+        df, 3, X_df=X_df, level=[80], model=model, group_size=2, with_report=True
+    )
+    assert_same(found, expected)
+    assert_same(report, model.report_)
+    assert found.dtypes.equals(expected.dtypes)
+
+
+@pytest.mark.parametrize("refit", [True, False, "weights"])
+def test_backtests_of_groups_are_those_of_one_machine(refit):
+    df = make_panel(SOME, n=80)
+    df = df[(df["unique_id"] != "s1") | (df["ds"] > "2023-03-15")]  # begins after a window
+    model = RBFDiffNet("D", scope="global", calendar=["dayofweek"])
+    expected = model.cross_validation(df, 3, 2, 2, level=[80], refit=refit)
+    found = cross_validation(df, 3, 2, 2, level=[80], refit=refit, model=model, group_size=1)
+    assert_same(found, expected)
+
+
+def test_what_statistics_do_not_cover_is_trained_from_the_rows_of_all_groups():
+    df = make_panel(SOME, n=60)
+    regressor = rbfdiffnet.RBFDiffNetRegressor(5, loss="huber", alpha=0.1, width_factor=4.0)
+    model = RBFDiffNet("D", scope="global", lags=4, regressor=regressor)
+    assert_same(forecast(df, 3, model=model, group_size=2), model.forecast(df, 3))
+
+
+def test_series_that_cannot_be_fitted_lose_nobody():
+    df = make_panel(SOME, n=60)
+    df["y"] = df["y"].where(df["unique_id"] != "s3", 4.0)
+    for scope in ("local", "global"):
+        model = RBFDiffNet("D", scope=scope, lags=5)
+        found, report = forecast(df, 2, model=model, group_size=1, level=[80], with_report=True)
+        assert_same(found, model.forecast(df, 2, level=[80]))
+        assert_same(report, model.report_)
+        assert "s3" in report["unique_id"].tolist()
+    constant = df[df["unique_id"] == "s3"]
+    assert (forecast(constant, 2, model=model)[NAME] == 4.0).all()
+
+
+def test_a_stack_learns_across_the_series_of_each_group():
+    df = make_panel(SOME, n=50)
+    ids = np.array(SOME)
+    group = group_of(digests(ids), cuts(digests(ids), 3))
+    assert sorted(np.bincount(group)) == [2, 3]
+    parts = [df[df["unique_id"].isin(ids[group == g])] for g in (0, 1)]
+    expected = pd.concat([RBFDiffNet("D").forecast(part, 2, level=[80]) for part in parts])
+    assert_same(forecast(df, 2, freq="D", level=[80], group_size=3), expected)
+    assert_same(forecast(df, 2, freq="D"), RBFDiffNet("D").forecast(df, 2))
+
+
+def test_neither_partitions_nor_order_matter():
+    df = make_panel(SOME, n=60)
+    expected = forecast(df, 3, level=[80], group_size=2, freq="D", scope="global")
+    shuffled = df.sample(frac=1.0, random_state=3)
+    for size, number in ((2, 1), (3, 7)):
+        settings = {"freq": "D", "scope": "global", "num_partitions": number}
+        assert_same(forecast(shuffled, 3, level=[80], group_size=size, **settings), expected)
+
+
+def test_names_and_kinds_of_columns_stay():
+    df = make_panel(["7", "11", "2"], n=60).rename(
+        columns={"unique_id": "item", "ds": "step", "y": "sold"}
+    )
+    df["item"] = df["item"].astype(int)
+    df["step"] = np.tile(np.arange(60), 3)
+    df["sold"] = df["sold"].round().astype(int)
+    names = {"id_col": "item", "time_col": "step", "target_col": "sold"}
+    model = RBFDiffNet(1, season_length=7, preset="fast", **names)
+    pd.testing.assert_frame_equal(
+        forecast(df, 2, model=model, group_size=1).sort_values(["item", "step"], ignore_index=True),
+        model.forecast(df, 2).sort_values(["item", "step"], ignore_index=True),
+    )
+    found = cross_validation(df, 2, model=model, group_size=2)
+    expected = model.cross_validation(df, 2)
+    assert found.dtypes.equals(expected.dtypes)
+
+
+def test_errors_say_what_to_do():
+    df = make_panel(SOME[:3], n=40, columns=("price",))
+    future = pd.DataFrame({"unique_id": ["s0"], "ds": ["2023-02-10"], "price": [2.0]})
+    future["ds"] = pd.to_datetime(future["ds"])
+    with pytest.raises(ValueError, match="freq"):
+        forecast(df, 2)
+    with pytest.raises(ValueError, match="not both"):
+        forecast(df, 2, model=RBFDiffNet("D"), lags=3)
+    with pytest.raises(ValueError, match="There is no column 'unique_id'"):
+        forecast(df.drop(columns="unique_id"), 2, **LOCAL)
+    with pytest.raises(ValueError, match="h must be"):
+        forecast(df, 0, **LOCAL)
+    with pytest.raises(ValueError, match="group_size must be"):
+        forecast(df, 1, group_size=0, **LOCAL)
+    with pytest.raises(ValueError, match="refit='weights' needs scope='global'"):
+        cross_validation(df, 2, refit="weights", **LOCAL)
+    with pytest.raises(ValueError, match="X_df has a column 'color'"):
+        forecast(df, 1, X_df=future.assign(color="red"), **LOCAL)
+    with pytest.raises(ValueError, match="X_df has no row for series 's"):
+        forecast(df, 1, X_df=future, group_size=1, **LOCAL)
+    df.loc[3, "price"] = np.nan
+    with pytest.raises(ValueError, match="Column 'price' has no value for series 's0'"):
+        forecast(df, 1, X_df=future, group_size=1, **LOCAL)
+
+
+def test_an_empty_frame_has_an_empty_forecast():
+    df = make_panel(SOME[:1], n=40)[:0]
+    for scope in ("local", "global"):
+        found = forecast(df, 2, freq="D", scope=scope, level=[80])
+        assert list(found) == ["unique_id", "ds", NAME, f"{NAME}-lo-80", f"{NAME}-hi-80"]
+        assert len(found) == 0
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.adapters.clusters.cluster.missing", ImportError("no fugue"))
+    with pytest.raises(ImportError, match=r"no fugue.*rbfdiffnet\[distributed\]"):
+        forecast(make_panel("a", n=20), 1, engine="dask", **LOCAL)
+
+
+@fugue
+@pytest.mark.parametrize("name", ["fast", "global", "inputs"])
+def test_fugue_gives_the_numbers_of_one_machine(name):
+    parameters, columns = CONFIGURATIONS[name]
+    df = make_panel(SOME, n=50, columns=columns).sample(frac=1.0, random_state=1)
+    X_df = future_of(RBFDiffNet("D", **parameters).fit(df), 2, columns)
+    model = RBFDiffNet("D", **parameters)
+    options = {"X_df": X_df, "level": [80], "model": model, "group_size": 2, "with_report": True}
+    expected, report = forecast(df, 2, **options)
+    for number in (None, 1):
+        found, words = forecast(df, 2, engine="native", num_partitions=number, **options)
+        assert_same(found, expected)
+        assert_same(words, report)
+    plain = df[["unique_id", "ds", "y"]]
+    lazy = forecast(plain, 2, engine="native", **LOCAL)
+    assert_same(lazy, RBFDiffNet(**LOCAL).forecast(plain, 2))
+
+
+@fugue
+def test_errors_of_groups_come_back_from_fugue():
+    df = make_panel(SOME[:3], n=40, columns=("price",))
+    with pytest.raises(ValueError, match="There is no column 'y'"):
+        forecast(df.drop(columns="y"), 2, engine="native", **LOCAL)
+    with pytest.raises(ValueError, match="X_df has a column 'color'"):
+        forecast(df, 1, X_df=df.assign(color="red"), engine="native", **LOCAL)
+    with pytest.raises(ValueError, match="predict needs their future values"):
+        forecast(df, 1, engine="native", group_size=1, **LOCAL)
+    nothing, report = forecast(df[:0], 2, engine="native", with_report=True, **LOCAL)
+    assert list(nothing) == ["unique_id", "ds", NAME]
+    assert list(report) == ["unique_id", "problem", "action"]
+
+
+def converse(program, owns):
+    """Let parts run until nobody has a question; count how often each ran."""
+    states, rounds = [{} for _ in owns], 0
+    while True:
+        rounds += 1
+        questions, results = [], []
+        for own, known in zip(owns, states, strict=True):
+            try:
+                results.append(program(Replay(known), own))
+            except Pending as question:
+                questions.append(question)
+        if not questions:
+            return results, rounds
+        (key,) = {question.key for question in questions}
+        for known in states:
+            known[key] = answer([q.said for q in questions], questions[0].combine)
+
+
+def test_parts_agree_as_one_would_alone():
+    made = []
+
+    def program(parts, values):
+        def inner():
+            made.append(values)
+            lowest = parts.agree(lambda: min(values), min)
+            return [value - lowest for value in values]
+
+        shifted = parts.keep(inner)
+        again = parts.keep(lambda: parts.agree(lambda: sum(shifted), sum))
+        return again, parts.agree(lambda: max(shifted), max)
+
+    results, rounds = converse(program, [[3, 5], [4], [9, 8]])
+    assert results == [program(ALONE, [3, 5, 4, 9, 8])] * 3
+    assert rounds == 4
+    assert made.count([4]) == 2  # up to its question, and once more with the answer
+
+
+def test_an_error_of_one_part_is_everybodys():
+    def program(parts, value):
+        try:
+            parts.agree(lambda: 1 / value, sum)
+        except ZeroDivisionError:
+            return "caught"
+
+    assert converse(program, [1.0, 0.0])[0] == ["caught"] * 2
+    assert isinstance(answer([], max), Failure)
+
+
+def test_groups_depend_on_ids_alone():
+    ids = [f"item {i}" for i in range(1000)]
+    hashes = digests(ids)
+    between = cuts(hashes, 64)
+    group = group_of(hashes, between)
+    assert np.ptp(np.bincount(group)) <= 1
+    assert np.bincount(group).max() <= 64
+    again = group_of(digests(ids[::-1]), cuts(hashes[::-1], 64))[::-1]
+    assert group.tolist() == again.tolist()
+    assert digests([7]).tolist() == digests(["7"]).tolist()
+
+
+ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+
+
+def in_process(engine, folder, *arguments):
+    """Run Python with a local cluster of an engine, or skip the test."""
+    needed = ("fugue", ENGINES[engine], *(("duckdb",) if engine == "ray" else ()))
+    for package in needed:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    if engine == "spark" and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java")
+    source = Path(rbfdiffnet.__file__).parent.parent
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(source), str(HERE)]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_give_the_numbers_of_one_machine(engine, tmp_path):
+    path = tmp_path / "frames.pickle"
+    in_process(engine, tmp_path, str(HERE / "cluster_runs.py"), engine, str(path), *CASES)
+    for case, (kind, found, words) in pickle.loads(path.read_bytes()).items():
+        assert kind == {"dask": "dask", "ray": "ray", "spark": "pyspark"}[engine]
+        expected, report = run(case)
+        assert_same(found, expected)
+        if len(words) or len(report):  # an empty Dataset of Ray has no columns
+            assert_same(words, report)
+        if case.startswith("many"):
+            make, method, options, settings, _ = CASES[case]
+            alone = getattr(RBFDiffNet("D", **settings), method)(make(), 4, **options)
+            assert_same(found, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_guide_runs(engine, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = [block for block in blocks if f"import {engine}" in block or f"py{engine}" in block]
+    assert f"{6 * 14} rows" in in_process(engine, tmp_path, "-c", code)

@@ -1,0 +1,239 @@
+"""Batches of networks against finite differences, single fits, padding and PyTorch."""
+
+import numpy as np
+import pytest
+
+from rbfdiffnet.batch.backend import NUMPY, Backend, padded_rows, standardize
+from rbfdiffnet.batch.networks import forecast_batch
+from rbfdiffnet.batch.train import _place, _Problem, fit_batch
+
+B, D, N, C = 3, 4, 200, 7
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(B, D, N))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.normal(size=(B, N))
+    return X, y, np.ones((B, N))
+
+
+def problem(X, y, weight):
+    n = weight.sum(axis=-1)
+    Z, _, _ = standardize(X, weight[:, None], n[:, None], np)
+    t, _, _ = standardize(y, weight, n, np)
+    rows = np.concatenate([Z, weight[:, None]], axis=1)
+    return _Problem(NUMPY, rows, t, n, *_place(rows, n, C, 4.0, NUMPY))
+
+
+def brute_force(p, i, a, ridge):
+    """Objective of series i with everything but a eliminated, from the definition."""
+    Z, mu, beta, unit = p.rows[i, :-1], p.centers[i], p.beta[i], p.unit[i]
+    columns = []
+    for m, b in zip(mu, beta, strict=True):
+        gap = Z - m[:, None]
+        phi = np.exp(-b * (gap**2).sum(axis=0))
+        columns.append(phi * (a[0] - 2.0 * b * unit * (a[1:] @ gap)))
+    A = np.stack([*columns, *Z, np.ones(N)], axis=1)
+    size = np.sum(a**2)
+    penalty = N * np.array([(ridge + 1e-9) * size] * C + [1e-6 + 1e-2 * (D / N) ** 2] * D + [1e-9])
+    b = np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ p.y[i])
+    return np.sum((p.y[i] - A @ b) ** 2) + penalty @ b**2
+
+
+def test_the_objective_is_its_definition(data, rng):
+    p, a = problem(*data), rng.normal(size=(B, 1 + D))
+    ridge = np.full(B, 1e-2)
+    value = p.solve(a, ridge)[2]
+    expected = [brute_force(p, i, a[i], ridge[i]) for i in range(B)]
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+
+
+def test_gradient_and_hessian_are_exact(data, rng):
+    p, a = problem(*data), rng.normal(size=(B, 1 + D))
+    ridge = np.full(B, 1e-2)
+    gradient, hessian = p.newton(a, ridge, *p.solve(a, ridge)[:2])
+    step = 1e-5
+    for i in range(1 + D):
+        up, down = a.copy(), a.copy()
+        up[:, i] += step
+        down[:, i] -= step
+        values, slopes = [], []
+        for at in (up, down):
+            root, b, value = p.solve(at, ridge)
+            values.append(value)
+            slopes.append(p.newton(at, ridge, root, b)[0])
+        change = (values[0] - values[1]) / (4 * step)
+        np.testing.assert_allclose(gradient[:, i], change, atol=1e-5)
+        change = (slopes[0] - slopes[1]) / (2 * step)
+        np.testing.assert_allclose(hessian[:, :, i], change, atol=1e-5)
+
+
+def test_newton_steps_end_where_the_gradient_vanishes(data, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.batch.train._ENOUGH", 0.0)
+    networks = fit_batch(*data, n_centers=C, n_steps=60)
+    p = problem(*data)
+    gradient, _ = p.newton(networks.a, networks.ridge, *p.solve(networks.a, networks.ridge)[:2])
+    assert np.abs(gradient).max() < 1e-6 * p.total.max()
+    fewer = fit_batch(*data, n_centers=C, n_steps=2)
+    assert np.all(networks.value <= fewer.value)
+
+
+def test_training_ends_when_a_step_gains_little(data):
+    values = np.stack([fit_batch(*data, n_centers=C, n_steps=k).value for k in range(13)])
+    gains = -np.diff(values, axis=0) / values[1:]
+    assert np.any((gains > 0) & (gains < 3e-3))
+    for i in range(B):
+        small = np.flatnonzero((gains[:, i] > 0) & (gains[:, i] < 3e-3))
+        if small.size:  # nothing happens after the first of them
+            assert np.all(gains[small[0] + 1 :, i] == 0)
+
+
+def test_the_penalty_has_the_lowest_cross_validation_score(data):
+    p = problem(*data)
+    a = np.full((B, 1 + D), (1 + D) ** -0.5)
+    chosen = fit_batch(*data, n_centers=C, n_steps=0).ridge
+    for i in range(B):
+        scores = []
+        for ridge in (1e-5, 1e-3, 1e-2, 1e-1, 1e4):
+            p.gram(a)
+            A = np.concatenate([p.products.columns[i, :C], p.rows[i]]).T
+            penalty = N * np.array([ridge + 1e-9] * C + [1e-6 + 1e-2 * (D / N) ** 2] * D + [1e-9])
+            hat = A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T)
+            r = p.y[i] - hat @ p.y[i]
+            scores.append(N * (r @ r) / (N - np.trace(hat)) ** 2)
+        assert chosen[i] == (1e-5, 1e-3, 1e-2, 1e-1, 1e4)[int(np.argmin(scores))]
+
+
+def test_a_series_does_not_depend_on_its_batch(data):
+    together = fit_batch(*data, n_centers=C)
+    for i in range(B):
+        alone = fit_batch(*(values[i : i + 1] for values in data), n_centers=C)
+        for name in ("centers", "beta", "a", "w", "linear", "ridge", "value"):
+            np.testing.assert_array_equal(getattr(alone, name)[0], getattr(together, name)[i])
+
+
+def test_padding_changes_nothing(data):
+    X, y, weight = data
+    pad = 30
+    padded = fit_batch(
+        np.concatenate([np.full((B, D, pad), 9.0), X], axis=2),
+        np.concatenate([np.full((B, pad), -5.0), y], axis=1),
+        np.concatenate([np.zeros((B, pad)), weight], axis=1),
+        n_centers=C,
+    )
+    networks = fit_batch(*data, n_centers=C)
+    for i in range(B):
+        expected = networks.network(i).predict(X[i].T)
+        np.testing.assert_allclose(padded.network(i).predict(X[i].T), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(5, 5, 90), (28, 44, 1900), (40, 60, 1411), (80, 20, 300)])
+def test_products_in_blocks_are_products(shape, rng):
+    p, q, n = shape
+    P, Q = rng.normal(size=(2, p, n)), rng.normal(size=(2, q, n))
+    for left, right in ((P, Q), (P, P)):
+        expected = np.einsum("bpn,bqn->bpq", left, right)
+        np.testing.assert_allclose(NUMPY.contract(left, right), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 15, 704, 705, 1900, 5000])
+def test_padded_rows_are_few_more(n):
+    assert n <= padded_rows(n) <= n + 16 * (n // 704 + 1)
+
+
+def test_roots_are_inverses_of_factors(rng):
+    A = rng.normal(size=(3, 6, 9))
+    A = A @ A.swapaxes(1, 2)
+    A[1, 0, 0] = -1.0
+    for root in (NUMPY.root(A), *_torch_root(A)):
+        assert np.isnan(root[1]).all()
+        for i in (0, 2):
+            np.testing.assert_allclose(root[i] @ A[i] @ root[i].T, np.eye(6), atol=1e-9)
+            np.testing.assert_allclose(np.triu(root[i], 1), 0.0, atol=1e-12)
+
+
+def _torch_root(A):
+    try:
+        import torch
+    except ImportError:
+        return []
+    return [Backend(torch).root(torch.from_numpy(A)).numpy()]
+
+
+def test_recursive_forecasts_are_those_of_the_single_networks(data):
+    X, y, weight = data
+    networks = fit_batch(X, y, weight, n_centers=C)
+    paths = forecast_batch(networks, X[:, :, -1], 5)
+    for i in range(B):
+        network, window = networks.network(i), X[i, :, -1]
+        limit = 2.0 * np.abs(y[i]).max()
+        for k in range(5):
+            value = np.clip(network.predict(window[None])[0, 0], -limit, limit)
+            np.testing.assert_allclose(paths[i, k], value, rtol=1e-9)
+            window = np.append(window[1:], value)
+
+
+@pytest.mark.parametrize("kind", ["constant", "copies", "constant column", "few rows"])
+def test_poor_data_gives_finite_networks(kind, data):
+    X, y, weight = (values.copy() for values in data)
+    if kind == "constant":
+        y[:] = 3.0
+    elif kind == "copies":
+        X[:] = X[:, :, :1]
+    elif kind == "constant column":
+        X[:, 1] = 7.0
+    else:
+        weight[:, :-5] = 0.0
+    networks = fit_batch(X, y, weight, n_centers=C)
+    assert np.all(np.isfinite(forecast_batch(networks, X[:, :, 0], 10)))
+
+
+def test_pytorch_gives_the_same(data):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    X, y, weight = data
+    tensors = [torch.from_numpy(values) for values in data]
+    expected = forecast_batch(fit_batch(X, y, weight, n_centers=C), X[:, :, -1], 7)
+    networks = fit_batch(*tensors, n_centers=C, backend=Backend(torch))
+    paths = forecast_batch(networks, tensors[0][:, :, -1], 7, xp=torch).numpy()
+    np.testing.assert_allclose(paths, expected, atol=1e-6)
+    assert isinstance(networks.to_numpy().a, np.ndarray)
+
+
+@pytest.mark.parametrize("rows", [40, 200, 1000])
+def test_numba_gives_the_same(rows, rng):
+    pytest.importorskip("numba", reason="numba is not installed")
+    from rbfdiffnet.batch.numba_fit import fit_batch_compiled
+
+    X = rng.normal(size=(B, D, rows))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.normal(size=(B, rows))
+    weight = np.ones((B, rows))
+    weight[0, :9] = 0.0
+    weight[1, rows // 2] = 0.0
+    one, other = (fit(X, y, weight, n_centers=C) for fit in (fit_batch, fit_batch_compiled))
+    np.testing.assert_array_equal(one.ridge, other.ridge)
+    for name in ("centers", "beta", "value", "unit", "largest", "x_shift", "y_scale"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
+    paths = [forecast_batch(networks, X[:, :, -1], 20) for networks in (one, other)]
+    np.testing.assert_allclose(*paths, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["constant", "copies", "few rows", "zeros"])
+def test_numba_gives_the_same_on_poor_data(kind, rng):
+    pytest.importorskip("numba", reason="numba is not installed")
+    from rbfdiffnet.batch.numba_fit import fit_batch_compiled
+
+    X, y, weight = rng.normal(size=(1, D, 60)), rng.normal(size=(1, 60)), np.ones((1, 60))
+    if kind == "constant":
+        y[:] = 3.0
+    elif kind == "copies":
+        X[:] = X[:, :, :1]
+    elif kind == "zeros":
+        X[:], y[:] = 0.0, 0.0
+    else:
+        weight[:, :-7] = 0.0
+    paths = [
+        forecast_batch(fit(X, y, weight, n_centers=C), X[:, :, -1], 20)
+        for fit in (fit_batch, fit_batch_compiled)
+    ]
+    assert np.all(np.isfinite(paths[0]))
+    np.testing.assert_allclose(*paths, rtol=1e-7, atol=1e-7)

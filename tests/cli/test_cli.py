@@ -1,0 +1,334 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rbfdiffnet.cli.forecast as command
+from cli_files import days, fails, panel, run
+from rbfdiffnet import RBFDiffNet, __version__
+from rbfdiffnet.cli import main, running
+
+LOCAL = ("--scope", "local")
+
+
+@pytest.fixture
+def long_file(tmp_path):
+    path = tmp_path / "long.csv"
+    panel().to_csv(path, index=False)
+    return path
+
+
+def test_version_and_help(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rbfdiffnet {__version__}\n"
+    for name in ("forecast", "evaluate", "explain"):
+        assert main([name, "--help"]) == 0
+        assert "--season-length" in capsys.readouterr().out
+
+
+def test_built_in_series_with_the_default_model(capsys):
+    code, out, err = run(capsys, "forecast", "--horizon", 6)
+    assert (code, err) == (0, "")
+    assert out.startswith("Reading the built-in air passengers (in thousands), 1 series, monthly")
+    assert "1961-06-01" in out
+    assert "Backtest: 3 windows, 1959-07-01 to 1960-12-01" in out
+    assert "RBFDiffNet won against SeasonalNaive" in out
+    assert out.count("•") == 6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_forecasts_are_those_of_the_forecaster(capsys, long_file, tmp_path, suffix):
+    out = tmp_path / f"out.{suffix}"
+    arguments = (long_file, "--horizon", 3, *LOCAL, "--level", 80, 95, "--seed", 4, "--lower", 15)
+    assert run(capsys, "forecast", *arguments, "--quiet", "--out", out) == (0, "", "")
+    found = pd.read_parquet(out) if suffix == "parquet" else pd.read_csv(out, parse_dates=["ds"])
+    model = RBFDiffNet(freq="D", scope="local", random_state=4, lower=15)
+    expected = model.forecast(panel(), 3, level=[80, 95])
+    pd.testing.assert_frame_equal(
+        found.astype({"unique_id": str}), expected, check_dtype=False, rtol=1e-9
+    )
+
+
+def test_parts_do_not_change_forecasts(capsys, long_file, monkeypatch):
+    whole = run(capsys, "forecast", long_file, "--horizon", 3, *LOCAL, "--quiet")[1]
+    monkeypatch.setattr(running, "_SMALL_PART", 2)
+    parts = run(capsys, "forecast", long_file, "--horizon", 3, *LOCAL, "--quiet")[1]
+    a, b = (pd.read_csv(io.StringIO(text)) for text in (whole, parts))
+    pd.testing.assert_frame_equal(a, b, rtol=1e-9)
+
+
+def test_inputs_reach_the_forecaster(capsys, tmp_path):
+    frame = days(90).assign(promo=lambda f: (f.index % 4 == 0).astype(int))
+    frame["y"] += 30 * frame["promo"]
+    later = pd.DataFrame({"ds": pd.date_range("2024-03-31", periods=2), "promo": [1, 0]})
+    pd.concat([frame, later]).to_csv(tmp_path / "a.csv", index=False)
+    arguments = ("forecast", tmp_path / "a.csv", "--horizon", 2, *LOCAL, "--quiet")
+    code, out, _ = run(capsys, *arguments, "--exog", "promo")
+    assert code == 0
+    first, second = pd.read_csv(io.StringIO(out))["RBFDiffNet"]
+    assert first - second > 15
+
+
+def test_json_is_the_only_thing_on_standard_output(capsys, long_file):
+    code, out, err = run(capsys, "forecast", long_file, "--horizon", 2, *LOCAL, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert err.startswith("Reading ds from 'ds', y from 'y', ids from 'unique_id', 3 series")
+    assert len(document["forecast"]) == 6
+    assert document["forecast"][0]["ds"] == "2024-03-01"
+    assert document["backtest"] is None
+    code, out, err = run(capsys, "forecast", "--horizon", 2, *LOCAL, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["backtest"]["verdicts"]
+
+
+def test_one_bad_series_does_not_cost_the_others(capsys, tmp_path):
+    short = pd.DataFrame({"unique_id": "short", "ds": panel()["ds"][:3], "y": [1.0, 2.0, 3.0]})
+    gap = panel().drop(index=[10, 11])
+    frame = pd.concat([short, gap, gap.tail(1).assign(y=0.0)])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    path = tmp_path / "b.csv"
+    data = tmp_path / "a.csv"
+    code, out, err = run(capsys, "forecast", data, "--horizon", 2, *LOCAL, "--out", path)
+    assert code == 0
+    assert f"Wrote {path}" in out
+    assert pd.read_csv(path)["RBFDiffNet"].notna().sum() == 8
+    assert "series 'short': too short" in err
+    assert "series 's0': 2 missing dates, first 2024-01-11" in err
+    assert "series 's2': 1 repeated date, first 2024-02-29" in err
+    assert run(capsys, "forecast", "--horizon", 1, "--quiet", *LOCAL)[2] == ""
+
+
+def test_many_forecasts_ask_for_a_file(capsys, long_file):
+    code, out, err = run(capsys, "forecast", long_file, "--horizon", 400, "--preset", "fast")
+    assert code == 0
+    assert "--out FILE keeps them all" in err
+    assert "... and 1,188 more rows" in out
+
+
+def test_out_and_plot_are_written_whole(capsys, long_file, tmp_path):
+    out, plot = tmp_path / "forecast.csv", tmp_path / "forecast.png"
+    out.write_text("old")
+    arguments = ("forecast", long_file, "--horizon", 4, "--level", 80, *LOCAL)
+    code, said, _ = run(capsys, *arguments, "--out", out, "--plot", plot)
+    assert code == 0
+    assert f"Wrote {out}\nWrote {plot}" in said
+    assert len(pd.read_csv(out)) == 12
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir(tmp_path)) == ["forecast.csv", "forecast.png", "long.csv"]
+
+
+def test_report_is_written(capsys, long_file, tmp_path):
+    pytest.importorskip("rbfdiffnet.report")
+    report = tmp_path / "report.html"
+    arguments = ("forecast", long_file, "--horizon", 4, *LOCAL, "--quiet", "--report", report)
+    assert run(capsys, *arguments)[0] == 0
+    assert "<html" in report.read_text(encoding="utf-8")[:1000]
+    arguments = ("evaluate", long_file, "--horizon", 4, *LOCAL, "--rival-seconds", 0)
+    assert run(capsys, *arguments, "--report", report)[0] == 0
+
+
+def test_targets_are_checked_before_the_work(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "read_arguments", lambda *_: pytest.fail("worked first"))
+
+    def message(*arguments):
+        return fails(capsys, "forecast", "--horizon", 1, *arguments)
+
+    assert "create it first" in message("--out", tmp_path / "no" / "a.csv")
+    assert "it is a folder" in message("--out", tmp_path)
+    assert ".csv, .csv.gz or .parquet" in message("--out", tmp_path / "a.xlsx")
+    assert ".png, .pdf or .svg" in message("--plot", tmp_path / "plot.xyz")
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
+    assert "rbfdiffnet[plot]" in message("--plot", tmp_path / "plot.png")
+    monkeypatch.setitem(sys.modules, "rbfdiffnet.report", None)
+    assert "--report" in message("--report", tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--horizon", "0"), "'0' is not a whole number of at least 1"),
+        (("--horizon", "many"), "'many' is not a whole number"),
+        ((), "--horizon"),
+        (("--horizon", "3", "--seed", "-1"), "whole number from 0"),
+        (("--horizon", "3", "--level", "800"), "not a percentage"),
+        (("--horizon", "3", "--scope", "auto", "--lower", "inf"), "finite number"),
+    ],
+)
+def test_wrong_arguments(capsys, arguments, message):
+    assert message in fails(capsys, "forecast", *arguments)
+
+
+def test_no_room_for_a_backtest_is_said(capsys):
+    out = run(capsys, "forecast", "--horizon", 140, *LOCAL)[1]
+    assert "No backtest: 144 values are too few to hold 140 out." in out
+
+
+def test_chart_falls_back_to_ascii(monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert main(["forecast", "--horizon", "3", *LOCAL]) == 0
+    stdout.seek(0)
+    chart = [line.partition("|")[2] for line in stdout.read().splitlines() if "|" in line]
+    assert "".join(chart).count("o") == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "rbfdiffnet: stopped\n"),
+        (MemoryError(), 1, "rbfdiffnet: error: out of memory; forecast fewer series at a time\n"),
+        (ZeroDivisionError("oh"), 1, "rbfdiffnet: internal error: ZeroDivisionError: oh "),
+    ],
+)
+def test_other_ends(capsys, monkeypatch, error, code, said):
+    def end(*_):
+        raise error
+
+    monkeypatch.delenv("RBFDIFFNET_TRACEBACK", raising=False)
+    monkeypatch.setattr(command, "read_arguments", end)
+    found, _, err = run(capsys, "forecast", "--horizon", 1)
+    assert found == code
+    assert err.startswith(said)
+    if code == 1 and "internal" in said:
+        monkeypatch.setenv("RBFDIFFNET_TRACEBACK", "1")
+        with pytest.raises(ZeroDivisionError):
+            main(["forecast", "--horizon", "1"])
+
+
+def python(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+def test_module_runs_as_a_program(long_file):
+    arguments = ("forecast", long_file, "--horizon", 1, *LOCAL)
+    done = python("-m", "rbfdiffnet", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")  # no terminal, so no progress
+    assert "3 series" in done.stdout
+    done = python("-m", "rbfdiffnet", "forecast", "nowhere.csv", "--horizon", "1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rbfdiffnet: error: no file")
+
+
+def test_closed_pipe_ends_quietly(long_file):
+    script = (
+        "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1);"
+        "from rbfdiffnet.cli import main;"
+        f"sys.exit(main(['forecast', {str(long_file)!r}, '--horizon', '1', '--scope', 'local']))"
+    )
+    done = python("-c", script)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+WRITER = """
+import sys, time
+import rbfdiffnet.cli.output as output
+from rbfdiffnet.cli import main
+plain = output.write_frame
+import pandas as pd
+def slowly(self, path, **_):
+    with open(path, "w") as stream:
+        stream.write("unique_id,ds")
+        stream.flush()
+        print("writing", flush=True)
+        time.sleep(60)
+pd.DataFrame.to_csv = slowly
+sys.exit(main(["forecast", "--horizon", "2", "--scope", "local", "--quiet", "--out", sys.argv[1]]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_half_way_nothing_is_half_written(capsys, tmp_path, number):
+    out = tmp_path / "forecast.csv"
+    out.write_text("old")
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"writing\n"
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    codes = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
+    assert process.returncode == codes[number]
+    assert out.read_text() == "old"
+    left = sorted(os.listdir(tmp_path))
+    if number == signal.SIGKILL:  # the next run removes what it could not
+        assert len(left) == 2
+        assert left[0].startswith(".rbfdiffnet-forecast.csv-")
+        arguments = ("--horizon", 2, *LOCAL, "--quiet", "--out", out)
+        assert run(capsys, "forecast", *arguments)[0] == 0
+        assert len(pd.read_csv(out)) == 2
+    assert os.listdir(tmp_path) == ["forecast.csv"]
+
+
+def test_failed_write_leaves_the_old_file(capsys, tmp_path, monkeypatch):
+    out = tmp_path / "forecast.csv"
+    out.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    arguments = ("forecast", "--horizon", 4, *LOCAL, "--quiet", "--out", out)
+    assert "No space left" in fails(capsys, *arguments)
+    assert out.read_text() == "old"
+    assert os.listdir(tmp_path) == ["forecast.csv"]
+
+
+def test_temporaries_of_running_processes_stay(capsys, tmp_path):
+    from rbfdiffnet.support.files import _prefix
+
+    out = tmp_path / "forecast.csv"
+    other = tmp_path / f"{_prefix(out)}{os.getppid()}.csv"
+    other.write_text("someone writes here")
+    arguments = ("forecast", "--horizon", 4, *LOCAL, "--quiet", "--out", out)
+    assert run(capsys, *arguments)[0] == 0
+    assert other.exists()
+
+
+def test_progress_line_on_a_terminal():
+    from rbfdiffnet.cli.progress import Progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    with Progress(stream=stream) as progress:
+        progress.update("Forecasting", 50, 200)
+        until = time.monotonic() + 10.0
+        while "series/s" not in stream.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+    assert "Forecasting  50 of 200 series  25 %" in stream.getvalue()
+    assert " left" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+    for quiet, shown in ((True, Terminal()), (False, io.StringIO())):
+        with Progress(quiet=quiet, stream=shown) as progress:
+            progress.update("Forecasting", 50, 200)
+            time.sleep(0.3)
+        assert shown.getvalue() == ""
+
+
+def test_times_left_in_words():
+    from rbfdiffnet.cli.progress import Progress
+
+    progress = Progress(quiet=True)
+    progress.update("Reading")
+    assert progress.line(progress.began + 3.0) == "Reading  3 s"
+    progress.update("Forecasting", 1, 1001)
+    assert progress.line(progress.began + 1.0).endswith("1.0 series/s  17 min left")
+    assert progress.line(progress.began + 10.0).endswith("0.1 series/s  2.8 h left")
+    assert np.isfinite(progress.began)

@@ -1,0 +1,195 @@
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+from cli_files import fails, panel, run
+from rbfdiffnet.cli.rivals import rivals
+from rbfdiffnet.panel.panel import Panel
+from report_files import Report
+
+LOCAL = ("--scope", "local", "--rival-seconds", 0)
+
+
+@pytest.fixture
+def file(tmp_path):
+    panel().to_csv(tmp_path / "long.csv", index=False)
+    return tmp_path / "long.csv"
+
+
+def test_table_and_sentences(capsys, file, tmp_path):
+    out = tmp_path / "folds.csv"
+    arguments = ("evaluate", file, "--horizon", 4, "--windows", 2, "--level", 80, "--out", out)
+    code, said, err = run(capsys, *arguments, *LOCAL)
+    assert (code, err) == (0, "")
+    assert "Backtest: 2 windows, 2024-02-22 to 2024-02-29" in said
+    assert "in 80 %" in said
+    assert "RBFDiffNet won against SeasonalNaive: its MASE" in said
+    assert pd.read_csv(out).groupby(["unique_id", "cutoff"]).size().tolist() == [4] * 6
+
+
+def test_json(capsys, file):
+    code, out, _ = run(capsys, "evaluate", file, "--horizon", 4, *LOCAL, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert [s["model"] for s in document["scores"]] == ["RBFDiffNet", "SeasonalNaive", "LastValue"]
+    assert document["n_windows"] == 3
+    assert len(document["verdicts"]) == 2
+
+
+def test_room_for_windows(capsys, file):
+    arguments = ("evaluate", file, "--horizon", 20, "--windows", 5, *LOCAL)
+    code, out, err = run(capsys, *arguments)
+    assert code == 0
+    assert "there is room for 2 of 5 windows" in err
+    assert "Backtest: 2 windows" in out
+    assert "no series is long enough" in fails(capsys, "evaluate", file, "--horizon", 55, *LOCAL)
+
+
+def test_rivals_get_a_spread_of_series_that_depends_on_sizes_alone():
+    pytest.importorskip("statsforecast")
+    whole = Panel.from_frame(panel(30, 40), freq="D")
+    ets, arima = rivals(whole, 5, 2, 7, limit=1.0)
+    assert (ets.name, arima.name) == ("AutoETS", "AutoARIMA")
+    assert len(ets.series) == 30
+    assert 1 <= len(arima.series) < 30
+    assert arima.series[0] == 0
+    assert rivals(whole, 5, 2, 7, limit=1.0)[1] == arima
+    assert rivals(whole, 20, 2, 7, limit=1.0) == []
+
+
+def test_without_statsforecast_there_are_no_rivals(monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.cli.rivals.find_spec", lambda _: None)
+    assert rivals(Panel.from_frame(panel(), freq="D"), 2, 1, 7, limit=60.0) == []
+
+
+@pytest.mark.slow
+def test_rivals_are_scored_on_the_same_series(capsys, file):
+    pytest.importorskip("statsforecast")
+    arguments = ("evaluate", file, "--horizon", 4, "--windows", 1, "--scope", "local")
+    code, out, _ = run(capsys, *arguments, "--rival-seconds", 0.5, "--level", 80, "--json")
+    document = json.loads(out)
+    assert code == 0
+    scores = {s["model"]: s for s in document["scores"]}
+    assert scores["AutoETS"]["n_series"] == 3
+    assert 0 <= scores["AutoETS"]["coverage"]["80"] <= 100
+    few = scores["AutoARIMA"]["n_series"]
+    assert few < 3
+    ours = document["pairs"][-1][0]
+    assert (ours["model"], ours["n_series"]) == ("RBFDiffNet on those of AutoARIMA", few)
+    assert sys.modules["statsforecast"]
+
+
+def report_of(path):
+    return Report(path).facts
+
+
+def test_the_report_has_the_numbers_of_the_terminal(capsys, tmp_path):
+    """Shops without Sundays, of which one has 15 % of its other days missing, too."""
+    frame = panel(3, 120)
+    frame = frame[frame["ds"].dt.day_of_week != 6]
+    lost = frame[frame["unique_id"] == "s1"].sample(frac=0.15, random_state=0).index
+    frame.drop(lost).to_csv(tmp_path / "shops.csv", index=False)
+    path = tmp_path / "r.html"
+    code, out, err = run(
+        capsys, "evaluate", tmp_path / "shops.csv", "--horizon", 9, *LOCAL, "--level", 80,
+        "--report", path, "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert "no value on Sundays, ever" in err
+    facts = report_of(path)
+    assert "3 of 3 series never have a value on Sundays" in " ".join(facts["verdict"]["more"])
+    for said, written in zip(json.loads(out)["scores"], facts["scores"]["models"], strict=True):
+        assert said["model"] == written["name"]
+        for mine, theirs in (("mase", "MASE"), ("rmsse", "RMSSE"), ("mae", "MAE")):
+            assert said[mine] == pytest.approx(written[theirs], rel=1e-5)
+    inside = json.loads(out)["scores"][0]["coverage"]["80"] / 100
+    assert inside == pytest.approx(facts["scores"]["models"][0]["coverage"]["80"], rel=1e-5)
+    assert len(facts["explained"]["series"]) == 3
+
+
+def test_the_report_of_a_panel_is_backtested_and_explained_also_quietly(capsys, file, tmp_path):
+    path = tmp_path / "r.html"
+    arguments = ("forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    assert run(capsys, *arguments)[0] == 0
+    loud = path.read_text(encoding="utf-8")
+    assert run(capsys, *arguments, "--quiet")[0] == 0
+    assert path.read_text(encoding="utf-8") == loud
+    facts = report_of(path)
+    assert facts["scores"]["windows"] == 3
+    assert facts["explained"]["series"] == [0, 1, 2]
+
+
+def test_a_large_panel_is_sampled_and_the_report_says_so(capsys, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._BACKTESTED", 2)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXPLAINED", 1)
+    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXTREMES", 1)
+    path = tmp_path / "r.html"
+    code, *_ = run(capsys, "forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
+    facts = report_of(path)
+    assert code == 0
+    assert facts["scores"]["series"] == 2
+    assert "The backtest is of 2 of 3 series, evenly spread." in facts["verdict"]["more"]
+    assert facts["explained"]["series"] == [0, 2]
+
+
+def test_the_report_lists_what_happened_to_its_forecasts(capsys, tmp_path):
+    """A series with room for its forecast, but not for windows before it."""
+    frame = panel(2, 60)
+    frame = frame[
+        (frame["unique_id"] == "s0") | (frame["ds"] >= frame["ds"].max() - pd.Timedelta(days=14))
+    ]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    path = tmp_path / "r.html"
+    run(capsys, "evaluate", tmp_path / "a.csv", "--horizon", 5, *LOCAL, "--report", path)
+    run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 5, *LOCAL[:2], "--report",
+        tmp_path / "f.html")  # fmt: skip
+    assert report_of(path)["notes"] == report_of(tmp_path / "f.html")["notes"]
+
+
+def test_inputs_that_are_not_known_ahead_are_found_before_the_work(capsys, tmp_path):
+    panel().assign(promo=1).to_csv(tmp_path / "a.csv", index=False)
+    arguments = ("evaluate", tmp_path / "a.csv", "--horizon", 4, *LOCAL, "--exog", "promo")
+    error = fails(capsys, *arguments, "--report", tmp_path / "r.html")
+    assert "promo) must be known 4 steps ahead" in error
+    assert run(capsys, *arguments)[0] == 0
+
+
+def test_ids_with_line_ends_stay_on_their_lines(capsys, tmp_path):
+    frame = panel(2, 30).replace({"unique_id": {"s0": "a\nb"}})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, *LOCAL[:2])
+    assert code == 0
+    assert "\na b " in out
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monkeypatch, layout):
+    pytest.importorskip("statsforecast")
+    frame = panel(5, 60)
+    if layout == "wide":
+        frame = frame.pivot(index="ds", columns="unique_id", values="y").reset_index()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    command = ("evaluate", tmp_path / "a.csv", "--horizon", 4, "--windows", 1, "--scope", "local")
+    documents = []
+    for part, seconds in ((2000, 0), (3, 0), (3, 1)):
+        monkeypatch.setattr("rbfdiffnet.cli.evaluation._PART", part)
+        code, out, _ = run(capsys, *command, "--rival-seconds", seconds, "--json")
+        assert code == 0
+        documents.append(json.loads(out))
+    for document in documents[1:]:
+        for one, other in zip(documents[0]["scores"], document["scores"], strict=False):
+            for key in ("n_series", "mase", "rmsse", "mae", "bias"):
+                assert one[key] == pytest.approx(other[key])
+    assert [s["model"] for s in documents[2]["scores"][3:]] == ["AutoETS", "AutoARIMA"]
+    assert all(s["n_series"] <= 3 for s in documents[2]["scores"][3:])
+
+
+def test_methods_that_are_not_installed_are_named(capsys, tmp_path, monkeypatch):
+    for module in ("evaluate", "rivals"):
+        monkeypatch.setattr(f"rbfdiffnet.cli.{module}.find_spec", lambda _: None)
+    panel(1).to_csv(tmp_path / "a.csv", index=False)
+    told = ("evaluate", tmp_path / "a.csv", "--horizon", 3, "--preset", "fast")
+    assert "AutoETS and AutoARIMA: pip install statsforecast" in run(capsys, *told)[1]
+    assert "statsforecast" not in run(capsys, *told, "--rival-seconds", 0)[1]

@@ -1,0 +1,232 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+from statsmodels.tsa.forecasting.theta import ThetaModel
+from statsmodels.tsa.holtwinters import ExponentialSmoothing
+
+from rbfdiffnet.models.stack.anchors import (
+    _ALPHA,
+    _BETA,
+    _PHI,
+    _THETA_ALPHA,
+    damped_holt,
+    on_logarithms,
+    theta,
+)
+from rbfdiffnet.models.stack.smoothing import smooth
+
+METHODS = [theta, damped_holt]
+
+
+def walks(rng, n, T, drift=0.3):
+    return drift * np.arange(T) + rng.normal(size=(n, T)).cumsum(axis=1)
+
+
+def ragged(rng, lengths, T):
+    Y = 10.0 + walks(rng, len(lengths), T)
+    for row, length in zip(Y, lengths, strict=True):
+        row[: T - length] = np.nan
+    return Y
+
+
+def errors(y, alpha, beta, phi, level, trend):
+    """One-step errors and the last states, straight from the equations."""
+    e = []
+    for value in y:
+        e.append(value - level - phi * trend)
+        level, trend = level + phi * trend + alpha * e[-1], phi * trend + alpha * beta * e[-1]
+    return np.array(e), level, trend
+
+
+def squares(y, fit, i=0):
+    states = (fit.alpha, fit.beta, fit.phi, fit.first_level, fit.first_trend)
+    e, level, trend = errors(y, *(state[i] for state in states))
+    np.testing.assert_allclose([fit.level[i], fit.trend[i]], [level, trend], rtol=1e-9, atol=1e-9)
+    return e @ e
+
+
+def line_2(y):
+    t = np.arange(len(y))
+    line = np.polynomial.Polynomial.fit(t, y, 1)
+    return 2.0 * y - line(t), line
+
+
+def theta_by_search(y, h):
+    """Theta with the smoothing parameter from a scalar minimizer, the level by least squares."""
+    z, line = line_2(y)
+
+    def start(alpha):
+        e = errors(z, alpha, 0.0, 0.0, 0.0, 0.0)[0]
+        decay = (1.0 - alpha) ** np.arange(len(z))
+        return e @ decay / (decay @ decay)
+
+    def loss(alpha):
+        return np.square(errors(z, alpha, 0.0, 0.0, start(alpha), 0.0)[0]).sum()
+
+    found = [
+        minimize_scalar(loss, bounds=(a, a + 0.2), method="bounded", options={"xatol": 1e-9})
+        for a in (0.025, 0.2, 0.4, 0.6, 0.8)
+    ]
+    best = min((f for f in found if f.x <= 1.0), key=lambda f: f.fun)
+    level = errors(z, best.x, 0.0, 0.0, start(best.x), 0.0)[1]
+    return best.fun, (level + line(len(y) + np.arange(h))) / 2.0
+
+
+def test_theta_agrees_with_a_search_series_by_series(rng):
+    noise = rng.normal(size=(15, 40))
+    Y = np.concatenate([0.5 * walks(rng, 15, 40) + noise, 0.2 * np.arange(40) + noise])
+    made = theta(Y, 6)
+    fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(30, 40), _THETA_ALPHA)
+    for i, y in enumerate(Y):
+        least, forecast = theta_by_search(y, 6)
+        assert squares(line_2(y)[0], fit, i) <= least * (1.0 + 1e-5)
+        np.testing.assert_allclose(made[i], forecast, atol=0.02)
+
+
+def test_theta_agrees_with_statsmodels(rng):
+    # There the smoothing parameter is that of the series itself instead of its theta line 2.
+    Y = walks(rng, 20, 80)
+    for y, made in zip(Y, theta(Y, 12), strict=True):
+        theirs = ThetaModel(y, deseasonalize=False).fit().forecast(12)
+        np.testing.assert_allclose(made, theirs, atol=0.25)
+        np.testing.assert_allclose(np.diff(made), np.diff(theirs), atol=1e-9)
+
+
+def test_theta_agrees_with_statsforecast(rng):
+    # There the first three errors do not count, and the smoothing parameter lies in [0.1, 0.99].
+    models = pytest.importorskip("statsforecast.models")
+    Y = 50.0 + walks(rng, 20, 80)
+    fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(20, 80), _THETA_ALPHA)
+    for i, (y, made) in enumerate(zip(Y, theta(Y, 12), strict=True)):
+        theirs = models.Theta(season_length=1).fit(y)
+        # An error of theta line 2 is twice an error of the forecasts.
+        assert squares(line_2(y)[0], fit, i) / 4.0 <= np.square(theirs.model_["residuals"]).sum()
+        np.testing.assert_allclose(made, theirs.predict(12)["mean"], atol=0.3)
+
+
+def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
+    y = walks(rng, 1, 60)[0] + rng.normal(size=60)
+    starts = [
+        (a, b, f, y[0], 0.3) for a in (0.1, 0.5, 0.9) for b in (0.05, 0.5) for f in (0.85, 0.95)
+    ]
+    bounds = [(1e-4, 1.0), (0.0, 1.0), (0.8, 0.98), (None, None), (None, None)]
+    found = [
+        minimize(lambda x: np.square(errors(y, *x)[0]).sum(), x0, bounds=bounds) for x0 in starts
+    ]
+    best = min(found, key=lambda f: f.fun)
+    fit = smooth(y[None], np.array([60]), _ALPHA, _BETA, _PHI)
+    assert squares(y, fit) <= best.fun * 1.0005
+    _, level, trend = errors(y, *best.x)
+    forecast = level + trend * np.cumsum(best.x[2] ** np.arange(1, 9))
+    np.testing.assert_allclose(damped_holt(y[None], 8)[0], forecast, atol=0.1)
+
+
+@pytest.mark.parametrize("T", [40, 70])
+def test_damped_holt_fits_as_well_as_statsmodels(rng, T):
+    Y = walks(rng, 15, T)
+    fit = smooth(Y, np.full(15, T), _ALPHA, _BETA, _PHI)
+    for i, y in enumerate(Y):
+        model = ExponentialSmoothing(
+            y, trend="add", damped_trend=True, bounds={"damping_trend": (0.8, 0.98)}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its optimizer
+            theirs = model.fit()
+        assert squares(y, fit, i) <= 1.01 * theirs.sse
+
+
+def test_damped_holt_fits_as_well_as_statsforecast(rng):
+    models = pytest.importorskip("statsforecast.models")
+    Y = walks(rng, 15, 60)
+    fit = smooth(Y, np.full(15, 60), _ALPHA, _BETA, _PHI)
+    for i, y in enumerate(Y):
+        theirs = models.AutoETS(season_length=1, model="AAN", damped=True).fit(y)
+        assert squares(y, fit, i) <= 1.01 * np.square(theirs.model_["residuals"]).sum()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_gives_what_each_series_gives_alone(rng, method, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.models.stack.smoothing._CELLS", 2000)  # several parts
+    lengths = [3, 40, 1, 17, 6, 40, 9, 2, 25, 5, 33, 12]
+    Y = ragged(rng, lengths, 40)
+    together = method(Y, 7)
+    for y, length, made in zip(Y, lengths, together, strict=True):
+        np.testing.assert_allclose(method(y[None, 40 - length :], 7)[0], made, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=20)
+@given(scale=st.floats(1e-6, 1e6), shift=st.floats(-100.0, 100.0))
+def test_forecasts_follow_scale_and_shift(method, scale, shift):
+    rng = np.random.default_rng(5)
+    Y = ragged(rng, [1, 2, 3, 4, 6, 7, 10, 20, 30, 30], 30)
+    made = method(Y, 5)
+    np.testing.assert_allclose(method(scale * Y, 5), scale * made, rtol=1e-6)
+    np.testing.assert_allclose(method(-Y, 5), -made, rtol=1e-6)
+    np.testing.assert_allclose(method(Y + shift, 5), made + shift, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("T", [1, 2, 3, 6, 50])
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e9])
+def test_a_constant_stays_exactly(method, T, value):
+    Y = np.full((2, T), value)
+    np.testing.assert_array_equal(method(Y, 4), np.full((2, 4), value))
+    np.testing.assert_array_equal(on_logarithms(method, Y, 4), np.full((2, 4), value))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_short_series_repeat_their_last_value(rng, method):
+    Y = ragged(rng, [1, 2, 3, 4, 5, 6], 12)
+    made = method(Y, 9)
+    assert np.isfinite(made).all()
+    np.testing.assert_array_equal(made[:2], np.repeat(Y[:2, -1:], 9, axis=1))
+    assert method(Y[:0], 9).shape == (0, 9)
+
+
+def test_a_line_is_continued():
+    t = np.arange(40.0)
+    made = damped_holt(np.stack([t, -2.0 * t]), 3)
+    np.testing.assert_allclose(made, np.array([[40, 41, 42], [-80, -82, -84]]), rtol=0.01)
+    # Theta follows a line at half its slope.
+    np.testing.assert_allclose(theta(t[None], 3), [[39.5, 40.0, 40.5]], atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_logarithms_of_positive_series_only(rng, method):
+    Y = np.exp(0.1 * ragged(rng, [30, 20, 8, 2], 30))
+    made = on_logarithms(method, Y, 6)
+    np.testing.assert_allclose(made, np.exp(method(np.log(Y), 6)))
+    np.testing.assert_allclose(on_logarithms(method, 1e3 * Y, 6), 1e3 * made, rtol=1e-6)
+    touched = np.vstack([Y, Y[:1] - Y[0].min()])
+    both = on_logarithms(method, touched, 6)
+    np.testing.assert_allclose(both[:4], made)
+    np.testing.assert_allclose(both[4], method(touched[4:], 6)[0])
+
+
+def test_forecasts_on_logarithms_do_not_explode():
+    Y = np.array([[2.0, 3.0, 4.0], [10.0, 9.0, 9.5], [-1.0, 0.0, 2.0]])
+    up = on_logarithms(lambda Z, h: np.full((len(Z), h), 1e4), Y, 2)
+    np.testing.assert_allclose(up, [[10.0, 10.0], [13.0, 13.0], [1e4, 1e4]])
+    down = on_logarithms(lambda Z, h: np.full((len(Z), h), -1e4), Y, 2)
+    np.testing.assert_allclose(down, [[0.0, 0.0], [6.0, 6.0], [-1e4, -1e4]])
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        ([1.0, 2.0], r"got shape \(2,\)"),
+        (np.empty((2, 0)), r"got shape \(2, 0\)"),
+        ([[1.0, 2.0], [np.nan, np.nan]], "Series 1 has the value nan in column 0"),
+        ([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]], "Series 1 has the value nan in column 1"),
+        ([[np.nan, 2.0, np.inf]], "Series 0 has the value inf in column 2"),
+    ],
+)
+@pytest.mark.parametrize("method", [*METHODS, lambda Y, h: on_logarithms(theta, Y, h)])
+def test_gaps_are_refused(method, Y, message):
+    with pytest.raises(ValueError, match=message):
+        method(Y, 3)

@@ -1,0 +1,193 @@
+"""The mixture of the stack: members, weights, and what they may see."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from panels import NAME
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.request import Horizon
+from rbfdiffnet.models.stack import model as model_module
+from rbfdiffnet.models.stack import windows as windows_module
+from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.members import member_forecasts
+from rbfdiffnet.models.stack.mixing import mixing_weights
+from rbfdiffnet.models.stack.model import StackModel
+from rbfdiffnet.network.training import Settings
+from rbfdiffnet.series.series import Series
+from stacks import PLAN, arrays, auto, frame, walks
+
+
+def test_the_mixture_by_hand(rng):
+    h, series = 6, list(walks(rng, [40] * 12).values())
+    panel = arrays(series)
+    plan = Plan(lambda _: Settings(5), season_length=1, clean=False)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, h))
+    errors = []
+    for k in (1, 2):
+        past = member_forecasts(Histories.of([y[: 40 - k * h] for y in series], 1), h)
+        actual = np.array([y[40 - k * h :][:h] for y in series])
+        errors.append(np.stack([forecast - actual for forecast in past.values()]))
+    wrong = np.stack(errors, axis=2)
+    units = np.array([np.abs(np.diff(y)).mean() for y in series])
+    weights = mixing_weights((wrong / units[:, None, None]).reshape(len(wrong), -1))
+    now = member_forecasts(Histories.of(series, 1), h)
+    assert list(mixture.weights) == list(now)
+    for own, weight in zip(mixture.weights.values(), weights, strict=True):
+        assert_allclose(own, weight, atol=1e-9)
+    expected = sum(v * forecast for v, forecast in zip(weights, now.values(), strict=True))
+    assert_allclose(mixture.values, expected, rtol=1e-9)
+    growth = np.log(
+        [
+            [_mean_change(y[-13:]) / _mean_change(y[: 40 - k * h][-13:]) for k in (1, 2)]
+            for y in series
+        ]
+    )
+    common, noise = growth.mean(axis=0), 1.7 / 12  # of 12 changes
+    growth = common * 0.4 / (0.4 + noise / 12) + (growth - common) * 0.4 / (0.4 + noise)
+    growth = np.clip(np.exp(growth), 1.0 / 3.0, 3.0)
+    sizes = np.abs(np.tensordot(weights, wrong, axes=1))
+    assert_allclose(mixture.errors, sizes * growth[:, :, None], atol=1e-9)
+
+
+def _mean_change(y):
+    return np.abs(np.diff(y)).mean()
+
+
+def test_zeros_before_the_first_sale_do_not_count():
+    late = np.append(np.zeros(60), np.arange(1.0, 41.0))
+    rare = np.tile([0.0, 0.0, 3.0], 30)
+    panel = arrays([late, rare, np.zeros(5)])
+    assert model_module._is_sparse(panel, np.array([100, 90, 5])).tolist() == [False, True, False]
+
+
+def test_without_errors_the_median_of_the_members_is_left(rng):
+    y = walks(rng, [12])["s0"]
+    panel = arrays([y])
+    mixture = StackModel.of(panel, PLAN).mixture(Horizon.after(panel, 10))
+    assert not any(weight.any() for weight in mixture.weights.values())
+    middle = np.median([forecast[0] for forecast in mixture.members.values()], axis=0)
+    assert_allclose(mixture.values[0], middle)
+
+
+@pytest.mark.slow
+def test_with_time_noise_in_long_series_is_treated(rng):
+    x = np.empty((4, 300))
+    x[:, 0] = rng.uniform(0.2, 0.4, 4)
+    for t in range(299):
+        x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
+    panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
+    usual, more = (
+        StackModel.of(panel, plan).mixture(Horizon.after(panel, 4))
+        for plan in (PLAN, replace(PLAN, thorough=True))
+    )
+    assert list(more.members) == list(usual.members)
+    errors = [np.abs(m.members["network"] - x[:, 296:]).mean() for m in (usual, more)]
+    assert errors[1] < errors[0]
+    for name in set(usual.members) - {"network"}:
+        assert_allclose(more.members[name], usual.members[name])
+
+
+def test_trends_go_on_farther_than_rows_reach(rng):
+    """Two years of months: no row has a target twelve steps ahead, and forecasts are fed back."""
+    t = np.arange(24)
+    series = {f"s{i}": 100.0 + 3.0 * (i + 1) * t + rng.normal(0, 2, 24) for i in range(5)}
+    for h in (6, 12, 18):
+        found = auto("MS").forecast(frame(series, freq="MS"), h)[NAME].to_numpy().reshape(5, h)
+        truth = [100.0 + 3.0 * (i + 1) * np.arange(24, 24 + h) for i in range(5)]
+        assert_allclose(found, truth, rtol=0.12)
+
+
+def test_members_that_could_not_forecast_earlier_have_no_weight(rng):
+    t = np.arange(40)
+    season = 20.0 * np.sin(t * np.pi / 6)
+    series = [100.0 + season + t + rng.normal(0, 5, 40) for _ in range(20)]
+    panel = arrays(series)
+    plan = Plan(lambda _: Settings(5), season_length=12)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 12))
+    assert_allclose(mixture.weights["direct"] + mixture.weights["direct, log"], 1.0)
+    assert not mixture.weights["theta"].any()
+
+
+def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
+    """Forty months have three seasons; thirty-four, when the last six are held back, do not."""
+    panel = arrays(list(walks(rng, [40, 40]).values()))
+    plan = Plan(lambda _: Settings(5), season_length=12)
+    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 6))
+    assert np.isfinite(mixture.errors).all()
+    assert (mixture.errors > 0.0).all()
+
+
+def test_the_future_is_not_seen(rng):
+    series = list(walks(rng, [70] * 6).values())
+    panel = arrays(series)
+    origins, ahead = np.full(6, 60), [np.zeros((5, 0))] * 6
+    known = StackModel.of(panel, PLAN).mixture(Horizon(panel, origins, 5, ahead))
+    spoiled = arrays([np.r_[y[:60], 1e4 * rng.normal(size=10)] for y in series])
+    found = StackModel.of(spoiled, PLAN).mixture(Horizon(spoiled, origins, 5, ahead))
+    assert_array_equal(found.values, known.values)
+    assert_array_equal(found.errors, known.errors)
+
+
+def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
+    inputs = [rng.normal(size=(30, 1)) for _ in range(3)]
+    series = walks(rng, [30] * 3).values()
+    panel = [Series(y, X, np.zeros((30, 0))) for y, X in zip(series, inputs, strict=True)]
+    origins, model, calls = np.full(3, 30), StackModel.of(panel, PLAN), []
+    learned = model_module._learned
+    monkeypatch.setattr(
+        model_module, "_learned", lambda *args: calls.append(args[0].h) or learned(*args)
+    )
+    for h in (1, 2, 2, 1, 3, 2, 3, 1, 4, 5, 6):
+        low, high = (
+            model.mixture(Horizon(panel, origins, h, [x * np.ones((h, 1))] * 3)) for x in (0, 1)
+        )
+        assert model.latest is high
+        np.testing.assert_equal(low.weights, high.weights)
+        assert not np.isclose(low.values, high.values).any()
+        assert len(model._known) <= 2
+    assert calls == [1, 2, 3, 1, 4, 5, 6]
+
+
+def test_a_series_starts_at_its_first_known_value(rng):
+    series = walks(rng, [40] * 8)
+    plain = frame(series)
+    late = plain.copy()
+    late.loc[late["unique_id"] == "s3", "y"] = np.where(np.arange(40) < 15, np.nan, series["s3"])
+    cut = late[late["y"].notna()]
+    assert_allclose(auto().forecast(late, 5)[NAME], auto().forecast(cut, 5)[NAME], rtol=1e-9)
+
+
+def test_long_series_have_a_network_among_the_members(rng, monkeypatch):
+    monkeypatch.setattr(windows_module, "_LONG", 40)
+    panel = arrays(list(walks(rng, [80] * 4, m=7).values()))
+    plan = Plan(lambda _: Settings(5), season_length=7)
+    model = StackModel.of(panel, plan)
+    mixture = model.mixture(Horizon.after(panel, 10))
+    assert list(mixture.weights)[-1] == "network"
+    assert np.isfinite(mixture.values).all()
+    monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
+    assert "network" not in model.mixture(Horizon.after(panel, 9)).weights
+
+
+def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
+    asked = []
+
+    def weights(errors, *, squared):
+        asked.append(squared)
+        return mixing_weights(errors, squared=squared)
+
+    monkeypatch.setattr("rbfdiffnet.models.stack.model.mixing_weights", weights)
+    often = [rng.poisson(3.0, 60).astype(float) for _ in range(9)]
+    rarely = [y * (rng.random(60) < 0.3) for y in often]
+    for series in (often, rarely):
+        auto().forecast(frame(dict(enumerate(series))), 6)
+    assert asked == [False, True]
+    asked.clear()
+    model = auto().fit(frame(dict(enumerate(often + rarely))))
+    model.predict(6)
+    assert sorted(asked) == [False, True]
+    for own in model._state.model.latest.weights.values():
+        assert len(set(own[:9])) == len(set(own[9:])) == 1

@@ -1,0 +1,95 @@
+"""Explanations in reports."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbfdiffnet.datasets import daily_demand
+from rbfdiffnet.evaluation import BASELINE, LAST
+from rbfdiffnet.report import explanations, report_of
+from report_files import Report, assert_close, demand_model, written
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """A report of a fitted model, and the model's own forecasts and terms."""
+    df, model = demand_model(3, 150)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    ids = ["item_003", "item_001"]
+    report_of(model, path, df, 5, n_windows=2, level=[80], ids=ids, title="Demand")
+    return Report(path), model.predict(5, level=[80]), model.explain(5, ids=ids)
+
+
+def test_terms_add_up_to_the_forecasts(explained):
+    report, forecasts, terms = explained
+    facts = report.facts["explained"]
+    ids, words = np.array(report.facts["ids"]), np.array(facts["words"])
+    assert ids[facts["series"]].tolist() == ["item_001", "item_003"]
+    rows = report.numbers("terms/rows")
+    found = pd.DataFrame(
+        {
+            "unique_id": np.repeat(ids, rows),
+            "ds": pd.to_datetime(report.numbers("axis")[report.numbers("terms/place")], unit="ms"),
+            **{k: words[report.numbers(f"terms/{k}")] for k in ("part", "term", "nearest")},
+            **{k: report.numbers(f"terms:{k}") for k in ("contribution", "value", "activation")},
+        }
+    )
+    sums = found.groupby(["unique_id", "ds"])["contribution"].sum()
+    expected = forecasts.set_index(["unique_id", "ds"])["RBFDiffNet"].reindex(sums.index)
+    np.testing.assert_allclose(sums, expected, rtol=1e-4)
+    keys = ["unique_id", "ds", "part", "term", "nearest"]
+    both = found.merge(terms, on=keys, suffixes=("", "_given"))
+    assert len(both) == len(found)
+    for name in ("contribution", "value", "activation"):
+        np.testing.assert_allclose(both[name], both[f"{name}_given"], rtol=1e-6)
+
+
+def test_a_report_of_a_model_has_everything(explained):
+    report, forecasts, _ = explained
+    facts = report.facts
+    assert facts["title"] == "Demand"
+    assert_close(report.table("forecasts"), forecasts, forecasts.columns[2:])
+    assert [m["name"] for m in facts["scores"]["models"]] == ["RBFDiffNet", BASELINE, LAST]
+    assert [n["id"] for n in facts["notes"] if n["fallback"]] == ["new"]
+    assert set(facts["explained"]["equations"]) == {"0", "2"}
+    order, name, value = facts["explained"]["equations"]["0"][0]
+    assert order in (0, 1)
+    assert name == "" or name.startswith("lag ")
+    assert math.isfinite(value)
+    assert "1 of 4 series was not backtested" in " ".join(facts["verdict"]["more"])
+
+
+def test_explanations_that_do_not_fit_are_left_out_and_counted(tmp_path, explained, monkeypatch):
+    report, _, terms = explained
+    history = daily_demand(n_series=3, n_days=150)
+    forecasts = terms[["unique_id", "ds"]].drop_duplicates().assign(RBFDiffNet=1.0)
+    monkeypatch.setattr(explanations, "_MOST_ROWS", report.numbers("terms/rows").sum() - 1)
+    facts = written(tmp_path, history, forecasts, explanations={"terms": terms}).facts["explained"]
+    assert (len(facts["series"]), facts["left_out"]) == (1, 1)
+
+
+def test_members_of_a_stack_are_terms_too(tmp_path):
+    history = pd.DataFrame({"unique_id": "a", "ds": range(3), "y": 1.0})
+    forecasts = pd.DataFrame({"unique_id": "a", "ds": [3], "RBFDiffNet": [2.0]})
+    terms = pd.DataFrame(
+        {
+            **{"unique_id": "a", "ds": 3, "part": "member", "term": ["theta", "direct"]},
+            **{"value": [1.0, 3.0], "weight": 0.5, "activation": np.nan},
+            **{"contribution": [0.5, 1.5], "nearest": ""},
+        }
+    )
+    report = written(tmp_path, history, forecasts, explanations={"terms": terms})
+    assert report.numbers("terms:contribution").tolist() == [0.5, 1.5]
+    assert np.isnan(report.numbers("terms:activation")).all()
+
+
+def test_terms_of_other_dates_are_left_out(tmp_path, explained):
+    _, forecasts, terms = explained
+    history = daily_demand(n_series=3, n_days=150)
+    first = forecasts[forecasts["ds"] == forecasts["ds"].min()]
+    first = first[first["unique_id"] != "new"]
+    report = written(tmp_path, history, first, explanations={"terms": terms})
+    times = report.numbers("axis")[report.numbers("terms/place")]
+    assert set(pd.to_datetime(times, unit="ms")) == set(first["ds"])
