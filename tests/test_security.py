@@ -15,7 +15,8 @@ import pytest
 import rbfdiffnet
 from cli_files import days, fails, panel, run
 from panels import make_panel
-from rbfdiffnet import RBFDiffNet, packed
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.forecasting import packed
 from rbfdiffnet.forecasting.archive import read_arrays, write_arrays
 
 SOURCE = Path(rbfdiffnet.__file__).parent

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from panels import make_panel
-from rbfdiffnet import RBFDiffNet, archive, packed
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.forecasting import archive, packed
 from rbfdiffnet.forecasting.archive import Damaged, read_arrays, write_arrays
 
 ARRAYS = {"panel/y": np.arange(5.0), "ids": np.array(["a", "ü"]), "none": np.zeros((0, 2))}

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet import RBFDiffNet, engine, large_panels
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.forecasting import chunks as large_panels
 from rbfdiffnet.forecasting.memory import bytes_of, pieces
 from rbfdiffnet.forecasting.pipeline import Work
+from rbfdiffnet.models import panel_model as engine
 from rbfdiffnet.models.stack import model, parts
 
 

@@ -8,8 +8,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_part, make_panel
-from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, shared
+from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
+from rbfdiffnet.models import shared
 from rbfdiffnet.models.fit import fit_panel
 from rbfdiffnet.models.learning import new_rows, standardized, trained
 from rbfdiffnet.models.plan import Plan

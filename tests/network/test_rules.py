@@ -242,7 +242,9 @@ def test_models_with_new_rules_are_saved_and_loaded(scope, new_rules, tmp_path, 
     assert loaded.regressor.basis == "wendland"
     pd.testing.assert_frame_equal(model.predict(5), loaded.predict(5))
     monkeypatch.delitem(BASES, "wendland")
-    with pytest.raises(ValueError, match=r"model: .*wendland.*rbfdiffnet\.basis\.BASES.*loaded\.$"):
+    with pytest.raises(
+        ValueError, match=r"model: .*wendland.*rbfdiffnet\.network\.basis\.BASES.*loaded\.$"
+    ):
         RBFDiffNet.load(tmp_path / "model")
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from problems import make_objective
+from rbfdiffnet.network import gram
 from rbfdiffnet.network.candidates import default_start
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.objective import TRACE, Weights
 from rbfdiffnet.network.statistics import MOST_COLUMNS, Statistics
-from rbfdiffnet.network.trainers import gram, varpro
+from rbfdiffnet.network.trainers import varpro
 
 CENTERS, BETA = np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, 0.0]]), np.array([0.3, 0.5, 0.2])
 
