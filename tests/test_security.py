@@ -52,7 +52,7 @@ def test_nothing_in_the_source_executes_what_it_reads():
         if used:
             found[file.relative_to(SOURCE).as_posix()] = used
     # Workers of a cluster exchange pickles with the program that started them, and read no files.
-    assert found == {"distributed/cluster.py": {"cloudpickle"}}
+    assert found == {"adapters/clusters/cluster.py": {"cloudpickle"}}
 
 
 # Models -------------------------------------------------------------------------------------------
