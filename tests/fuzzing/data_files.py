@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fuzzing.claims import Refused, attempt
 from fuzzing.mutations import edited, edits
 from fuzzing.trial import for_all
-from rbfdiffnet.readers import Wanted, read_data
+from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.errors import CommandError
 
 PIECES = [
@@ -138,7 +138,7 @@ def changed_bytes(kind, layout, delimiter, changes, told, repeats, dates, decima
     }[kind]()
     found = read(
         data,
-        wanted=Wanted(told, (), None, None, dates, repeats),
+        wanted=ColumnChoices(told, (), None, None, dates, repeats),
         decimal=decimal,
         exog=exog,
         freq=freq,
@@ -189,7 +189,7 @@ def written_panels(
             data = as_csv(rows, delimiter, quoting=quoting).encode(encoding)
         except UnicodeEncodeError:
             return
-    wanted = Wanted(layout) if told else None
+    wanted = ColumnChoices(layout) if told else None
     found = read(data, wanted=wanted, decimal=".")
     if isinstance(found, Refused):
         return

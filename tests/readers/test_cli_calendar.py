@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from cli_files import fails
-from rbfdiffnet.readers import Wanted, read_data
+from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.errors import CommandError
 
 DAYS = pd.date_range("2023-01-01", periods=120)
@@ -42,7 +42,7 @@ def test_eight_digits_of_an_unclear_order_are_said_and_can_be_told(write):
     data = read_data(path)
     assert dates(data) == DAYS[:12].tolist()
     assert "Dates such as '02012023' are read as day, month, year" in data.notes[0]
-    assert read_data(path, Wanted(order="mdy")).freq == "MS"
+    assert read_data(path, ColumnChoices(order="mdy")).freq == "MS"
 
 
 def test_eight_digits_that_are_no_dates_are_steps(write):
@@ -103,7 +103,7 @@ def test_days_and_months_that_a_spreadsheet_exchanged_are_refused(write, n, form
     path = write("date,y", *lines)
     with pytest.raises(CommandError, match=message):
         read_data(path)
-    assert read_data(path, Wanted(order="dmy")).series.n_values == n
+    assert read_data(path, ColumnChoices(order="dmy")).series.n_values == n
 
 
 def test_hours_in_any_order_keep_day_and_month(write):
@@ -258,7 +258,9 @@ def test_rows_of_years_of_several_series(write):
     assert (data.ids, data.series.n_values, data.freq) == (["A", "B"], 120, "MS")
     with pytest.raises(CommandError, match="line 3, column 'year': there is a row of '2013'"):
         read_data(write(f"year,{NAMES}", *years([2013, 2013])))
-    told = read_data(write(f"year,{NAMES}", *years(range(2013, 2018))), Wanted(layout="wide"))
+    told = read_data(
+        write(f"year,{NAMES}", *years(range(2013, 2018))), ColumnChoices(layout="wide")
+    )
     assert told.freq == "YS"
 
 

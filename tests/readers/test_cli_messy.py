@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from cli_files import fails
-from rbfdiffnet.readers import Wanted, read_data
+from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.errors import CommandError
 
 DAYS = pd.date_range("2023-01-01", periods=120)
@@ -76,10 +76,10 @@ def test_several_rows_a_day_are_refused_until_told(capsys, write, first):
     assert "'2023-01-01' of series 'A' is on line 2 and on line 3, and 719 other rows" in message
     assert "(--id-col shop ...)" in message
     assert "--repeats sum or --repeats mean" in message
-    summed = read_data(path, Wanted(repeats="sum"))
+    summed = read_data(path, ColumnChoices(repeats="sum"))
     assert summed.ids == ["A", "B"]
     assert values(summed) == [6 + 4 * (k % 7) for k in range(120)] * 2
-    assert values(read_data(path, Wanted(repeats="mean"))) == [y / 4 for y in values(summed)]
+    assert values(read_data(path, ColumnChoices(repeats="mean"))) == [y / 4 for y in values(summed)]
     fails(capsys, "forecast", path, "--horizon", 1, "--id-col", "shop")
 
 
@@ -97,12 +97,12 @@ def test_a_few_repeated_dates_say_how_they_are_added(write):
     path = write("ds,shop,y", *(f"{day},a,3" for day in [*ISO, *ISO[:2]]))
     assert read_data(path).notes[-1] == note
     assert read_data(write("ds,a,b", *(f"{day},3,4" for day in [*ISO, *ISO[:2]]))).notes == (note,)
-    assert values(read_data(path, Wanted(repeats="sum")))[:3] == [6, 6, 3]
+    assert values(read_data(path, ColumnChoices(repeats="sum")))[:3] == [6, 6, 3]
 
 
 def test_inputs_of_joined_rows(write):
     rows = [f"{day},{y},{p},{e}" for day in ISO for y, p, e in ((1, 2, "x"), (3, 4, "x"))]
-    data = read_data(write("date,sold,p,e", *rows), Wanted(repeats="sum"), exog=["p", "e"])
+    data = read_data(write("date,sold,p,e", *rows), ColumnChoices(repeats="sum"), exog=["p", "e"])
     assert data.frame()[["y", "p", "e"]].drop_duplicates().to_numpy().tolist() == [[4, 3, "x"]]
     assert "120 rows are added to others of the same series and date" in data.notes
 
@@ -114,7 +114,9 @@ def test_a_wide_file_stays_wide_with_a_repeated_date(write):
     frame = data.frame().set_index(["unique_id", "ds"])["y"]
     assert [frame[c, DAYS[-1]] for c in "ABC"] == [60, 238, 181]
     assert any("1 row is averaged" in note for note in data.notes)
-    told = read_data(write("Datum;A;B;C", *rows, f"{GERMAN[-1]};1;;5"), Wanted(repeats="sum"))
+    told = read_data(
+        write("Datum;A;B;C", *rows, f"{GERMAN[-1]};1;;5"), ColumnChoices(repeats="sum")
+    )
     assert told.frame()["y"].iloc[-1] == 362
 
 
@@ -149,7 +151,7 @@ def test_a_day_that_no_order_allows_is_named(write):
 def test_short_years(capsys, write):
     def read(form, dates=DAYS, **more):
         rows = [f"{day},{i % 7}" for i, day in enumerate(dates.strftime(form))]
-        return read_data(write("date,y", *rows), Wanted(**more))
+        return read_data(write("date,y", *rows), ColumnChoices(**more))
 
     data = read("%y-%m-%d")
     assert data.frame()["ds"].tolist() == DAYS.tolist()
@@ -161,7 +163,7 @@ def test_short_years(capsys, write):
     unclear = write("date,y", "01-02-01,1", "02-02-02,2", "03-02-03,3")
     message = fails(capsys, "forecast", unclear, "--horizon", 1)
     assert "'01-02-01' may have its year first or last (say which with --dates)" in message
-    told = read_data(unclear, Wanted(order="ymd"), freq="D")
+    told = read_data(unclear, ColumnChoices(order="ymd"), freq="D")
     assert told.frame()["ds"].iloc[0] == pd.Timestamp("2001-02-01")
 
 
@@ -238,12 +240,12 @@ def test_files_of_inputs_follow_the_order_of_dates(write):
     later = pd.date_range("2023-05-01", periods=12)
     plan = write("day,promo", *(f"{day:%d/%m/%Y},1" for day in later), name="plan.csv")
     for order in (None, "dmy"):
-        data = read_data(path, Wanted(order=order), exog=["promo", plan])
+        data = read_data(path, ColumnChoices(order=order), exog=["promo", plan])
         assert data.future["ds"].tolist() == later.tolist()
         said = [note for note in data.notes if "are read as day, month, year to suit" in note]
         assert len(said) == (order is None)
     with pytest.raises(CommandError, match="no column with the dates"):
-        read_data(path, Wanted(order="ymd"), exog=["promo", plan])
+        read_data(path, ColumnChoices(order="ymd"), exog=["promo", plan])
 
 
 def test_missing_inputs_name_their_file(capsys, write):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cli_files import days, fails, panel, run
-from rbfdiffnet.readers import Wanted, read_data
+from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.dates import parse_times
 from rbfdiffnet.readers.errors import CommandError
 
@@ -75,8 +75,11 @@ def test_wide_columns_are_series_unless_one_is_named_like_a_value(write):
     data = read_data(write("day,sold,price", *body))
     assert data.ids == ["sold"]
     assert data.notes == ("Not used: 'price'",)
-    assert read_data(write("day,sold,price", *body), Wanted(layout="wide")).ids == ["sold", "price"]
-    assert read_data(write("day,a,b", *body), Wanted(target="b")).ids == ["b"]
+    assert read_data(write("day,sold,price", *body), ColumnChoices(layout="wide")).ids == [
+        "sold",
+        "price",
+    ]
+    assert read_data(write("day,a,b", *body), ColumnChoices(target="b")).ids == ["b"]
 
 
 def test_as_few_columns_as_needed_name_the_series(write):
@@ -90,7 +93,7 @@ def test_as_few_columns_as_needed_name_the_series(write):
     assert data.ids == ["s1/x", "s1/y", "s2/x", "s2/y"]
     assert "ids from 'store', 'item'" in data.source
     chosen = read_data(
-        write("store,state,item,day,sold", *body), Wanted(ids=["state", "store", "item"])
+        write("store,state,item,day,sold", *body), ColumnChoices(ids=["state", "store", "item"])
     )
     assert chosen.ids[0] == "CA/s1/x"
 
@@ -183,7 +186,7 @@ def test_ambiguous_dates_are_said_and_can_be_told(write, sep, order):
     (note,) = data.notes
     assert note.startswith(f"Dates such as '01{sep}02{sep}2024' are read as")
     assert f"--dates {other}" in note
-    told = read_data(write("date,y", *body), Wanted(order=other))
+    told = read_data(write("date,y", *body), ColumnChoices(order=other))
     assert told.freq == ("MS" if month_first else "D")
     assert told.notes == ()
 

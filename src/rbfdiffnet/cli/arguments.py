@@ -289,7 +289,7 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     -------
     Data
     """
-    from rbfdiffnet.readers import Wanted, example_data, read_data
+    from rbfdiffnet.readers import ColumnChoices, example_data, read_data
     from rbfdiffnet.readers.errors import CommandError
 
     if arguments.file is None:
@@ -305,7 +305,7 @@ def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
     else:
         data = read_data(
             arguments.file,
-            Wanted(
+            ColumnChoices(
                 arguments.layout,
                 arguments.id_col,
                 arguments.time_col,

@@ -135,11 +135,13 @@ def windows_for(data: Data, h: int, most: int) -> int:
     >>> windows_for(example_data(), 12, 3), windows_for(example_data(), 140, 3)
     (3, 0)
     """
-    from rbfdiffnet.readers.layouts import Matrix
+    from rbfdiffnet.readers.layouts import MatrixLayout
 
     series = data.series
     longest = (
-        len(series.times) if isinstance(series, Matrix) else int(np.diff(series.offsets).max())
+        len(series.times)
+        if isinstance(series, MatrixLayout)
+        else int(np.diff(series.offsets).max())
     )
     return int(max(0, min(most, (longest - _FEWEST) // h)))
 

@@ -41,20 +41,20 @@ def of_series(data: Data, positions: Sequence[int] | Ints) -> Data:
     >>> of_series(example_data(), [0]).ids
     ['air_passengers']
     """
-    from rbfdiffnet.readers.layouts import Long, Matrix
+    from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
 
     chosen = np.asarray(positions, dtype=np.int64)
     series = data.series
     if len(chosen) == series.n_series:
         return data
-    if isinstance(series, Matrix):
+    if isinstance(series, MatrixLayout):
         names = [series.names[i] for i in chosen]
         return replace(data, series=replace(series, names=names, values=series.values[chosen]))
     starts, stops = series.offsets[chosen], series.offsets[chosen + 1]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
     frame = series.frame.iloc[rows].reset_index(drop=True)
     frame["unique_id"] = frame["unique_id"].cat.set_categories([series.ids[i] for i in chosen])
-    return replace(data, series=Long.of(frame))
+    return replace(data, series=LongLayout.of(frame))
 
 
 def rows_by_series(data: Data, frame: pd.DataFrame) -> Ints:

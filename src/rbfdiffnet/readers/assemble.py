@@ -13,12 +13,12 @@ from rbfdiffnet.readers.dates import Times, parse_times
 from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.ids import MANY_REPEATS, find_ids, ids_of, is_id_name
 from rbfdiffnet.readers.inputs import read_input
-from rbfdiffnet.readers.layouts import Long, Matrix, lean
+from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout, lean
 from rbfdiffnet.readers.numbers import missing_note, negative_note, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import Spread, find_spread, join_parts
 from rbfdiffnet.readers.repeats import join_repeats, joined_note, repeats_message
 from rbfdiffnet.readers.roles import (
-    Wanted,
+    ColumnChoices,
     find_target,
     has_units,
     is_number_column,
@@ -30,31 +30,31 @@ from rbfdiffnet.readers.table import Table, text_cells
 from rbfdiffnet.readers.totals import without_totals
 from rbfdiffnet.readers.words import is_total, speaks_of_weeks
 
-__all__ = ["Built", "assemble", "read_times"]
+__all__ = ["ParsedTable", "assemble", "read_times"]
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
+class ParsedTable:
     """Series, and how they were found in their table."""
 
-    series: Long | Matrix
+    series: LongLayout | MatrixLayout
     source: str
     notes: tuple[str, ...] = ()
 
 
-def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
+def assemble(table: Table, wanted: ColumnChoices, inputs: Sequence[str] = ()) -> ParsedTable:
     """Find the series in a table.
 
     Parameters
     ----------
     table : Table
-    wanted : Wanted
+    wanted : ColumnChoices
     inputs : sequence of str
         Further columns to keep; their layout is long.
 
     Returns
     -------
-    Built
+    ParsedTable
 
     Raises
     ------
@@ -64,11 +64,11 @@ def assemble(table: Table, wanted: Wanted, inputs: Sequence[str] = ()) -> Built:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers import Wanted
+    >>> from rbfdiffnet.readers import ColumnChoices
     >>> from rbfdiffnet.readers.assemble import assemble
     >>> from rbfdiffnet.readers.table import Table, text_cells
     >>> frame = pd.DataFrame({"date": ["2024-01-01", "2024-01-02"], "a": [1, 2], "b": [3, 4]})
-    >>> assemble(Table("a.csv", frame, ".", str), Wanted()).source
+    >>> assemble(Table("a.csv", frame, ".", str), ColumnChoices()).source
     "ds from 'date', series from columns 'a' to 'b' (layout wide)"
     """
     layout = wanted.layout
@@ -161,12 +161,12 @@ def read_times(table: Table, column: str, order: str | None) -> Times:
 
 def _long(
     table: Table,
-    wanted: Wanted,
+    wanted: ColumnChoices,
     time: str,
     times: Times,
     ids: list[str],
     inputs: Sequence[str],
-) -> Built:
+) -> ParsedTable:
     import pandas as pd
 
     target = find_target(table, wanted, [time, *ids, *inputs])
@@ -185,14 +185,16 @@ def _long(
     if inputs:
         source += f", inputs from {', '.join(map(repr, inputs))}"
     used = {time, target, *ids, *inputs}
-    return Built(
-        Long.of(frame),
+    return ParsedTable(
+        LongLayout.of(frame),
         source,
         (*_notes(table, times, [target, *inputs], used), *repeats),
     )
 
 
-def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[str]) -> Built:
+def _wide(
+    table: Table, wanted: ColumnChoices, time: str, times: Times, columns: list[str]
+) -> ParsedTable:
     import pandas as pd
 
     if not columns:
@@ -216,11 +218,11 @@ def _wide(table: Table, wanted: Wanted, time: str, times: Times, columns: list[s
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ordered = stamps.take(order).reset_index(drop=True)
     source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
-    series = Matrix(columns, ordered, values[:, order])
-    return Built(series, f"{source} (layout wide)", tuple(notes))
+    series = MatrixLayout(columns, ordered, values[:, order])
+    return ParsedTable(series, f"{source} (layout wide)", tuple(notes))
 
 
-def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
+def _rows(table: Table, wanted: ColumnChoices, steps: list[str]) -> ParsedTable:
     import pandas as pd
 
     times = parse_times(pd.Series(steps, dtype=object), wanted.order)
@@ -251,11 +253,11 @@ def _rows(table: Table, wanted: Wanted, steps: list[str]) -> Built:
     named = ", ".join(f"'{column}'" for column in ids) or "the numbers of the rows"
     source = f"ids from {named}, steps from columns '{kept[0]}' to '{kept[-1]}' (layout rows)"
     ordered = times.values.take(order).reset_index(drop=True)
-    series = Matrix(names, ordered, values, open_end=times.integer)
-    return Built(series, source, _notes(table, times, kept, {*steps, *ids}))
+    series = MatrixLayout(names, ordered, values, open_end=times.integer)
+    return ParsedTable(series, source, _notes(table, times, kept, {*steps, *ids}))
 
 
-def _spread(table: Table, wanted: Wanted, spread: Spread) -> Built:
+def _spread(table: Table, wanted: ColumnChoices, spread: Spread) -> ParsedTable:
     """Rows with one part of the dates, columns with the other."""
     import pandas as pd
 
@@ -289,10 +291,10 @@ def _spread(table: Table, wanted: Wanted, spread: Spread) -> Built:
     values[np.tile(names.codes, len(cells))[sound], steps] = cells.ravel()[sound]
     named = ", ".join(f"'{column}'" for column in ids)
     source = f"ds from '{spread.rows}' and columns '{spread.columns[0]}' to '{spread.columns[-1]}'"
-    series = Matrix(names.categories.tolist(), pd.Series(distinct), values)
+    series = MatrixLayout(names.categories.tolist(), pd.Series(distinct), values)
     notes = _notes(table, times, spread.columns, {*used, *ids})
     first = f"{spread.what}, the first date is {spread.dates[0][0]} (otherwise: --layout)"
-    return Built(series, source + (f", ids from {named}" if ids else ""), (first, *notes))
+    return ParsedTable(series, source + (f", ids from {named}" if ids else ""), (first, *notes))
 
 
 def _left_out(table: Table, used: set[str]) -> list[str]:

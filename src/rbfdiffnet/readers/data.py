@@ -11,8 +11,8 @@ import numpy as np
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.frequency import describe_frequency
-from rbfdiffnet.readers.layouts import Long, Matrix
-from rbfdiffnet.readers.roles import Wanted
+from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
+from rbfdiffnet.readers.roles import ColumnChoices
 from rbfdiffnet.support.text import format_dates
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Data:
 
     Parameters
     ----------
-    series : Long or Matrix
+    series : LongLayout or MatrixLayout
         What is known.
     frequency : Frequency
     season_length : int
@@ -54,7 +54,7 @@ class Data:
     'Reading the built-in air passengers (in thousands), 1 series, monthly (MS), 1949-01-01 to ...'
     """
 
-    series: Long | Matrix
+    series: LongLayout | MatrixLayout
     frequency: Frequency
     season_length: int
     source: str
@@ -102,12 +102,12 @@ def example_data(season_length: int | None = None) -> Data:
     frame = load_air_passengers().astype({"unique_id": "category"})
     frequency = Frequency.parse("MS")
     source = "the built-in air passengers (in thousands)"
-    return Data(Long.of(frame), frequency, season_length or frequency.season_length, source)
+    return Data(LongLayout.of(frame), frequency, season_length or frequency.season_length, source)
 
 
 def read_data(
     path: str,
-    wanted: Wanted | None = None,
+    wanted: ColumnChoices | None = None,
     *,
     freq: str | None = None,
     season_length: int | None = None,
@@ -121,7 +121,7 @@ def read_data(
     ----------
     path : str
         The file; ``-`` reads standard input.
-    wanted : Wanted, optional
+    wanted : ColumnChoices, optional
         Layout and columns; what it leaves open is guessed.
     freq : str, optional
         Step of time; by default the one most dates agree on.
@@ -160,7 +160,7 @@ def read_data(
 
     table = read_table(path, decimal, missing)
     asked = split_exog(table, exog)
-    wanted = wanted or Wanted()
+    wanted = wanted or ColumnChoices()
     built = assemble(table, wanted, asked.columns)
     series, future, note = cut_future(built.series, asked.columns)
     notes = [*table.notes, *built.notes, *([note] if note else []), *total_notes(series)]
@@ -188,9 +188,11 @@ def read_data(
     return replace(data, notes=tuple(notes))
 
 
-def _frequency(series: Long | Matrix, freq: str | None, name: str) -> tuple[Frequency, int]:
+def _frequency(
+    series: LongLayout | MatrixLayout, freq: str | None, name: str
+) -> tuple[Frequency, int]:
     """Return the step of time and its season."""
-    if isinstance(series, Matrix):
+    if isinstance(series, MatrixLayout):
         times, codes = series.times, np.zeros(len(series.times), dtype=np.int64)
     else:
         stop = int(np.searchsorted(series.offsets, _ENOUGH)) + 1
@@ -217,9 +219,9 @@ def _frequency(series: Long | Matrix, freq: str | None, name: str) -> tuple[Freq
     return found, given.season_length if given is not None else found.season_length
 
 
-def _ended(series: Long | Matrix) -> list[str]:
+def _ended(series: LongLayout | MatrixLayout) -> list[str]:
     """Say which series end before the last date, or before the date at which most of them end."""
-    if isinstance(series, Matrix):
+    if isinstance(series, MatrixLayout):
         if not series.open_end or series.values.dtype.kind != "f":
             return []
         early = [series.names[i] for i in np.flatnonzero(np.isnan(series.values[:, -1]))]
@@ -240,8 +242,8 @@ def _ended(series: Long | Matrix) -> list[str]:
     return [f"{who} end before {end} ({names}): their forecasts start after their ends"]
 
 
-def _span(series: Long | Matrix) -> tuple[str, str]:
-    return _written(series.times if isinstance(series, Matrix) else series.frame["ds"])
+def _span(series: LongLayout | MatrixLayout) -> tuple[str, str]:
+    return _written(series.times if isinstance(series, MatrixLayout) else series.frame["ds"])
 
 
 def _written(times: pd.Series[Any]) -> tuple[str, str]:

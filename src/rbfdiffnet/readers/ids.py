@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.readers.errors import CommandError
-from rbfdiffnet.readers.roles import Wanted, is_number_column, is_time_name, is_value_name
+from rbfdiffnet.readers.roles import ColumnChoices, is_number_column, is_time_name, is_value_name
 from rbfdiffnet.readers.table import Table, text_cells
 from rbfdiffnet.readers.words import speaks_of_time
 
@@ -29,7 +29,7 @@ _ID_NAMES = (
 
 
 def find_ids(
-    table: Table, times: npt.NDArray[Any], wanted: Wanted, taken: Sequence[str]
+    table: Table, times: npt.NDArray[Any], wanted: ColumnChoices, taken: Sequence[str]
 ) -> list[str]:
     """Return the columns whose values together name the series, as few as are needed.
 
@@ -38,10 +38,10 @@ def find_ids(
     >>> import numpy as np
     >>> import pandas as pd
     >>> from rbfdiffnet.readers.ids import find_ids
-    >>> from rbfdiffnet.readers.roles import Wanted
+    >>> from rbfdiffnet.readers.roles import ColumnChoices
     >>> from rbfdiffnet.readers.table import Table
     >>> frame = pd.DataFrame({"shop": list("aabb"), "kind": list("xyxy"), "ds": [1, 1, 1, 1]})
-    >>> find_ids(Table("a.csv", frame, ".", str), np.ones(4), Wanted(), ["ds"])
+    >>> find_ids(Table("a.csv", frame, ".", str), np.ones(4), ColumnChoices(), ["ds"])
     ['shop', 'kind']
     """
     if wanted.ids:

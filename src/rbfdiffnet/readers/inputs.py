@@ -12,9 +12,9 @@ import numpy as np
 from rbfdiffnet.readers.dates import ORDERS, Times, parse_times
 from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.ids import find_ids, ids_of
-from rbfdiffnet.readers.layouts import Long, Matrix
+from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
 from rbfdiffnet.readers.numbers import read_numbers
-from rbfdiffnet.readers.roles import Wanted, is_number_column
+from rbfdiffnet.readers.roles import ColumnChoices, is_number_column
 from rbfdiffnet.readers.table import Table, read_table, text_cells
 from rbfdiffnet.readers.words import speaks_of_weeks
 
@@ -86,19 +86,19 @@ def read_input(table: Table, column: str) -> Any:
 
 
 def cut_future(
-    series: Long | Matrix, inputs: Sequence[str]
-) -> tuple[Long | Matrix, pd.DataFrame | None, str]:
+    series: LongLayout | MatrixLayout, inputs: Sequence[str]
+) -> tuple[LongLayout | MatrixLayout, pd.DataFrame | None, str]:
     """Split off the latest dates if no series has a value there: they are the future.
 
     Parameters
     ----------
-    series : Long or Matrix
+    series : LongLayout or MatrixLayout
     inputs : sequence of str
         Columns whose values in the future are kept.
 
     Returns
     -------
-    series : Long or Matrix
+    series : LongLayout or MatrixLayout
         What is known.
     future : DataFrame or None
     note : str
@@ -108,14 +108,14 @@ def cut_future(
     --------
     >>> import pandas as pd
     >>> from rbfdiffnet.readers.inputs import cut_future
-    >>> from rbfdiffnet.readers.layouts import Long
+    >>> from rbfdiffnet.readers.layouts import LongLayout
     >>> ids = pd.Categorical(["a", "a"])
     >>> frame = pd.DataFrame({"unique_id": ids, "ds": [1, 2], "y": [5.0, None], "price": [7, 8]})
-    >>> known, future, _ = cut_future(Long.of(frame), ["price"])
+    >>> known, future, _ = cut_future(LongLayout.of(frame), ["price"])
     >>> len(known.frame), future["price"].tolist()
     (1, [8])
     """
-    if isinstance(series, Matrix):
+    if isinstance(series, MatrixLayout):
         if series.values.dtype.kind != "f" or series.open_end:
             return series, None, ""
         known = np.flatnonzero(~np.isnan(series.values).all(axis=0))
@@ -146,7 +146,7 @@ def cut_future(
         else f"The last {count:,} dates have no values: they are"
     )
     note = f"{last} taken as the future"
-    return Long.of(known_frame), future if inputs else None, note
+    return LongLayout.of(known_frame), future if inputs else None, note
 
 
 def add_file(
@@ -183,7 +183,7 @@ def add_file(
     history = data.frame()
     taken = [*exog.chosen, *exog.columns]
     found, times = _times(table, history["ds"], taken, order)
-    ids = find_ids(table, times.values.to_numpy(), Wanted(), [found, *taken])
+    ids = find_ids(table, times.values.to_numpy(), ColumnChoices(), [found, *taken])
     names = [column for column in table.columns if column not in {found, *ids}]
     if exog.chosen:
         wanted = {*exog.columns, *exog.chosen}
@@ -219,7 +219,7 @@ def add_file(
     origins = {c: f"{data.origins[c]} and {path}" if c in data.origins else path for c in names}
     joint = replace(
         data,
-        series=Long.of(joined),
+        series=LongLayout.of(joined),
         inputs=(*data.inputs, *new),
         future=later,
         origins={**data.origins, **origins},

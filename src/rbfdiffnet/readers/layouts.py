@@ -11,13 +11,13 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Long", "Matrix"]
+__all__ = ["LongLayout", "MatrixLayout"]
 
 _EXACT = 2**24  # whole numbers up to here are exact in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
-class Long:
+class LongLayout:
     """Series as rows of a long frame, series by series.
 
     Parameters
@@ -30,9 +30,9 @@ class Long:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers.layouts import Long
+    >>> from rbfdiffnet.readers.layouts import LongLayout
     >>> ids = pd.Categorical(["b", "a", "b"], categories=["b", "a"])
-    >>> long = Long.of(pd.DataFrame({"unique_id": ids, "ds": [1, 1, 2], "y": [5, 6, 7]}))
+    >>> long = LongLayout.of(pd.DataFrame({"unique_id": ids, "ds": [1, 1, 2], "y": [5, 6, 7]}))
     >>> long.n_series, long.part(0, 1)["y"].tolist()
     (2, [5, 7])
     """
@@ -41,7 +41,7 @@ class Long:
     offsets: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Long:
+    def of(cls, frame: pd.DataFrame) -> LongLayout:
         """Sort a frame by series, in the order of their categories."""
         codes = frame["unique_id"].cat.codes.to_numpy()
         if (np.diff(codes) < 0).any():
@@ -72,7 +72,7 @@ class Long:
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class MatrixLayout:
     """Series that share their dates: a row each.
 
     A series begins with its first value. With ``open_end`` it also ends with its last one.
@@ -89,9 +89,9 @@ class Matrix:
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers.layouts import Matrix
+    >>> from rbfdiffnet.readers.layouts import MatrixLayout
     >>> values = np.array([[1.0, 2.0], [np.nan, 3.0]])
-    >>> Matrix(["a", "b"], pd.Series([1, 2]), values).part(0, 2)
+    >>> MatrixLayout(["a", "b"], pd.Series([1, 2]), values).part(0, 2)
       unique_id  ds    y
     0         a   1  1.0
     1         a   2  2.0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.readers.dates import parse_times
 from rbfdiffnet.readers.errors import CommandError
-from rbfdiffnet.readers.roles import Wanted, find_time, is_number_column, is_time_name
+from rbfdiffnet.readers.roles import ColumnChoices, find_time, is_number_column, is_time_name
 from rbfdiffnet.readers.table import Table, text_cells
 from rbfdiffnet.readers.words import month_number, unit_of
 
@@ -54,14 +54,14 @@ class Spread:
 
 
 def join_parts(
-    table: Table, wanted: Wanted, inputs: Sequence[str] = ()
+    table: Table, wanted: ColumnChoices, inputs: Sequence[str] = ()
 ) -> tuple[Table, str | None, list[str]]:
     """Find the column of dates; join one from years and months, weeks or days if there is none.
 
     Parameters
     ----------
     table : Table
-    wanted : Wanted
+    wanted : ColumnChoices
     inputs : sequence of str
         Columns that stay.
 
@@ -76,11 +76,11 @@ def join_parts(
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers import Wanted
+    >>> from rbfdiffnet.readers import ColumnChoices
     >>> from rbfdiffnet.readers.parts import join_parts
     >>> from rbfdiffnet.readers.table import Table
     >>> frame = pd.DataFrame({"Jahr": [2024, 2024], "KW": [1, 2], "y": [3, 4]})
-    >>> table, time, notes = join_parts(Table("a.csv", frame, ".", str), Wanted())
+    >>> table, time, notes = join_parts(Table("a.csv", frame, ".", str), ColumnChoices())
     >>> table.frame[time].tolist(), notes
     (['2024-W01', '2024-W02'], ["Dates are joined from 'Jahr' and 'KW', the first is 2024-W01"])
     """

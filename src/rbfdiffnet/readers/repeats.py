@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.ids import MANY_REPEATS
-from rbfdiffnet.readers.roles import Wanted
+from rbfdiffnet.readers.roles import ColumnChoices
 from rbfdiffnet.readers.table import Table
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ __all__ = ["join_repeats", "joined_note", "repeats_message"]
 
 
 def join_repeats(
-    table: Table, wanted: Wanted, time: str, ids: Sequence[str], frame: pd.DataFrame
+    table: Table, wanted: ColumnChoices, time: str, ids: Sequence[str], frame: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[str]]:
     """Join rows of the same series and date as asked; refuse many of them if nothing was asked.
 
     Parameters
     ----------
     table : Table
-    wanted : Wanted
+    wanted : ColumnChoices
     time : str
     ids : sequence of str
         The columns of dates and of names.
@@ -42,12 +42,13 @@ def join_repeats(
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers import Wanted
+    >>> from rbfdiffnet.readers import ColumnChoices
     >>> from rbfdiffnet.readers.repeats import join_repeats
     >>> from rbfdiffnet.readers.table import Table
     >>> frame = pd.DataFrame({"unique_id": ["a", "a"], "ds": [1, 1], "y": [2.0, 3.0]})
     >>> table = Table("a.csv", frame, ".", str)
-    >>> join_repeats(table, Wanted(repeats="sum"), "ds", ["unique_id"], frame)[0]["y"].tolist()
+    >>> choices = ColumnChoices(repeats="sum")
+    >>> join_repeats(table, choices, "ds", ["unique_id"], frame)[0]["y"].tolist()
     [5.0]
     """
     keys = ["unique_id", "ds"]

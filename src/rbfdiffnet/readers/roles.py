@@ -18,7 +18,7 @@ from rbfdiffnet.readers.words import UNITS, plain, speaks_of_weeks
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Wanted", "find_target", "find_time", "is_number_column", "step_columns"]
+__all__ = ["ColumnChoices", "find_target", "find_time", "is_number_column", "step_columns"]
 
 _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
@@ -39,7 +39,7 @@ _SAMPLE = 200
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnChoices:
     """What the user said about the columns.
 
     Parameters
@@ -60,16 +60,16 @@ class Wanted:
     repeats: str | None = None
 
 
-def find_time(table: Table, wanted: Wanted) -> str | None:
+def find_time(table: Table, wanted: ColumnChoices) -> str | None:
     """Return the column of dates: the one asked for, one with a usual name, or one of dates.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers.roles import Wanted, find_time
+    >>> from rbfdiffnet.readers.roles import ColumnChoices, find_time
     >>> from rbfdiffnet.readers.table import Table
     >>> frame = pd.DataFrame({"sold": [3], "when": ["2024-01-31"]})
-    >>> find_time(Table("a.csv", frame, ".", str), Wanted())
+    >>> find_time(Table("a.csv", frame, ".", str), ColumnChoices())
     'when'
     """
     if wanted.time is not None:
@@ -92,16 +92,16 @@ def find_time(table: Table, wanted: Wanted) -> str | None:
     return None
 
 
-def find_target(table: Table, wanted: Wanted, taken: Sequence[str]) -> str:
+def find_target(table: Table, wanted: ColumnChoices, taken: Sequence[str]) -> str:
     """Return the column of values: the one asked for, one with a usual name, or the first numbers.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers.roles import Wanted, find_target
+    >>> from rbfdiffnet.readers.roles import ColumnChoices, find_target
     >>> from rbfdiffnet.readers.table import Table
     >>> frame = pd.DataFrame({"ds": [1], "n": [2], "Sales": [3]})
-    >>> find_target(Table("a.csv", frame, ".", str), Wanted(), ["ds"])
+    >>> find_target(Table("a.csv", frame, ".", str), ColumnChoices(), ["ds"])
     'Sales'
     """
     if wanted.target is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rbfdiffnet.readers.layouts import Long, Matrix
+from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.readers.words import is_total
 
@@ -64,12 +64,12 @@ def without_totals(table: Table, time: str) -> tuple[Table, list[str]]:
     return part, notes
 
 
-def total_notes(series: Long | Matrix) -> list[str]:
+def total_notes(series: LongLayout | MatrixLayout) -> list[str]:
     """Say which series are called a total beside others, and whether they are their sum.
 
     Parameters
     ----------
-    series : Long or Matrix
+    series : LongLayout or MatrixLayout
 
     Returns
     -------
@@ -79,10 +79,10 @@ def total_notes(series: Long | Matrix) -> list[str]:
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from rbfdiffnet.readers.layouts import Matrix
+    >>> from rbfdiffnet.readers.layouts import MatrixLayout
     >>> from rbfdiffnet.readers.totals import total_notes
     >>> values = np.array([[1.0, 2.0], [3.0, 4.0], [4.0, 6.0]])
-    >>> total_notes(Matrix(["A", "B", "Total"], pd.Series([1, 2]), values))
+    >>> total_notes(MatrixLayout(["A", "B", "Total"], pd.Series([1, 2]), values))
     ["'Total' is the sum of the others, and forecast like any other series; take it out of the ..."]
     """
     totals = [name for name in series.ids if any(is_total(part) for part in name.split("/"))]
@@ -98,7 +98,7 @@ def total_notes(series: Long | Matrix) -> list[str]:
     return notes
 
 
-def _is_sum(series: Long | Matrix, name: str, totals: list[str]) -> bool:
+def _is_sum(series: LongLayout | MatrixLayout, name: str, totals: list[str]) -> bool:
     frame = series.part(0, series.n_series).dropna(subset="y")
     own = frame[frame["unique_id"] == name].groupby("ds")["y"].sum()
     others = frame[~frame["unique_id"].isin(totals)].groupby("ds")["y"].sum()
