@@ -4,9 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -141,7 +139,7 @@ def test_targets_are_checked_before_the_work(capsys, tmp_path, monkeypatch):
     def message(*arguments):
         return fails(capsys, "forecast", "--horizon", 1, *arguments)
 
-    assert "create it first" in message("--out", tmp_path / "no" / "a.csv")
+    assert "create its folder first" in message("--out", tmp_path / "no" / "a.csv")
     assert "it is a folder" in message("--out", tmp_path)
     assert ".csv, .csv.gz or .parquet" in message("--out", tmp_path / "a.xlsx")
     assert ".png, .pdf or .svg" in message("--plot", tmp_path / "plot.xyz")
@@ -297,38 +295,3 @@ def test_temporaries_of_running_processes_stay(capsys, tmp_path):
     arguments = ("forecast", "--horizon", 4, *LOCAL, "--quiet", "--out", out)
     assert run(capsys, *arguments)[0] == 0
     assert other.exists()
-
-
-def test_progress_line_on_a_terminal():
-    from rbfdiffnet.cli.progress import Progress
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    stream = Terminal()
-    with Progress(stream=stream) as progress:
-        progress.update("Forecasting", 50, 200)
-        until = time.monotonic() + 10.0
-        while "series/s" not in stream.getvalue() and time.monotonic() < until:
-            time.sleep(0.01)
-    assert "Forecasting  50 of 200 series  25 %" in stream.getvalue()
-    assert " left" in stream.getvalue()
-    assert stream.getvalue().endswith("\r\x1b[K")
-    for quiet, shown in ((True, Terminal()), (False, io.StringIO())):
-        with Progress(quiet=quiet, stream=shown) as progress:
-            progress.update("Forecasting", 50, 200)
-            time.sleep(0.3)
-        assert shown.getvalue() == ""
-
-
-def test_times_left_in_words():
-    from rbfdiffnet.cli.progress import Progress
-
-    progress = Progress(quiet=True)
-    progress.update("Reading")
-    assert progress.line(progress.began + 3.0) == "Reading  3 s"
-    progress.update("Forecasting", 1, 1001)
-    assert progress.line(progress.began + 1.0).endswith("1.0 series/s  17 min left")
-    assert progress.line(progress.began + 10.0).endswith("0.1 series/s  2.8 h left")
-    assert np.isfinite(progress.began)

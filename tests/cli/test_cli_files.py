@@ -52,7 +52,7 @@ def test_results_have_files_of_their_own(capsys, tmp_path, sales):
 def test_only_regular_files_are_replaced(capsys, tmp_path, sales):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    assert "it is no regular file" in fails(capsys, *forecast(sales, "--out", pipe))
+    assert "no regular file" in fails(capsys, *forecast(sales, "--out", pipe))
     assert pipe.is_fifo()
 
 

@@ -13,7 +13,7 @@ from cli_files import fails, run
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.cli import output
-from rbfdiffnet.support.files import probe, replacing
+from rbfdiffnet.support.files import check_writable, replace_file
 
 LOCAL = ("--horizon", 3, "--scope", "local", "--quiet")
 
@@ -51,7 +51,7 @@ def test_errors_name_the_file_and_the_remedy(model, tmp_path):
     with pytest.raises(OSError, match="give a shorter name"):
         model.save(tmp_path / ("n" * 300))
     for code, remedy in ((errno.EROFS, "you may write to"), (errno.EDQUOT, "make room")):
-        with pytest.raises(OSError, match=remedy), replacing(tmp_path / "file"):
+        with pytest.raises(OSError, match=remedy), replace_file(tmp_path / "file"):
             raise OSError(code, os.strerror(code))
     assert os.listdir(tmp_path) == ["file"]
 
@@ -75,7 +75,7 @@ def test_threads_do_not_write_into_each_other(tmp_path):
     path, both = tmp_path / "a.txt", threading.Barrier(2)
 
     def write(text):
-        with replacing(path) as temporary, temporary.open("w") as file:
+        with replace_file(path) as temporary, temporary.open("w") as file:
             both.wait()
             file.write(text * 1000)
             both.wait()
@@ -93,7 +93,7 @@ def test_a_probe_changes_nothing(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
     before = path.stat()
-    probe(path)
+    check_writable(path)
     assert (path.read_text(), path.stat().st_mtime_ns) == ("old", before.st_mtime_ns)
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -200,7 +200,10 @@ def test_success_is_still_success(capsys, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_pipes_and_devices_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="no regular file"), replacing(tmp_path / "pipe") as temporary:
+    with (
+        pytest.raises(OSError, match="no regular file"),
+        replace_file(tmp_path / "pipe") as temporary,
+    ):
         temporary.write_text("lost")
     assert (tmp_path / "pipe").is_fifo()
     assert [file.name for file in tmp_path.iterdir()] == ["pipe"]

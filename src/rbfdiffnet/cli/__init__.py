@@ -20,9 +20,8 @@ from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
 from rbfdiffnet.cli.arguments import file_behind
 from rbfdiffnet.cli.ending import Ending, Stopped
-from rbfdiffnet.cli.files import check_apart
 from rbfdiffnet.readers.errors import CommandError
-from rbfdiffnet.support.files import remove_unfinished
+from rbfdiffnet.support.files import is_same_file, remove_unfinished
 from rbfdiffnet.support.text import one_line
 
 __all__ = ["main"]
@@ -147,7 +146,16 @@ def _check_files(arguments: argparse.Namespace) -> None:
     given = vars(arguments)
     if given.get("file") is None and "exog" not in given:
         return
-    inputs = {"FILE": given["file"]} if given.get("file") else {}
-    inputs |= {f"--exog {path}": path for path in given.get("exog") or [] if Path(path).is_file()}
-    outputs = {f"--{name}": given[name] for name in ("out", "plot", "report") if given.get(name)}
-    check_apart(inputs, outputs)
+    read = {"FILE": given["file"]} if given.get("file") not in (None, "-") else {}
+    read |= {f"--exog {path}": path for path in given.get("exog") or [] if Path(path).is_file()}
+    seen = list(read.items())
+    for option in ("out", "plot", "report"):
+        path = given.get(option)
+        if not path:
+            continue
+        for other, taken in seen:
+            if is_same_file(path, taken):
+                raise CommandError(
+                    f"--{option} {path} is the same file as {other}; give another name"
+                )
+        seen.append((f"--{option}", path))

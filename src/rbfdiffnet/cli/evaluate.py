@@ -70,13 +70,13 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli.console import Console
     from rbfdiffnet.cli.evaluation import evaluate, windows_for
     from rbfdiffnet.cli.problems import problem_lines
-    from rbfdiffnet.cli.progress import Progress
     from rbfdiffnet.cli.reporting import write_report
     from rbfdiffnet.cli.running import forecasts
+    from rbfdiffnet.support.progress import ProgressLine
 
     output.check_outputs(arguments.out, None, arguments.report)
     console = Console(arguments.quiet, arguments.json)
-    with Progress(quiet=arguments.quiet) as progress:
+    with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_arguments(arguments, console)
         if arguments.report and data.inputs and data.future is None:
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         print(result.text(), flush=True)
     if arguments.report:
-        with Progress(quiet=arguments.quiet) as progress:
+        with ProgressLine(quiet=arguments.quiet) as progress:
             forecast, report = forecasts(arguments, data, progress)
             forecast, report = open_days(arguments, data, forecast, report)
             problems += output.attempt(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rbfdiffnet.cli.console import Console
-from rbfdiffnet.cli.progress import Progress
 from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, sentence
 from rbfdiffnet.readers import Data
+from rbfdiffnet.support.progress import ProgressLine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +150,7 @@ def evaluate(
     arguments: argparse.Namespace,
     data: Data,
     n_windows: int,
-    progress: Progress,
+    progress: ProgressLine,
     console: Console,
     rival_seconds: float,
 ) -> Evaluation:
@@ -161,7 +161,7 @@ def evaluate(
     arguments : Namespace
     data : Data
     n_windows : int
-    progress : Progress
+    progress : ProgressLine
     console : Console
     rival_seconds : float
         How long each method of statsforecast may take, roughly; 0 leaves them out.

@@ -77,13 +77,13 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.progress import Progress
+    from rbfdiffnet.support.progress import ProgressLine
     from rbfdiffnet.support.text import one_line
 
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
     console = Console(arguments.quiet, arguments.json)
-    with Progress(quiet=arguments.quiet) as progress:
+    with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_arguments(arguments, console)
         name = _series(arguments, data)

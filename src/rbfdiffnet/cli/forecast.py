@@ -85,14 +85,14 @@ def run(arguments: argparse.Namespace) -> None:
     from rbfdiffnet.cli import output
     from rbfdiffnet.cli.closed import open_days
     from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.progress import Progress
     from rbfdiffnet.cli.reporting import backtest_for_report, write_report
     from rbfdiffnet.cli.running import forecasts
+    from rbfdiffnet.support.progress import ProgressLine
     from rbfdiffnet.support.text import printable
 
     output.check_outputs(arguments.out, arguments.plot, arguments.report)
     console = Console(arguments.quiet, arguments.json)
-    with Progress(quiet=arguments.quiet) as progress:
+    with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_arguments(arguments, console)
         rows = data.series.n_series * arguments.horizon

@@ -9,13 +9,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.files import check_writable, replacing
 from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.files import check_writable, replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,8 @@ def check_outputs(
     rbfdiffnet.readers.errors.CommandError: --out: cannot write 'forecast.xlsx'; end its name in ...
     """
     for path in filter(None, (out, plot, report)):
-        check_writable(path)
+        with _as_command_error(path):
+            check_writable(path)
     if out and not out.lower().endswith(_TABLES):
         raise CommandError(
             f"--out: cannot write '{out}'; end its name in .csv, .csv.gz or .parquet"
@@ -107,6 +109,15 @@ def attempt(*writers: Callable[[], None]) -> list[str]:
     return problems
 
 
+@contextmanager
+def _as_command_error(path: str) -> Iterator[None]:
+    """Turn the error of a file that cannot be written into one that the command reports."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
 def formulas(frame: pd.DataFrame) -> str | None:
     """Warn of ids that a spreadsheet would take for formulas.
 
@@ -139,11 +150,11 @@ def _rescued(path: str, frame: pd.DataFrame) -> str:
 
 
 def _write_table(path: str, frame: pd.DataFrame) -> None:
-    with replacing(path) as temporary:
+    with _as_command_error(path), replace_file(path) as temporary:
         if path.lower().endswith((".parquet", ".pq")):
             from rbfdiffnet.readers.parquet import write_parquet
 
-            write_parquet(frame, temporary)
+            write_parquet(frame, str(temporary))
         elif path.lower().endswith(".gz"):  # without name and time: the same bytes every time
             with (
                 open(temporary, "wb") as file,
@@ -240,7 +251,8 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
     columns = {name: rows[name].to_numpy().reshape(n, h) for name in forecast.columns[2:]}
     figure = plot_panel(panel, columns, h, history=max(3 * h, 120))
     undated = _UNDATED.get(Path(path).suffix.lower())
-    with replacing(path) as temporary, rc_context({"svg.hashsalt": "rbfdiffnet"}):
+    salt = rc_context({"svg.hashsalt": "rbfdiffnet"})
+    with _as_command_error(path), replace_file(path) as temporary, salt:
         figure.savefig(temporary, metadata=undated)
 
 

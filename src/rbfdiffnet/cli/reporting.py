@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.cli.console import Console
 from rbfdiffnet.cli.evaluation import Evaluation, evaluate, windows_for
-from rbfdiffnet.cli.progress import Progress
 from rbfdiffnet.readers import Data
 from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.progress import ProgressLine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ _STACKED = 1000  # series that are fitted once more to explain the forecasts of 
 
 
 def backtest_for_report(
-    arguments: argparse.Namespace, data: Data, progress: Progress, console: Console
+    arguments: argparse.Namespace, data: Data, progress: ProgressLine, console: Console
 ) -> tuple[Evaluation | None, Data]:
     """Backtest all series, or an even spread of many.
 
@@ -37,7 +37,7 @@ def backtest_for_report(
     ----------
     arguments : Namespace
     data : Data
-    progress : Progress
+    progress : ProgressLine
     console : Console
 
     Returns
@@ -64,7 +64,7 @@ def write_report(
     notes: pd.DataFrame,
     evaluation: Evaluation | None,
     tested: Data,
-    progress: Progress,
+    progress: ProgressLine,
 ) -> None:
     """Explain some series and write the report.
 
@@ -79,7 +79,7 @@ def write_report(
     evaluation : Evaluation or None
     tested : Data
         The series of the evaluation.
-    progress : Progress
+    progress : ProgressLine
     """
     from rbfdiffnet.cli.sampling import of_series, rows_by_series
     from rbfdiffnet.panel.columns import Columns
@@ -138,7 +138,7 @@ def _explained(errors: npt.NDArray[np.float64], n: int) -> list[int]:
 
 
 def _explanations(
-    arguments: argparse.Namespace, data: Data, positions: Sequence[int], progress: Progress
+    arguments: argparse.Namespace, data: Data, positions: Sequence[int], progress: ProgressLine
 ) -> dict[str, Any] | None:
     """Fit what the forecasts of some series depend on once more; None where that is too much."""
     from rbfdiffnet.cli.running import ahead, in_words, make_model

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rbfdiffnet.cli.progress import Progress
 from rbfdiffnet.readers import Data
 from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.progress import ProgressLine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ def in_words(origins: Mapping[str, str] | None = None) -> Iterator[None]:
 
 
 def forecasts(
-    arguments: argparse.Namespace, data: Data, progress: Progress
+    arguments: argparse.Namespace, data: Data, progress: ProgressLine
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Forecast all series.
 
@@ -86,7 +86,7 @@ def forecasts(
     ----------
     arguments : Namespace
     data : Data
-    progress : Progress
+    progress : ProgressLine
 
     Returns
     -------
@@ -107,7 +107,7 @@ def forecasts(
 
 
 def backtests(
-    arguments: argparse.Namespace, data: Data, n_windows: int, progress: Progress
+    arguments: argparse.Namespace, data: Data, n_windows: int, progress: ProgressLine
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Forecast windows at the end of all series, as `RBFDiffNet.cross_validation` does.
 
@@ -116,7 +116,7 @@ def backtests(
     arguments : Namespace
     data : Data
     n_windows : int
-    progress : Progress
+    progress : ProgressLine
 
     Returns
     -------
@@ -134,7 +134,7 @@ def _in_parts(
     arguments: argparse.Namespace,
     data: Data,
     work: Callable[[RBFDiffNet, pd.DataFrame], Any],
-    progress: Progress,
+    progress: ProgressLine,
     stage: str,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Work on parts of the series where each has a network of its own, and on all otherwise.
@@ -143,7 +143,7 @@ def _in_parts(
     """
     import pandas as pd
 
-    from rbfdiffnet.support.progress import watched
+    from rbfdiffnet.support.progress import watch_progress
 
     total = data.series.n_series
     size = total
@@ -158,7 +158,7 @@ def _in_parts(
         def told(share: float, start: int = start, stop: int = stop) -> None:
             progress.update(stage, start + int(share * (stop - start)), total)
 
-        with in_words(data.origins), watched(told):
+        with in_words(data.origins), watch_progress(told):
             frames.append(work(model, data.series.part(start, stop)))
         reports.append(model.report_)
         progress.update(stage, stop, total)

@@ -19,7 +19,7 @@ from rbfdiffnet.experiments.paper_tables import (
     PAPER_FIT_SECONDS,
     paper_mae,
 )
-from rbfdiffnet.support.files import replacing
+from rbfdiffnet.support.files import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def write_page(path: Path, sections: Iterable[str]) -> None:
         + "\n".join(sections)
         + "</body></html>\n"
     )
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, TextIO
 
-from rbfdiffnet.support.files import replacing
+from rbfdiffnet.support.files import replace_file
+from rbfdiffnet.support.progress import ProgressLine
 
 __all__ = ["Task", "read_results", "run_tasks"]
 
@@ -96,24 +98,30 @@ def run_tasks(
     ...     print(list(run_tasks(tasks, path, belongs_to={}, stream=io.StringIO())))
     [{'key': '0', 'n': 0}, {'key': '1', 'n': 1}]
     """
-    progress = _Progress(len(tasks), stream or sys.stderr)
-    known = _known(path, belongs_to, progress.say)
+    stream = stream or sys.stderr
+    known = _known(path, belongs_to, partial(print, file=stream, flush=True))
     done = [known[task.key] for task in tasks if task.key in known]
     todo = {task.key: task for task in tasks if task.key not in known}
     if done:
-        progress.say(f"{len(done)} of {len(tasks)} results are in {path} already")
+        print(f"{len(done)} of {len(tasks)} results are in {path} already", file=stream, flush=True)
     yield from done
     if not todo:
         return
-    with path.open("a", encoding="utf-8") as file, _calls(list(todo.values()), n_jobs) as calls:
+    durations = _Durations()
+    with (
+        path.open("a", encoding="utf-8") as file,
+        ProgressLine(stream=stream, log_every=10.0) as progress,
+        _calls(list(todo.values()), n_jobs) as calls,
+    ):
         for record, seconds in calls:
             file.write(json.dumps(record) + "\n")
             file.flush()
             kind = todo.pop(record["key"]).kind
-            progress.clear()
+            progress.clear()  # whoever gets the record may print
             yield record
-            progress.update(kind, seconds, [task.kind for task in todo.values()], n_jobs)
-    progress.close()
+            durations.add(kind, seconds)
+            left = durations.estimate([task.kind for task in todo.values()]) / n_jobs
+            progress.update(kind, len(tasks) - len(todo), len(tasks), "tasks", left)
 
 
 def read_results(path: Path, **belongs_to: Any) -> list[Record]:
@@ -194,7 +202,7 @@ def _parse(line: str) -> Record | None:
 
 def _begin(path: Path, records: list[Record]) -> None:
     text = "".join(json.dumps(record) + "\n" for record in records)
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -240,40 +248,16 @@ def _end_with_parent() -> None:
 
 
 @dataclass
-class _Progress:
-    """A bar with the time left, on one line in a terminal, as a line now and then elsewhere."""
+class _Durations:
+    """How long tasks of each kind took, from which the time left is estimated."""
 
-    total: int
-    stream: TextIO
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    shown: float = 0.0
 
-    def say(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
-
-    def update(self, kind: str, seconds: float, kinds_left: list[str], n_jobs: int) -> None:
+    def add(self, kind: str, seconds: float) -> None:
         self.seconds.setdefault(kind, []).append(seconds)
-        now, terminal = time.perf_counter(), self.stream.isatty()
-        if kinds_left and not terminal and now - self.shown < 10.0:
-            return
-        self.shown = now
+
+    def estimate(self, kinds: list[str]) -> float:
+        """Estimate the seconds that tasks of these kinds take, one after the other."""
         means = {name: sum(times) / len(times) for name, times in self.seconds.items()}
         overall = sum(means.values()) / len(means)
-        left = sum(means.get(name, overall) for name in kinds_left) / n_jobs
-        n_done = self.total - len(kinds_left)
-        filled = round(30 * n_done / self.total)
-        minutes, rest = divmod(round(left), 60)
-        hours, minutes = divmod(minutes, 60)
-        bar = f"[{'#' * filled:.<30}] {n_done}/{self.total}, {hours}:{minutes:02}:{rest:02} left"
-        self.clear()
-        end = "" if terminal else "\n"
-        print(f"{bar} ({kind})", end=end, file=self.stream, flush=True)
-
-    def clear(self) -> None:
-        """Take the bar off the terminal, so that what is printed next has the line to itself."""
-        if self.stream.isatty():
-            print("\r\033[K", end="", file=self.stream, flush=True)
-
-    def close(self) -> None:
-        if self.stream.isatty():
-            print(file=self.stream, flush=True)
+        return sum(means.get(name, overall) for name in kinds)

@@ -17,7 +17,7 @@ from rbfdiffnet.experiments.paper_tables import (
     paper_mae,
     paper_rmsse,
 )
-from rbfdiffnet.support.files import replacing
+from rbfdiffnet.support.files import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,5 +210,5 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     ...     path.read_text().splitlines()
     ['mae', '0.25']
     """
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         frame.to_csv(temporary, index=False)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.forecasting.packed import most_unpacked
-from rbfdiffnet.support.files import replacing
+from rbfdiffnet.support.files import replace_file
 
 __all__ = ["Damaged", "read_arrays", "write_arrays"]
 
@@ -62,7 +62,7 @@ def write_arrays(path: Any, arrays: Arrays) -> None:
     ({'y': array([0, 1, 2])}, True)
     """
     arrays = {name: _narrowed(values) for name, values in arrays.items()}
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         _write(temporary, arrays, zipfile.ZIP_DEFLATED)
         size = sum(values.nbytes for values in arrays.values())
         if 1.1 * size > most_unpacked(temporary.stat().st_size):  # what no reader would unpack

@@ -14,7 +14,7 @@ from rbfdiffnet.forecasting.pipeline import Asked, Work
 from rbfdiffnet.models.panel_model import PanelModel
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel, Problem
-from rbfdiffnet.support.progress import within
+from rbfdiffnet.support.progress import progress_between
 
 __all__ = ["Windows", "backtest"]
 
@@ -93,7 +93,7 @@ def backtest(
             model = model.learned(seen)
         ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
         ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
-        with within(window / windows.n, (window + 1) / windows.n):
+        with progress_between(window / windows.n, (window + 1) / windows.n):
             found, _ = work.columns(model, series, origins, Asked(h, ahead, levels))
         values.append(np.stack(list(found.values())))
         cutoffs.append(origins)

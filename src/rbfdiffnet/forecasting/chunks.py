@@ -19,7 +19,7 @@ from rbfdiffnet.models.plan import default_lags
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel, Problem
 from rbfdiffnet.support.collective import ALONE
-from rbfdiffnet.support.progress import within
+from rbfdiffnet.support.progress import progress_between
 
 __all__ = ["forecast_in_pieces"]
 
@@ -50,7 +50,7 @@ def forecast_in_pieces(
     done, total = 0, max(panel.n_series, 1)
     for piece in job.cut:
         end = done + piece.size
-        with within(done / total, end / total):
+        with progress_between(done / total, end / total):
             state = job.fitted(piece, whole)
             found, odd = work.columns(
                 state.model, state.series, state.panel.lengths, asked.select(piece), pools

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from rbfdiffnet.report.data import payload
-from rbfdiffnet.support.files import replacing
+from rbfdiffnet.support.files import replace_file
 
 __all__ = ["page", "write_page"]
 
@@ -80,7 +80,7 @@ def write_page(path: Any, title: str | None, history: Any, forecasts: Any, **mor
     """
     facts, numbers = payload(history, forecasts, **more)
     text = page("Forecasts" if title is None else str(title), facts, numbers)
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 

@@ -24,7 +24,7 @@ from rbfdiffnet.models.stack.windows import Window, odd_values, prepared, usable
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.progress import tell
+from rbfdiffnet.support.progress import report_progress
 from rbfdiffnet.support.stability import runaway
 from rbfdiffnet.support.threads import one_blas_thread
 
@@ -199,7 +199,7 @@ def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
     errors, grown = [], []
     n_windows = _n_windows(origins[fitted], h)
     for k in range(1, n_windows + 1):
-        tell(k / (n_windows + 1))
+        report_progress(k / (n_windows + 1))
         earlier = np.maximum(origins - k * h, 0)
         past = Window.of(panel, earlier, h, plan, n_jobs, repeats=repeats)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
@@ -211,7 +211,7 @@ def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
         grown.append(growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / units(usable, plan.season_length)[:, None, None]
     weights = _weights(relative, _is_sparse(panel, origins))
-    tell(1.0)
+    report_progress(1.0)
     sizes = [
         np.abs(_combined(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)

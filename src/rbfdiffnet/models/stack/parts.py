@@ -20,7 +20,7 @@ from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.stack.model import Mixture, StackModel
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.progress import within
+from rbfdiffnet.support.progress import progress_between
 
 __all__ = ["PartedStack", "part_numbers", "stack_of"]
 
@@ -197,7 +197,7 @@ class PartedStack:
         """Call a method of every stack."""
         found, done, total = [], 0, sum(part.size for part in self.parts)
         for part, stack in zip(self.parts, self.stacks, strict=True):
-            with within(done / total, (done + part.size) / total):
+            with progress_between(done / total, (done + part.size) / total):
                 found.append(method(stack, horizon.select(part.tolist()), *rest))
             done += part.size
         return found
