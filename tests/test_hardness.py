@@ -10,7 +10,7 @@ import pytest
 
 from hard_series import CONFIGURATIONS, NAME, forecasts_of, frame_of, hard_series, panel_of
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.support.stability import LARGEST, bounds
+from rbfdiffnet.support.stability import LARGEST, forecast_bounds
 
 HARD = hard_series()
 
@@ -37,7 +37,7 @@ def check(found, series, *, log=False, lower=None):
         y = y[np.isfinite(y) & (np.abs(np.asarray(y, dtype=float)) <= LARGEST)].astype(float)
         y = y if y.size else np.zeros(1)
         u, v = (np.log1p(np.maximum(z, 0.0)) for z in (y, values)) if log else (y, values)
-        least, most = bounds(u.min(), u.max())
+        least, most = forecast_bounds(u.min(), u.max())
         slack = 1e-9 * (np.abs(u).max() + most - least)
         assert least - slack <= v.min(), name
         assert v.max() <= most + slack, name
@@ -277,7 +277,7 @@ def said(c, y, h=40):
 def test_a_recursion_that_runs_away_is_held_and_reported(c):
     y = np.exp(np.arange(100.0) / 10.0)
     forecast, (problem,) = said(c, y)
-    low, high = bounds(y.min(), y.max())
+    low, high = forecast_bounds(y.min(), y.max())
     assert low <= forecast.min()
     assert forecast.max() <= high
     far = np.flatnonzero(forecast > y.max() + 2.0 * np.ptp(y))

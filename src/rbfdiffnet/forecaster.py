@@ -33,7 +33,7 @@ from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Columns, Panel, Problem
 from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.checks import as_list, check_count
-from rbfdiffnet.support.collective import ALONE, Parts
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 if TYPE_CHECKING:
     from rbfdiffnet.models.stack.model import Mixture
@@ -149,7 +149,7 @@ class RBFDiffNet:
     ['unique_id', 'ds', 'RBFDiffNet', 'RBFDiffNet-lo-80', 'RBFDiffNet-hi-80']
     """
 
-    _parts: Parts = ALONE
+    _collective: Collective = SINGLE_MACHINE
 
     def __init__(
         self,
@@ -886,7 +886,7 @@ class RBFDiffNet:
             device=self.device,
             noise=self.noise or None,
             thorough=preset.thorough,
-            parts=self._parts,
+            collective=self._collective,
         )
 
     def _work(self, plan: Plan) -> Work:
@@ -915,7 +915,7 @@ class RBFDiffNet:
             holidays=self.holidays,
             holiday_lead=self.holiday_lead,
             holiday_lag=self.holiday_lag,
-            parts=self._parts,
+            collective=self._collective,
         )
 
     def _adopted(self, state: State, df: Any) -> State:

@@ -20,7 +20,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
 from rbfdiffnet.adapters.clusters.groups import cuts, digests, group_of
 from rbfdiffnet.adapters.clusters.replay import Failure, Pending, Replay, answer
-from rbfdiffnet.support.collective import ALONE
+from rbfdiffnet.support.collective import SINGLE_MACHINE
 
 HERE = Path(__file__).parents[1]
 GUIDE = HERE.parent / "docs" / "clusters.md"
@@ -226,26 +226,26 @@ def converse(program, owns):
 def test_parts_agree_as_one_would_alone():
     made = []
 
-    def program(parts, values):
+    def program(collective, values):
         def inner():
             made.append(values)
-            lowest = parts.agree(lambda: min(values), min)
+            lowest = collective.all_reduce(lambda: min(values), min)
             return [value - lowest for value in values]
 
-        shifted = parts.keep(inner)
-        again = parts.keep(lambda: parts.agree(lambda: sum(shifted), sum))
-        return again, parts.agree(lambda: max(shifted), max)
+        shifted = collective.memoize(inner)
+        again = collective.memoize(lambda: collective.all_reduce(lambda: sum(shifted), sum))
+        return again, collective.all_reduce(lambda: max(shifted), max)
 
     results, rounds = converse(program, [[3, 5], [4], [9, 8]])
-    assert results == [program(ALONE, [3, 5, 4, 9, 8])] * 3
+    assert results == [program(SINGLE_MACHINE, [3, 5, 4, 9, 8])] * 3
     assert rounds == 4
     assert made.count([4]) == 2  # up to its question, and once more with the answer
 
 
 def test_an_error_of_one_part_is_everybodys():
-    def program(parts, value):
+    def program(collective, value):
         try:
-            parts.agree(lambda: 1 / value, sum)
+            collective.all_reduce(lambda: 1 / value, sum)
         except ZeroDivisionError:
             return "caught"
 

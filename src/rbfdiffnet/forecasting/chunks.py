@@ -18,7 +18,7 @@ from rbfdiffnet.models.panel_model import lenders
 from rbfdiffnet.models.plan import default_lags
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel, Problem
-from rbfdiffnet.support.collective import ALONE
+from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.progress import progress_between
 
 __all__ = ["forecast_in_pieces"]
@@ -110,7 +110,7 @@ class _Job:
 
 
 def _cut(work: Work, panel: Panel, exogenous: Exogenous, h: int) -> list[Ints]:
-    if work.plan.parts is not ALONE:
+    if work.plan.collective is not SINGLE_MACHINE:
         return [np.arange(panel.n_series)]
     if work.scope == "auto":
         from rbfdiffnet.models.stack.parts import part_numbers

@@ -25,8 +25,8 @@ from rbfdiffnet.series.gaps import closed_steps, fill_many, repeat_before
 from rbfdiffnet.series.outliers import OutlierRule, find_outliers
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
-from rbfdiffnet.support.stability import bounds
-from rbfdiffnet.support.threads import parallel_map, workers
+from rbfdiffnet.support.stability import forecast_bounds
+from rbfdiffnet.support.threads import count_threads, parallel_map
 
 __all__ = ["WORTHWHILE", "QuickFit", "even_parts", "fit_quickly", "forecast_arrays"]
 
@@ -225,7 +225,7 @@ def fit_quickly(
     unit, mean, tail, low, high, spread, closures = (
         backend.to_numpy(values) for values in (unit, mean, tail, low, high, spread, closures)
     )
-    low, high = bounds(low, high)
+    low, high = forecast_bounds(low, high)
     return QuickFit(
         backend=backend,
         networks=networks,
@@ -316,7 +316,7 @@ def forecast_arrays(
 
     largest = backend.batch_size(y.shape[1], lags, n_centers)
     smallest = WORTHWHILE // y.shape[1] + 1
-    parts = even_parts(len(y), largest, workers(n_jobs), smallest)
+    parts = even_parts(len(y), largest, count_threads(n_jobs), smallest)
     return np.concatenate(parallel_map(job, parts, n_jobs))
 
 

@@ -19,7 +19,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel
 from rbfdiffnet.models.training_rows import FEWEST_ROWS
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
-from rbfdiffnet.support.threads import parallel_map, workers
+from rbfdiffnet.support.threads import count_threads, parallel_map
 
 __all__ = ["SlidingWindows", "fit_models", "forecast_models", "is_quick"]
 
@@ -129,7 +129,7 @@ def _fit(
     jobs = []
     for (length, n_lags), members in groups.items():
         size = backend.batch_size(length, n_lags, plan.settings(n_lags).n_centers)
-        parts = even_parts(len(members), size, workers(n_jobs), WORTHWHILE // length + 1)
+        parts = even_parts(len(members), size, count_threads(n_jobs), WORTHWHILE // length + 1)
         jobs += [(n_lags, members[part]) for part in parts]
     for (_, members), models in zip(jobs, parallel_map(fit, jobs, n_jobs), strict=True):
         for i, model in zip(members, models, strict=True):

@@ -106,9 +106,9 @@ def learn(
     ValueError
         If nothing is known of what has been learned.
     """
-    parts = plan.parts
+    collective = plan.collective
     own = next((model.windows for model in models if model is not None), None)
-    shared = parts.agree(lambda: own, lambda found: next((w for w in found if w), None))
+    shared = collective.all_reduce(lambda: own, lambda found: next((w for w in found if w), None))
     if learning is None or shared is None:
         raise ValueError(
             "refit='weights' needs the sufficient statistics of a shared network, and there are "
@@ -135,7 +135,7 @@ def learn(
     tol = plan.settings(len(nothing.metric)).tol
     solve = partial(_learned, learning=learning, windows=windows, tol=tol)
     with one_blas_thread(), np.errstate(all="ignore"):
-        statistics, windows = parts.agree(news, solve)
+        statistics, windows = collective.all_reduce(news, solve)
     steps = np.array([series.y.size for series in panel], dtype=np.int64)
     return replace(learning, statistics=statistics, steps=steps), windows
 

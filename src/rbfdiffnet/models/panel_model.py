@@ -22,7 +22,7 @@ from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import clean_many
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.collective import chained
+from rbfdiffnet.support.collective import flatten
 from rbfdiffnet.support.threads import parallel_map
 
 __all__ = ["Forecasts", "PanelModel", "lenders"]
@@ -200,8 +200,8 @@ class PanelModel:
         low, high : ndarray of shape (n, h, n_levels)
         guaranteed : ndarray of bool of shape (n,)
         """
-        parts = self.plan.parts
-        errors, scales, centers = parts.keep(lambda: self._errors(horizon, n_jobs))
+        collective = self.plan.collective
+        errors, scales, centers = collective.memoize(lambda: self._errors(horizon, n_jobs))
 
         def lent() -> list[Share]:
             prints = [series.fingerprint for series in horizon.seen]
@@ -212,7 +212,7 @@ class PanelModel:
                 for i, rough in zip(chosen, naive, strict=True)
             ]
 
-        pools = pools or parts.agree(lent, partial(_pooled, levels=levels))
+        pools = pools or collective.all_reduce(lent, partial(_pooled, levels=levels))
         widths = np.empty((len(errors), horizon.h, len(levels)))
         guaranteed = np.ones(len(errors), dtype=bool)
         alone = np.array([model is None for model in self.models], dtype=bool)
@@ -301,6 +301,6 @@ def lenders(fingerprints: Sequence[bytes]) -> list[int]:
 
 
 def _pooled(parts: Sequence[list[Share]], levels: Sequence[float]) -> Pools:
-    shares = sorted(chained(parts), key=lambda share: share[0])[:MOST_POOLED]
+    shares = sorted(flatten(parts), key=lambda share: share[0])[:MOST_POOLED]
     _, errors, naive, scales = zip(*shares, strict=True) if shares else ((), (), (), ())
     return Pools.of(Lent(errors, naive, np.array(scales)), levels)

@@ -12,8 +12,8 @@ from rbfdiffnet.models.fast import even_parts
 from rbfdiffnet.models.fast_models import SlidingWindows, forecast_models
 from rbfdiffnet.models.series_model import SeriesModel, base_windows, forecast_many
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.stability import runaway
-from rbfdiffnet.support.threads import parallel_map, workers
+from rbfdiffnet.support.stability import describe_runaway
+from rbfdiffnet.support.threads import count_threads, parallel_map
 
 __all__ = ["forecast_paths", "inputs_ahead", "said_of_runaway", "tracked_paths"]
 
@@ -97,7 +97,7 @@ def forecast_paths(
 
     done = {
         k: (u, y, rows)
-        for result in parallel_map(run, _alike(models, origins, workers(n_jobs)), n_jobs)
+        for result in parallel_map(run, _alike(models, origins, count_threads(n_jobs)), n_jobs)
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]
@@ -113,7 +113,7 @@ def said_of_runaway(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
         with np.errstate(all="ignore"):
             steps = windows.network.predict(np.concatenate(rows))
         held = np.abs(steps).ravel()[: u.size] > windows.limit
-    return runaway(u, preparation.low, preparation.high, held)
+    return describe_runaway(u, preparation.low, preparation.high, held)
 
 
 def tracked_paths(

@@ -13,7 +13,7 @@ from rbfdiffnet.network.training import Settings
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.series.transforms import Difference, Transform
 from rbfdiffnet.series.unit_root import adf_test
-from rbfdiffnet.support.collective import ALONE, Parts
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 __all__ = ["Plan", "default_lags"]
 
@@ -58,7 +58,7 @@ class Plan:
         What was learned from more of the same series.
     thorough : bool
         Whether a stack takes the time for more rows, and for noise in the series of its networks.
-    parts : Parts
+    collective : Collective
         Of which the series are one, where the panel is spread over several machines.
     """
 
@@ -76,7 +76,7 @@ class Plan:
     noise: Noise = None
     like: StateFilter | None = None
     thorough: bool = False
-    parts: Parts = ALONE
+    collective: Collective = SINGLE_MACHINE
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""

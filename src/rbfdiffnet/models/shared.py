@@ -24,7 +24,7 @@ from rbfdiffnet.series.effects import Effects, fit_effects, never_negative
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.prepare import Preparation, learnable
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
-from rbfdiffnet.support.collective import ALONE, chained
+from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
 
 __all__ = ["adopt", "fit_shared"]
 
@@ -76,21 +76,21 @@ def fit_shared(
         except UnfitError as error:
             models[i] = str(error)
     usable.sort(key=lambda i: panel[i].fingerprint)  # so that their order does not matter
-    agree = plan.parts.agree
+    all_reduce = plan.collective.all_reduce
     n_ahead = panel[0].known_ahead.shape[1] if panel else 0
-    sizes, n_ahead = agree(lambda: ([panel[i].y.size for i in usable], n_ahead), _sizes)
+    sizes, n_ahead = all_reduce(lambda: ([panel[i].y.size for i in usable], n_ahead), _sizes)
     if not sizes:
         return models, None, None
     plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
     effects = _shared_effects([panel[i] for i in usable], plan) if n_ahead else None
-    views = plan.parts.keep(
+    views = plan.collective.memoize(
         lambda: {i: _view(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
     )
     for i, view in views.items():
         if isinstance(view, str):
             models[i] = view
     own = {i: view for i, view in views.items() if not isinstance(view, str)}
-    tendencies, counts = agree(lambda: _facts(list(own.values()), plan), _together)
+    tendencies, counts = all_reduce(lambda: _facts(list(own.values()), plan), _together)
     if not tendencies:
         raise UnfitError("the transforms apply to no series")
     plan = replace(plan, level=plan.level_of(tendencies))
@@ -104,8 +104,9 @@ def fit_shared(
     found = _from_statistics(plan, [r.part(slice(None), every) for r in rows])
     learning: Learning | None = None
     if found is None:
-        windows = agree(
-            lambda: rows, partial(_from_rows, plan=replace(plan, parts=ALONE), every=every)
+        windows = all_reduce(
+            lambda: rows,
+            partial(_from_rows, plan=replace(plan, collective=SINGLE_MACHINE), every=every),
         )
     else:
         windows, statistics, penalties = found
@@ -141,7 +142,7 @@ def _view(series: Series, plan: Plan, effects: Effects | None) -> _View | str:
 
 def _sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
     """Lengths of all series, and the number of inputs known in advance."""
-    return chained(sizes for sizes, _ in parts), max(n for _, n in parts)
+    return flatten(sizes for sizes, _ in parts), max(n for _, n in parts)
 
 
 Tendencies = list[tuple[float, int]]
@@ -159,7 +160,7 @@ def _facts(views: Sequence[_View], plan: Plan) -> tuple[Tendencies, list[int]]:
 def _together(
     parts: Sequence[tuple[Tendencies, list[int]]],
 ) -> tuple[Tendencies, list[int]]:
-    return chained(tendencies for tendencies, _ in parts), chained(counts for _, counts in parts)
+    return flatten(tendencies for tendencies, _ in parts), flatten(counts for _, counts in parts)
 
 
 def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None) -> SeriesModel:
@@ -179,11 +180,13 @@ def _from_statistics(
     are the network, the statistics and the penalties; None where there are too few rows, the
     network is too large or the settings ask for something else.
     """
-    windows = plan.parts.agree(lambda: rows, partial(_basis, plan=replace(plan, parts=ALONE)))
+    windows = plan.collective.all_reduce(
+        lambda: rows, partial(_basis, plan=replace(plan, collective=SINGLE_MACHINE))
+    )
     if windows is None:
         return None
     tol = plan.settings(windows.network.x_shift.size).tol
-    return plan.parts.agree(
+    return plan.collective.all_reduce(
         lambda: _sums(rows, windows), partial(_solved, windows=windows, tol=tol)
     )
 
@@ -191,7 +194,7 @@ def _from_statistics(
 def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
     """Network with the scales, centers and widths that the rows lead to, and weights to train."""
     # In an order of their own: the last bit of a sum depends on it.
-    rows = sorted(chained(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+    rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
     n_inputs = rows[0].X.shape[1]
     settings = plan.settings(n_inputs)
     n_late = sum(len(r.X) // 5 for r in rows)
@@ -245,7 +248,7 @@ def _solved(
 
 def _from_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
     """Train on the rows themselves."""
-    rows = sorted(chained(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+    rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
     thinned = TrainingRows.pooled([r.part(slice(None), every) for r in rows])
     return thinned.fit(_validated(plan, rows))
 
@@ -304,7 +307,7 @@ def _always(settings: Settings) -> Callable[[int], Settings]:
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
     """Effects on all series that are never negative, without their outliers; None without any."""
     panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
-    if plan.log or not plan.parts.agree(lambda: bool(panel), any):
+    if plan.log or not plan.collective.all_reduce(lambda: bool(panel), any):
         return None
     season, known = plan.season_length, [np.isfinite(series.y) for series in panel]
     inputs = [series.known_ahead for series in panel]
@@ -313,7 +316,9 @@ def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
             fill_missing(np.where(mask, series.y, np.nan), season) if mask.any() else series.y
             for series, mask in zip(panel, known, strict=True)
         ]
-        effects = fit_effects(filled, inputs, known, season_length=season, parts=plan.parts)
+        effects = fit_effects(
+            filled, inputs, known, season_length=season, collective=plan.collective
+        )
         known = [learnable(series.y, series.known_ahead, effects, season) for series in panel]
     return effects
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.support.collective import ALONE, Parts, chained
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
 
 __all__ = ["Column", "Encoder"]
 
@@ -135,7 +135,7 @@ class Encoder:
         where: Where,
         *,
         allow_missing: bool = False,
-        parts: Parts = ALONE,
+        collective: Collective = SINGLE_MACHINE,
     ) -> Self:
         """Decide from training data how each column is encoded.
 
@@ -147,7 +147,7 @@ class Encoder:
             Says what a row is, such as ``"series 'A' on 2024-05-01"``, for error messages.
         allow_missing : bool, default=False
             Whether missing numbers get the mean of training instead of raising an error.
-        parts : Parts, optional
+        collective : Collective, optional
             Of which these rows are one.
 
         Raises
@@ -164,7 +164,9 @@ class Encoder:
                 for name, values in columns.items()
             ]
 
-        found = parts.agree(seen, partial(_columns, names=list(columns))) if columns else []
+        found = (
+            collective.all_reduce(seen, partial(_columns, names=list(columns))) if columns else []
+        )
         names = [name for column in found for name in column.names]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -263,7 +265,7 @@ def _columns(parts: list[list[_Texts | _Numbers]], names: list[str]) -> list[Col
             column = _number_column(name, numbers)
         else:
             missing = any(part.missing for part in texts) or bool(numbers)
-            column = _text_column(name, set(chained(part.values for part in texts)), missing)
+            column = _text_column(name, set(flatten(part.values for part in texts)), missing)
         if column is not None:
             found.append(column)
     return found
@@ -288,7 +290,7 @@ def _number_column(name: str, parts: list[_Numbers]) -> Column | None:
     mean = sum(part.mean * (part.n / n) for part in parts)
     if all(part.counts is not None for part in parts):
         counts: dict[float, int] = {}
-        for value, count in chained((part.counts or {}).items() for part in parts):
+        for value, count in flatten((part.counts or {}).items() for part in parts):
             counts[value] = counts.get(value, 0) + count
         if _FEWEST_CODES <= len(counts) <= _MOST_CODES:
             values = sorted(counts)

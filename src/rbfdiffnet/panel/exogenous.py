@@ -14,7 +14,7 @@ from rbfdiffnet.panel.encode import Encoder
 from rbfdiffnet.panel.frames import read_frame, read_values
 from rbfdiffnet.panel.panel import Columns, Panel
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.collective import ALONE, Parts
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 __all__ = ["Exogenous"]
 
@@ -84,7 +84,7 @@ class Exogenous:
         holidays: str | None = None,
         holiday_lead: int = 0,
         holiday_lag: int = 0,
-        parts: Parts = ALONE,
+        collective: Collective = SINGLE_MACHINE,
     ) -> Self:
         """Fix the inputs for a panel that holds all columns.
 
@@ -99,7 +99,7 @@ class Exogenous:
         events : sequence of Event
         holidays : str, optional
         holiday_lead, holiday_lag : int, default=0
-        parts : Parts, optional
+        collective : Collective, optional
             Of which the panel is one.
 
         Examples
@@ -129,14 +129,19 @@ class Exogenous:
             future,
             tuple(past),
             static,
-            Encoder.fitted({name: flat[name] for name in future}, where, parts=parts),
+            Encoder.fitted({name: flat[name] for name in future}, where, collective=collective),
             Encoder.fitted(
-                {name: flat[name] for name in past}, where, allow_missing=True, parts=parts
+                {name: flat[name] for name in past},
+                where,
+                allow_missing=True,
+                collective=collective,
             ),
             Encoder.fitted(
-                _static(panel, static), lambda row: f"series {panel.name(row)!r}", parts=parts
+                _static(panel, static),
+                lambda row: f"series {panel.name(row)!r}",
+                collective=collective,
             ),
-            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag), parts),
+            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag), collective),
         )
 
     def series(self, panel: Panel) -> list[Series]:
@@ -318,7 +323,7 @@ def _calendar(
     events: Sequence[Event],
     holidays: str | None,
     around: tuple[int, int],
-    everywhere: Parts,
+    collective: Collective,
 ) -> CalendarInputs | None:
     if parts is None and not events and holidays is None:
         return None
@@ -329,7 +334,7 @@ def _calendar(
         )
     codes = np.repeat(np.arange(panel.n_series), panel.lengths)
     steps = np.arange(panel.y.size) - np.repeat(panel.offsets[:-1], panel.lengths)
-    dates: npt.NDArray[Any] = everywhere.agree(
+    dates: npt.NDArray[Any] = collective.all_reduce(
         lambda: np.unique(panel.dates(codes, steps)), lambda found: np.unique(np.concatenate(found))
     )
     if isinstance(parts, str):

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.support.collective import ALONE, Parts, chained
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
 
 __all__ = ["RIDGE", "Effects", "fit_effects", "is_binary", "never_negative", "swings"]
 
@@ -89,7 +89,7 @@ def fit_effects(
     *,
     season_length: int,
     relative: bool = True,
-    parts: Parts = ALONE,
+    collective: Collective = SINGLE_MACHINE,
 ) -> Effects:
     """Estimate effects from one series, or together from several on comparable scales.
 
@@ -105,7 +105,7 @@ def fit_effects(
     season_length : int
     relative : bool, default=True
         Whether effects are shares of the level where no series is ever negative.
-    parts : Parts, optional
+    collective : Collective, optional
         Of which these series are one.
 
     Returns
@@ -123,7 +123,7 @@ def fit_effects(
     >>> effects.relative, (effects.gamma * 50 / sales.mean()).round(1).tolist()
     (True, [0.4])
     """
-    center, unit, positive = parts.agree(lambda: _summary(series, inputs), _units)
+    center, unit, positive = collective.all_reduce(lambda: _summary(series, inputs), _units)
     relative = relative and positive
 
     def rows() -> Iterator[tuple[Array, Array]]:
@@ -132,7 +132,7 @@ def fit_effects(
                 Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
                 yield Z[mask], swing[mask]
 
-    usual = parts.agree(lambda: [float(np.mean(swing**2)) for _, swing in rows()], _usual)
+    usual = collective.all_reduce(lambda: [float(np.mean(swing**2)) for _, swing in rows()], _usual)
 
     def products() -> tuple[Array, Array]:
         gram, moment = np.zeros((center.size, center.size)), np.zeros(center.size)
@@ -143,7 +143,7 @@ def fit_effects(
             moment += weight * (Z.T @ swing)
         return gram, moment
 
-    gamma = parts.agree(products, partial(_solved, unit=unit))
+    gamma = collective.all_reduce(products, partial(_solved, unit=unit))
     return Effects(gamma, center, relative)
 
 
@@ -181,7 +181,7 @@ def _units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
 
 def _usual(parts: list[list[float]]) -> float:
     """Usual variance of swings."""
-    sizes = [size for size in chained(parts) if size > 0.0]
+    sizes = [size for size in flatten(parts) if size > 0.0]
     return float(np.median(sizes)) if sizes else 0.0
 
 

@@ -25,7 +25,7 @@ from rbfdiffnet.series.outliers import (
     fitted_rules,
 )
 from rbfdiffnet.series.transforms import Compose, Log1p, Transform, fit_transforms
-from rbfdiffnet.support.stability import bounds
+from rbfdiffnet.support.stability import forecast_bounds
 
 __all__ = ["Preparation", "clean_many", "learnable", "prepare", "prepare_many"]
 
@@ -50,7 +50,7 @@ class Preparation:
     steps : Compose
         Differences and scales.
     low, high : float
-        Bounds of forecasts of u, by `rbfdiffnet.support.stability.bounds`.
+        Bounds of forecasts of u, by `rbfdiffnet.support.stability.forecast_bounds`.
     """
 
     log: bool
@@ -247,7 +247,7 @@ def prepare_many(
     cleaned = clean_many(list(drafts.values()), list(bare.values()))
     for (i, draft), (u, known) in zip(drafts.items(), cleaned, strict=True):
         seen = u[known] if known.any() else u
-        low, high = bounds(float(seen.min()), float(seen.max()))
+        low, high = forecast_bounds(float(seen.min()), float(seen.max()))
         try:
             steps = fit_transforms(transforms, u, season_length)
             results[i] = replace(draft, steps=steps, low=low, high=high)

@@ -1,9 +1,9 @@
-"""What has to be known of a whole panel, wherever its series are.
+"""What has to be known of a whole panel that may be spread over several machines.
 
-A panel may be spread over machines, each of which sees a part of it. Few things need all parts: how
-text becomes numbers, the basis and the sufficient statistics of a shared network, the pool that
-intervals borrow from. Each of them is written as what one part `makes` and how parts are
-`combined`, so the code is the same on one machine, where there is one part.
+Each machine sees one part of the panel. Few steps need all parts: how text becomes numbers, the
+basis and the sufficient statistics of a shared network, the pool of errors for intervals. Each of
+these steps is written as what one machine makes and how the results of all machines are combined.
+So the code is the same on one machine, where there is one result to combine.
 """
 
 from __future__ import annotations
@@ -12,52 +12,29 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TypeVar
 
-__all__ = ["ALONE", "Parts", "chained"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Parts:
-    """All parts of a panel; here, the one there is.
+class Collective:
+    """All machines that hold parts of a panel; this class is for a single one.
 
-    Every part asks for the same things in the same order.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.collective import ALONE
-    >>> ALONE.agree(lambda: 3, sum)
-    3
+    Every machine calls the methods in the same order.
     """
 
-    def agree(self, make: Callable[[], T], combine: Callable[[list[T]], R]) -> R:
-        """Return what the parts make together.
-
-        Parameters
-        ----------
-        make : callable
-            What this part has to say.
-        combine : callable
-            What follows from the list of what all parts say, which comes in a fixed order.
-        """
+    def all_reduce(self, make: Callable[[], T], combine: Callable[[list[T]], R]) -> R:
+        """Combine what `make` returns on every machine; `combine` gets a list in a fixed order."""
         return combine([make()])
 
-    def keep(self, make: Callable[[], T]) -> T:
-        """Return what this part makes for itself, which may be remembered."""
+    def memoize(self, make: Callable[[], T]) -> T:
+        """Make something for this machine alone; on a cluster it is made only once."""
         return make()
 
 
-#: A panel on one machine.
-ALONE = Parts()
+#: The collective of a panel that lies on one machine.
+SINGLE_MACHINE = Collective()
 
 
-def chained(parts: Iterable[Iterable[T]]) -> list[T]:
-    """Return the items of all parts as one list.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.collective import chained
-    >>> chained([[1], [], [2, 3]])
-    [1, 2, 3]
-    """
-    return list(chain.from_iterable(parts))
+def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
+    """Put the items of all lists into one list."""
+    return list(chain.from_iterable(lists))

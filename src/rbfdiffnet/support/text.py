@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["format_dates", "format_frame", "format_number", "format_table", "one_line"]
-__all__ += ["printable"]
-
 
 def format_number(number: float, digits: int = 4) -> str:
-    """Write a number with ``digits`` significant digits, but never cut digits before the point.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.text import format_number
-    >>> [format_number(number) for number in (1234567.8, 31.4159, 0.000123456, 0.0)]
-    ['1,234,568', '31.42', '0.0001235', '0']
-    """
+    """Write a number with ``digits`` significant digits, but never cut digits before the point."""
     size = abs(number)
     if size == 0.0:
         return "0"
@@ -32,29 +22,13 @@ def format_number(number: float, digits: int = 4) -> str:
 
 
 def format_dates(dates: pd.DatetimeIndex) -> list[str]:
-    """Write dates as ISO 8601, without the time of day where all of them are midnights.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.support.text import format_dates
-    >>> format_dates(pd.DatetimeIndex(["2024-01-31", "2024-02-29"]))
-    ['2024-01-31', '2024-02-29']
-    """
+    """Write dates as ISO 8601, without the time of day where all of them are midnights."""
     midnights = bool((dates == dates.normalize()).all())
     return [str(date.date()) if midnights else date.isoformat(sep=" ") for date in dates]
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Align columns, the first to the left and the others to the right.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.text import format_table
-    >>> print(format_table([("date", "forecast"), ("2024-01-01", "3.5")]))
-    date        forecast
-    2024-01-01       3.5
-    """
+    """Align columns, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -66,16 +40,7 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_frame(frame: pd.DataFrame) -> str:
-    """Write a frame as a table, numbers with five digits.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.support.text import format_frame
-    >>> print(format_frame(pd.DataFrame({"ds": pd.to_datetime(["2024-01-01"]), "y": [3.5]})))
-    ds               y
-    2024-01-01  3.5000
-    """
+    """Write a frame as a table, numbers with five digits."""
     import pandas as pd
 
     columns: list[list[str]] = []
@@ -92,24 +57,10 @@ def format_frame(frame: pd.DataFrame) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Write text so that it stays on its line: line ends and other control characters as spaces.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.text import one_line
-    >>> one_line("shop\n1")
-    'shop 1'
-    """
+    """Write text so that it stays on its line: line ends and other control characters as spaces."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def printable(text: str) -> str:
-    r"""Write text so that it cannot steer a terminal: control characters but line ends as spaces.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.text import printable
-    >>> printable("shop\x1b[2J\n1")
-    'shop [2J\n1'
-    """
+    """Write text so that it cannot steer a terminal: control characters but line ends as spaces."""
     return "\n".join(map(one_line, text.split("\n")))

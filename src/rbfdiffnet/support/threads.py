@@ -1,6 +1,6 @@
-"""Threads over series, and one thread each for the linear algebra library.
+"""Threads over series, each with one thread of the linear algebra library.
 
-Its own threads only get in each other's way on small matrices.
+On small matrices the threads of that library only get in each other's way.
 """
 
 from __future__ import annotations
@@ -30,14 +30,7 @@ def _controller() -> Any:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread; the last of several concurrent users restores what was before.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.threads import one_blas_thread
-    >>> with one_blas_thread():
-    ...     pass  # small matrix products
-    """
+    """Limit BLAS to one thread; the last of several concurrent users restores the old limit."""
     global _inside, _limiter
     with _lock:
         if _inside == 0:
@@ -52,39 +45,18 @@ def one_blas_thread() -> Iterator[None]:
                 _limiter.restore_original_limits()
 
 
-def workers(n_jobs: int) -> int:
-    """Number of threads for ``n_jobs``, which is -1 for one on each core.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.threads import workers
-    >>> workers(3)
-    3
-    """
+def count_threads(n_jobs: int) -> int:
+    """Return the number of threads for `n_jobs`, where -1 stands for one on each core."""
     return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
 
 
 def parallel_map(
     function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int = 1
 ) -> list[Result]:
-    """Apply a function to items, in threads; the results come in the order of the items.
-
-    Parameters
-    ----------
-    function : callable
-    items : sequence
-    n_jobs : int, default=1
-        Number of threads; -1 for one on each core.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.support.threads import parallel_map
-    >>> parallel_map(abs, [-1, 2, -3], n_jobs=2)
-    [1, 2, 3]
-    """
-    n_workers = workers(n_jobs)
+    """Apply a function to items in `n_jobs` threads; the results are in the order of the items."""
+    n_threads = count_threads(n_jobs)
     with one_blas_thread():
-        if n_workers == 1 or len(items) < 2:
+        if n_threads == 1 or len(items) < 2:
             return [function(item) for item in items]
-        with ThreadPoolExecutor(min(n_workers, len(items))) as pool:
+        with ThreadPoolExecutor(min(n_threads, len(items))) as pool:
             return list(pool.map(function, items))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rbfdiffnet.support.collective import Parts
+from rbfdiffnet.support.collective import Collective
 from rbfdiffnet.support.threads import one_blas_thread
 
 __all__ = ["Failure", "Pending", "Replay", "answer", "answered"]
@@ -40,7 +40,7 @@ class Pending(BaseException):
         self.key, self.said, self.combine = key, said, combine
 
 
-class Replay(Parts):
+class Replay(Collective):
     """One part of a panel, with the answers known so far.
 
     Parameters
@@ -51,8 +51,8 @@ class Replay(Parts):
     Examples
     --------
     >>> from rbfdiffnet.adapters.clusters.replay import Pending, Replay, answered
-    >>> def largest(parts, own):
-    ...     return parts.agree(lambda: own, max)
+    >>> def largest(collective, own):
+    ...     return collective.all_reduce(lambda: own, max)
     >>> questions = []
     >>> for own in (3, 7):
     ...     try:
@@ -67,7 +67,7 @@ class Replay(Parts):
         self._known = known
         self._place = [0]
 
-    def agree(self, make: Callable[[], T], combine: Callable[[list[T]], R]) -> R:
+    def all_reduce(self, make: Callable[[], T], combine: Callable[[list[T]], R]) -> R:
         """Return the answer; raise Pending where there is none yet."""
         key = self._next()
         if key not in self._known:
@@ -82,7 +82,7 @@ class Replay(Parts):
             raise found.error
         return found  # type: ignore[no-any-return]
 
-    def keep(self, make: Callable[[], T]) -> T:
+    def memoize(self, make: Callable[[], T]) -> T:
         """Return what is made, now or in an earlier run."""
         key = self._next()
         if key not in self._known:

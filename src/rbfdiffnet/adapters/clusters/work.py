@@ -156,16 +156,18 @@ class _Part(RBFDiffNet):
 
     Parameters
     ----------
-    parts : Replay
+    collective : Replay
     settings : dict
         Of the forecaster.
     rehearsal : bool, default=False
         Whether forecasts themselves are left out.
     """
 
-    def __init__(self, parts: Replay, settings: dict[str, Any], rehearsal: bool = False) -> None:
+    def __init__(
+        self, collective: Replay, settings: dict[str, Any], rehearsal: bool = False
+    ) -> None:
         super().__init__(**settings)
-        self._parts = parts
+        self._collective = collective
         self._rehearsal = rehearsal
 
     def _work(self, plan: Plan) -> _PartWork:
@@ -182,7 +184,7 @@ class _PartWork(Work):
     def learned(self, panel: Panel, series: Sequence[Series], *, calibrate: bool) -> Any:
         learned = super().learned
         # Kept without the plan, which refers to the run it comes from.
-        model = self.plan.parts.keep(
+        model = self.plan.collective.memoize(
             lambda: _with_plan(learned(panel, series, calibrate=calibrate), None)
         )
         return _with_plan(model, self.plan)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.stack.smoothing import smooth
-from rbfdiffnet.support.stability import bounds
+from rbfdiffnet.support.stability import forecast_bounds
 
 __all__ = ["damped_holt", "on_logarithms", "theta"]
 
@@ -152,7 +152,7 @@ def on_logarithms(method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: in
     positive = least > 0.0
     values[positive] = np.log(values[positive])
     forecast = np.array(method(values, h), dtype=np.float64)
-    lower, upper = (bound[positive, None] for bound in bounds(least, largest))
+    lower, upper = (bound[positive, None] for bound in forecast_bounds(least, largest))
     limited = np.minimum(forecast[positive], np.log(upper))
     forecast[positive] = np.clip(np.exp(limited), lower, upper)
     return forecast

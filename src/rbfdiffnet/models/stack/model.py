@@ -25,7 +25,7 @@ from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.progress import report_progress
-from rbfdiffnet.support.stability import runaway
+from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import one_blas_thread
 
 __all__ = ["Mixture", "StackModel"]
@@ -87,7 +87,9 @@ class _Learned:
         low, high = np.array([(p.low, p.high) for p in own.values()]).reshape(-1, 2).T
         members = np.stack(list(self.window.forecasts.values()))
         u = _combined(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
-        said = {i: runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)}
+        said = {
+            i: describe_runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)
+        }
         return {i: text for i, text in said.items() if text}
 
 
