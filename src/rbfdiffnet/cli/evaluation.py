@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rbfdiffnet.cli.console import Console
-from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, sentence
+from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, describe_comparison
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.progress import ProgressLine
 
@@ -113,7 +113,7 @@ class Evaluation:
 
     def verdicts(self) -> list[str]:
         """Say who won."""
-        return [sentence(found) for found in self.comparisons]
+        return [describe_comparison(found) for found in self.comparisons]
 
     def as_json(self) -> dict[str, Any]:
         """Return what a JSON document has of it."""
@@ -175,7 +175,7 @@ def evaluate(
     from rbfdiffnet.cli import rivals
     from rbfdiffnet.cli.running import backtests
     from rbfdiffnet.cli.sampling import evenly, of_series, rows_by_series
-    from rbfdiffnet.evaluation import Windows, compare, simple_forecasts
+    from rbfdiffnet.evaluation import BacktestRows, compare, simple_forecasts
     from rbfdiffnet.panel.panel import Panel
 
     h, levels, n = arguments.horizon, tuple(arguments.level or ()), data.series.n_series
@@ -192,11 +192,11 @@ def evaluate(
         stop = min(start + _PART, n)
         panel = Panel.from_frame(data.series.part(start, stop), freq=data.freq)
         rows = folds.iloc[slice(*np.searchsorted(owner, [start, stop]))]
-        rules = simple_forecasts(panel, Windows.of(panel, rows), season)
+        rules = simple_forecasts(panel, BacktestRows.locate(panel, rows), season)
         rows = rows.assign(**rules)
         frames.append(rows)
         found.append(_scores(panel, rows, (_OURS, *rules), season))
-    folds, scores = pd.concat(frames, ignore_index=True), Scores.joined(found)
+    folds, scores = pd.concat(frames, ignore_index=True), Scores.concatenate(found)
     ours, *simple = _line(scores, _OURS, seconds), *(_line(scores, rule) for rule in rules)
     lines, pairs = [ours, *simple], [(ours, line) for line in simple]
     comparisons = [compare(scores, _OURS, rule, n) for rule in rules]
@@ -234,12 +234,12 @@ def evaluate(
 
 def _scores(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
     """Score methods on the rows that all of them have."""
-    from rbfdiffnet.evaluation import Windows, read_models, score
+    from rbfdiffnet.evaluation import BacktestRows, find_models, score_models
 
     kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
     columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
-    windows = Windows.of(panel, folds)
-    return score(panel, windows, columns, "y", read_models(kept, "folds"), season)
+    windows = BacktestRows.locate(panel, folds)
+    return score_models(panel, windows, columns, "y", find_models(kept, "folds"), season)
 
 
 def _line(scores: Scores, model: str, seconds: float = float("nan")) -> Line:

@@ -110,9 +110,9 @@ def add_rival(
     import pandas as pd
     from statsforecast import StatsForecast, models
 
-    from rbfdiffnet.evaluation import Windows
+    from rbfdiffnet.evaluation import BacktestRows
 
-    windows = Windows.of(panel, folds)
+    windows = BacktestRows.locate(panel, folds)
     series, seen = windows.series, windows.seen
     parts = []
     for i in rival.series:

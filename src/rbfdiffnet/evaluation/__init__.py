@@ -1,9 +1,26 @@
-"""How good forecasts were in backtests: for the command line and for reports alike."""
+"""Errors of forecasts: metrics for frames, scores of backtests, and who was better.
 
-from rbfdiffnet.evaluation.comparison import Comparison, better_rule, compare, percent, sentence
-from rbfdiffnet.evaluation.models import Model, read_models
-from rbfdiffnet.evaluation.scores import Scores, score
-from rbfdiffnet.evaluation.windows import BASELINE, LAST, Windows, simple_forecasts
+`metrics` is public. To add an error to the tables of the command line and of reports, change
+`scores`. Nothing here knows how forecasts are made, and nothing here imports the models.
+"""
 
-__all__ = ["BASELINE", "LAST", "Comparison", "Model", "Scores", "Windows", "better_rule"]
-__all__ += ["compare", "percent", "read_models", "score", "sentence", "simple_forecasts"]
+from rbfdiffnet.evaluation.backtest_frames import (
+    BASELINE,
+    LAST,
+    BacktestRows,
+    ModelColumns,
+    find_models,
+    simple_forecasts,
+)
+from rbfdiffnet.evaluation.comparison import (
+    Comparison,
+    compare,
+    describe_comparison,
+    find_better_rule,
+    format_percent,
+)
+from rbfdiffnet.evaluation.scores import Scores, score_models
+
+__all__ = ["BASELINE", "LAST", "BacktestRows", "Comparison", "ModelColumns", "Scores", "compare"]
+__all__ += ["describe_comparison", "find_better_rule", "find_models", "format_percent"]
+__all__ += ["score_models", "simple_forecasts"]

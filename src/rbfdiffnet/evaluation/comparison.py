@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbfdiffnet.evaluation.backtest_frames import BASELINE, LAST
 from rbfdiffnet.evaluation.scores import Scores
-from rbfdiffnet.evaluation.windows import BASELINE, LAST
-
-__all__ = ["Comparison", "better_rule", "compare", "percent", "sentence"]
+from rbfdiffnet.support.text import format_number
 
 _EQUAL = 0.01  # smaller differences of errors are not called differences
 _FEWEST = 10  # series that a verdict needs; half of them in smaller panels
@@ -20,15 +19,8 @@ _FEWEST = 10  # series that a verdict needs; half of them in smaller panels
 class Comparison:
     """Two models on the same rows.
 
-    Attributes
-    ----------
-    model, other : str
-    measure : str
-        MASE, or MAE where no series has one.
-    mine, theirs : float
-    closer, n_scored, n_series : int
-        On how many series the first had the lower MAE, of how many that were scored, of how many
-        there are.
+    The measure is MASE, or MAE where no series has a MASE. The first model had the lower MAE on
+    `closer` series of the `n_scored` that were scored, of the `n_series` that there are.
     """
 
     model: str
@@ -59,19 +51,7 @@ class Comparison:
 
 
 def compare(scores: Scores, model: str, other: str, n_series: int) -> Comparison:
-    """Compare two of the models that were scored.
-
-    Parameters
-    ----------
-    scores : Scores
-    model, other : str
-    n_series : int
-        How many series there are, scored or not.
-
-    Returns
-    -------
-    Comparison
-    """
+    """Compare two of the models that were scored; `n_series` counts series scored or not."""
     names = [found.name for found in scores.models]
     mine, theirs = names.index(model), names.index(other)
     total = scores.total()
@@ -88,7 +68,7 @@ def compare(scores: Scores, model: str, other: str, n_series: int) -> Comparison
     )
 
 
-def better_rule(scores: Scores) -> str:
+def find_better_rule(scores: Scores) -> str:
     """Return the name of the better of the simple rules, which a model has to beat."""
     total, names = scores.total(), [found.name for found in scores.models]
     error = total["MASE"] if np.isfinite(total["MASE"]).all() else total["MAE"]
@@ -96,20 +76,11 @@ def better_rule(scores: Scores) -> str:
     return min(rules, key=lambda name: float(error[names.index(name)]))
 
 
-def sentence(found: Comparison) -> str:
-    """Say who won, by how much, and on how many series.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.evaluation import Comparison, sentence
-    >>> sentence(Comparison("A", "naive", "MASE", 0.9, 1.2, 20, 30, 30))
-    'A won against naive: its MASE, 0.9000, is 25 % below 1.200 (30 series; closer on 20).'
-    >>> sentence(Comparison("A", "naive", "MASE", 1.2, 0.9, 4, 9, 300))
-    'A and naive: no verdict from 9 of 300 series (MASE 1.200 and 0.9000).'
-    """
+def describe_comparison(found: Comparison) -> str:
+    """Say who won, by how much, and on how many series."""
     if not (math.isfinite(found.mine) and math.isfinite(found.theirs)):
         return f"{found.model} and {found.other} cannot be compared: no values to compare with."
-    mine, theirs = (_number(value) for value in (found.mine, found.theirs))
+    mine, theirs = (format_number(value) for value in (found.mine, found.theirs))
     few = found.n_scored < found.n_series
     count = f"{found.n_scored:,}{f' of {found.n_series:,}' if few else ''} series"
     both = f"{found.measure} {mine} and {theirs}"
@@ -119,28 +90,15 @@ def sentence(found: Comparison) -> str:
     if found.outcome == "equal":
         return f"{found.model} and {found.other} are about equal: {both} ({count}{closer})."
     result, side = ("won against", "below") if found.outcome == "won" else ("lost to", "above")
-    gap = f"{percent(abs(found.share))} " if math.isfinite(found.share) else ""
+    gap = f"{format_percent(abs(found.share))} " if math.isfinite(found.share) else ""
     return (
         f"{found.model} {result} {found.other}: its {found.measure}, {mine}, is {gap}{side} "
         f"{theirs} ({count}{closer})."
     )
 
 
-def percent(share: float, space: str = " ") -> str:
-    """Write a share in percent, without exponents.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.evaluation import percent
-    >>> [percent(share) for share in (0.0123, 0.256, 0.9951, 1.1, 12.345)]
-    ['1.2 %', '26 %', '99.5 %', '110 %', '1,234 %']
-    """
+def format_percent(share: float, space: str = " ") -> str:
+    """Write a share in percent, without exponents."""
     value = 100.0 * share
     digits = 1 if value < 9.95 or 99.0 <= value < 99.95 else 0
     return f"{value:,.{digits}f}{space}%"
-
-
-def _number(value: float) -> str:
-    """Four digits, and all before the point."""
-    decimals = 3 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:,.{max(0, decimals)}f}"

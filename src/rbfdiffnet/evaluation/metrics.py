@@ -41,8 +41,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -63,6 +61,7 @@ from utilsforecast.losses import (
     smape,
 )
 
+from rbfdiffnet.evaluation.scales import mean_squared_step, scale_squared_error
 from rbfdiffnet.support.checks import as_floats, as_list
 
 __all__ = ["bias", "coverage", "mae", "mape", "mase", "mqloss", "mse", "quantile_loss", "rmse"]
@@ -70,7 +69,7 @@ __all__ += ["rmsse", "rmsse_score", "scaled_crps", "smape", "wrmsse"]
 
 Array = npt.NDArray[np.float64]
 
-_FIRST, _SCALE, _WEIGHT = "__first", "__scale", "__weight"
+_COUNT, _SCALE, _WEIGHT = "__count", "__scale", "__weight"
 
 
 def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.ArrayLike) -> float:
@@ -107,16 +106,11 @@ def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.Array
             f"one series; got shapes {target.shape}, {model.shape} and {past.shape}."
         )
     known = ~np.isnan(target)
-    sold = np.flatnonzero((past != 0.0) & ~np.isnan(past))
-    steps = np.diff(past[sold[0] :]) if sold.size else np.empty(0)
-    steps = steps[~np.isnan(steps)]
     if not known.any():
         return math.nan
-    error = math.sqrt(np.mean((target - model)[known] ** 2))
-    scale = math.sqrt(np.mean(steps**2)) if steps.size else 0.0
-    if scale > 0.0:
-        return error / scale
-    return 0.0 if error == 0.0 else math.nan
+    squared = np.mean((target - model)[known] ** 2, keepdims=True)
+    scale = mean_squared_step(past, np.array([0]), np.array([past.size]))
+    return float(_scale_or_exact(squared, scale)[0])
 
 
 def rmsse(
@@ -192,14 +186,16 @@ def rmsse(
     errors = [((nw.col(target_col) - nw.col(model)) ** 2).alias(model) for model in models]
     scores = frame.select(*keys, *errors).group_by(*keys).agg(nw.col(*models).mean())
     scores = scores.join(_scales(past, keys, target_col, time_col), on=keys, how="left")
-    scale = nw.col(_SCALE).sqrt()
-    scaled = []
-    for model in models:
-        error = nw.col(model).sqrt()
-        exact = nw.when(error == 0.0).then(error)
-        scaled.append(nw.when(scale > 0.0).then(error / scale).otherwise(exact).alias(model))
+    scores = scores.sort(*keys)
+    squared = np.stack([scores[model].to_numpy() for model in models], axis=1)
+    found = _scale_or_exact(squared, scores[_SCALE].to_numpy()[:, None])
+    scaled = [
+        nw.new_series(model, column, dtype=nw.Float64, backend=scores.implementation)
+        for model, column in zip(models, found.T, strict=True)
+    ]
+    scores = scores.select(*keys).with_columns(*scaled)
     result: IntoDataFrameT = nw.maybe_reset_index(
-        scores.sort(*keys).select(*keys, *scaled)
+        scores.with_columns(*map(_nan_to_null, models))
     ).to_native()
     return result
 
@@ -299,7 +295,7 @@ def _frame(what: str, df: Any, names: list[str], numbers: list[str]) -> nw.DataF
 
 
 def _nan_to_null(column: str) -> nw.Expr:
-    """Numbers whose NaN, a value to polars, is missing as in pandas."""
+    """Turn NaN, which is a value to polars, into a missing value as in pandas."""
     value = nw.col(column).cast(nw.Float64)
     return nw.when(~(value.is_null() | value.is_nan())).then(value).alias(column)
 
@@ -307,15 +303,19 @@ def _nan_to_null(column: str) -> nw.Expr:
 def _scales(
     past: nw.DataFrame[Any], keys: list[str], target_col: str, time_col: str
 ) -> nw.DataFrame[Any]:
-    """Mean squared step of every series from its first sale on; none for one never sold."""
-    value, time = nw.col(target_col), nw.col(time_col)
-    sales = past.filter(value.fill_null(0.0) != 0.0)
-    first = sales.group_by(*keys).agg(time.min().alias(_FIRST))
-    sold = past.join(first, on=keys, how="inner").filter(time >= nw.col(_FIRST))
-    within = reduce(and_, (nw.col(key) == nw.col(key).shift(1) for key in keys))
-    step = nw.when(within).then(value - value.shift(1))
-    steps = sold.sort(*keys, time_col).select(*keys, (step**2).alias(_SCALE))
-    return steps.group_by(*keys).agg(nw.col(_SCALE).mean())
+    """Return the mean squared step of every series from its first sale on."""
+    past = past.sort(*keys, time_col)
+    series = past.group_by(*keys).agg(nw.len().alias(_COUNT)).sort(*keys)
+    counts = series[_COUNT].to_numpy().astype(np.int64)
+    stops = np.cumsum(counts)
+    scale = mean_squared_step(past[target_col].to_numpy(), stops - counts, stops)
+    column = nw.new_series(_SCALE, scale, dtype=nw.Float64, backend=series.implementation)
+    return series.select(*keys).with_columns(column)
+
+
+def _scale_or_exact(squared: Array, scale: Array) -> Array:
+    """Return the RMSSE, which is 0 for exact forecasts even where there is no scale."""
+    return np.where(squared == 0.0, 0.0, scale_squared_error(squared, scale))
 
 
 def _check_complete(

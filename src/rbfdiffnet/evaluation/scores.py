@@ -25,11 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.evaluation.models import Model
-from rbfdiffnet.evaluation.windows import Windows, scales
+from rbfdiffnet.evaluation.backtest_frames import BacktestRows, ModelColumns
+from rbfdiffnet.evaluation.scales import (
+    divide,
+    mean_change,
+    mean_squared_step,
+    scale_squared_error,
+)
 from rbfdiffnet.panel.panel import Panel
-
-__all__ = ["Scores", "score"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,24 +40,16 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of models, each of shape (n_series, n_models); NaN for series without a score.
+    """Scores of models on every series; NaN for series without a score.
 
-    Attributes
-    ----------
-    models : tuple of Model
-    mase, rmsse, mae, bias : ndarray of shape (n_series, n_models)
-        Bias is the mean of forecast minus value.
-    rows : ndarray of int of shape (n_series,)
-        How many rows were scored.
-    size : ndarray of shape (n_series,)
-        Mean absolute value in these rows.
-    inside : dict of (str, str) to ndarray of shape (n_series, 2)
-        By model and level, how many values were inside their interval, and of how many.
-    left_out, windows, steps : int
-        Rows not scored; the most windows of a series; the most steps of a window.
+    `mase`, `rmsse`, `mae` and `bias` (mean of forecast minus value) have shape (n_series,
+    n_models). `rows` counts the scored rows of every series, `size` is the mean absolute value in
+    these rows. `inside`, by model and level, has shape (n_series, 2): how many values were inside
+    their interval, and of how many. `left_out` counts rows without a score, `windows` the windows
+    of the series with most, `steps` the steps of the longest window.
     """
 
-    models: tuple[Model, ...]
+    models: tuple[ModelColumns, ...]
     mase: Array
     rmsse: Array
     mae: Array
@@ -67,11 +62,12 @@ class Scores:
     steps: int
 
     @classmethod
-    def joined(cls, parts: Sequence[Scores]) -> Scores:
-        """Put scores of the same models on different series together."""
+    def concatenate(cls, parts: Sequence[Scores]) -> Scores:
+        """Put scores of the same models on different series together, one after the other."""
         first = parts[0]
+        by_series = ("mase", "rmsse", "mae", "bias", "rows", "size")
         arrays = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_SERIES
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in by_series
         }
         return cls(
             first.models,
@@ -93,7 +89,7 @@ class Scores:
     def best(self) -> Array:
         """1 for the model with the lowest MAE on a series, shared where several have it."""
         lowest = self.mae == np.min(self.mae, axis=1, keepdims=True)
-        return _ratio(lowest.astype(np.float64), lowest.sum(axis=1, keepdims=True))
+        return divide(lowest.astype(np.float64), lowest.sum(axis=1, keepdims=True))
 
     def total(self) -> dict[str, Array]:
         """Return the scores of each model on all series, by name.
@@ -101,15 +97,15 @@ class Scores:
         ``MASE``, ``RMSSE`` and ``best`` are means over series, ``MAE`` and ``bias`` over rows;
         ``relative bias`` is a share of the mean size of the values.
         """
-        share = _ratio(self.rows, self.rows.sum())
-        bias = _weighted(share, self.bias)
+        share = divide(self.rows, self.rows.sum())
+        bias = _average_rows(share, self.bias)
         return {
-            "MASE": _mean(self.mase),
-            "RMSSE": _mean(self.rmsse),
-            "MAE": _weighted(share, self.mae),
+            "MASE": _average_series(self.mase),
+            "RMSSE": _average_series(self.rmsse),
+            "MAE": _average_rows(share, self.mae),
             "bias": bias,
-            "relative bias": _ratio(bias, _weighted(share, self.size[:, None])),
-            "best": _mean(self.best),
+            "relative bias": divide(bias, _average_rows(share, self.size[:, None])),
+            "best": _average_series(self.best),
         }
 
     def coverage(self, model: str, level: str) -> float:
@@ -118,113 +114,90 @@ class Scores:
         return float(inside / of) if of else float("nan")
 
 
-_BY_SERIES = ("mase", "rmsse", "mae", "bias", "rows", "size")
-
-
-def score(
+def score_models(
     panel: Panel,
-    windows: Windows,
+    rows: BacktestRows,
     columns: Mapping[str, Array],
     target: str,
-    models: Sequence[Model],
+    models: Sequence[ModelColumns],
     season_length: int,
 ) -> Scores:
-    """Score models.
+    """Score models by columns of shape (n_rows,): values, forecasts and ends of intervals.
 
-    Parameters
-    ----------
-    panel : Panel
-        The series, from which errors take their scale.
-    windows : Windows
-        Where the rows stand in it.
-    columns : mapping of str to ndarray of shape (n_rows,)
-        Values, forecasts and ends of intervals.
-    target : str
-        The column of the values.
-    models : sequence of Model
-    season_length : int
-
-    Returns
-    -------
-    Scores
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> from rbfdiffnet.evaluation import Model, Windows, score
-    >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
-    >>> folds = df[4:].assign(cutoff=3, m=[3, 2])
-    >>> panel = Panel.from_frame(df, freq=1)
-    >>> columns = {name: folds[name].to_numpy(float) for name in ("y", "m")}
-    >>> scores = score(panel, Windows.of(panel, folds), columns, "y", [Model("m")], 1)
-    >>> scores.total()["MASE"].item(), scores.total()["MAE"].item()
-    (0.25, 0.5)
+    `rows` says where the rows stand in the panel, from which errors take their scale.
     """
     n, actual = panel.n_series, columns[target]
     forecasts = np.stack([columns[model.name] for model in models], axis=1)
-    there = windows.on_grid & (windows.series >= 0)
+    there = rows.on_grid & (rows.series >= 0)
     known = there & np.isfinite(actual) & np.isfinite(forecasts).all(axis=1)
-    series, y = windows.series[known], actual[known]
+    series, y = rows.series[known], actual[known]
     errors = forecasts[known] - y[:, None]
 
-    keys, window = np.unique(np.stack([series, windows.seen[known]]), axis=1, return_inverse=True)
+    keys, window = np.unique(np.stack([series, rows.seen[known]]), axis=1, return_inverse=True)
     window = window.ravel()
     owner, seen = keys
-    seasonal, single = scales(panel, owner, seen, season_length)
-    absolute = _grouped(np.abs(errors), window, len(owner))
-    squared = _grouped(errors**2, window, len(owner))
-    mase = _ratio(absolute, seasonal[:, None])
-    rmsse = np.sqrt(_ratio(squared, single[:, None]))
+    seasonal, single = _scales(panel, owner, seen, season_length)
+    absolute = _average_groups(np.abs(errors), window, len(owner))
+    squared = _average_groups(errors**2, window, len(owner))
+    mase = divide(absolute, seasonal[:, None])
+    rmsse = scale_squared_error(squared, single[:, None])
     inside = {}
     for model in models:
         for level in model.levels:
             low, high = (columns[end][known] for end in model.ends(level))
             use = np.isfinite(low) & np.isfinite(high)
             within = use & (low <= y) & (y <= high)
-            counts = [np.bincount(series[rows], minlength=n) for rows in (within, use)]
+            counts = [np.bincount(series[mask], minlength=n) for mask in (within, use)]
             inside[model.name, level] = np.stack(counts, axis=1)
     return Scores(
         tuple(models),
-        mase=_grouped(mase, owner, n),
-        rmsse=_grouped(rmsse, owner, n),
-        mae=_grouped(np.abs(errors), series, n),
-        bias=_grouped(errors, series, n),
+        mase=_average_groups(mase, owner, n),
+        rmsse=_average_groups(rmsse, owner, n),
+        mae=_average_groups(np.abs(errors), series, n),
+        bias=_average_groups(errors, series, n),
         rows=np.bincount(series, minlength=n),
-        size=_grouped(np.abs(y)[:, None], series, n)[:, 0],
+        size=_average_groups(np.abs(y)[:, None], series, n)[:, 0],
         inside=inside,
         left_out=int((~known).sum()),
         windows=int(np.bincount(owner).max()) if len(owner) else 0,
-        steps=int(windows.ahead[known].max()) if len(y) else 0,
+        steps=int(rows.ahead[known].max()) if len(y) else 0,
     )
 
 
-def _grouped(values: Array, group: Ints, n: int) -> Array:
-    """Mean of the known values in each group, of every column; a row has all or none."""
+def _scales(panel: Panel, series: Ints, seen: Ints, season_length: int) -> tuple[Array, Array]:
+    """Return the scales of windows from the first `seen` values of their series, shape (n,) each.
+
+    The first is the mean absolute change over a season, or over one step where not more than a
+    season was seen; the second is the mean squared step. Both are NaN where no change is known.
+    """
+    starts = panel.offsets[series]
+    stops = np.minimum(starts + seen, panel.offsets[series + 1])
+    seasonal = np.full(len(series), np.nan)
+    lags = np.where(seen > season_length, season_length, 1)
+    for lag in np.unique(lags).tolist():
+        own = lags == lag
+        seasonal[own] = mean_change(panel.y, starts[own], stops[own], lag, power=1)
+    return seasonal, mean_squared_step(panel.y, starts, stops)
+
+
+def _average_groups(values: Array, group: Ints, n: int) -> Array:
+    """Average the known values of each column in each group; a row has all values or none."""
     good = np.isfinite(values).all(axis=1)
     group, values = group[good], values[good]
     sums = np.stack([np.bincount(group, column, n) for column in values.T], axis=1)
-    return _ratio(sums, np.bincount(group, minlength=n)[:, None])
+    return divide(sums, np.bincount(group, minlength=n)[:, None])
 
 
-def _ratio(values: npt.ArrayLike, by: npt.ArrayLike) -> Array:
-    """Quotient, missing where the divisor is zero."""
-    top, bottom = np.broadcast_arrays(np.asarray(values, float), np.asarray(by, float))
-    quotient = np.full(top.shape, np.nan)
-    np.divide(top, bottom, out=quotient, where=bottom > 0.0)
-    return quotient
-
-
-def _mean(scores: Array) -> Array:
-    """Mean over the series that have scores."""
+def _average_series(scores: Array) -> Array:
+    """Average over the series that have scores."""
     good = np.isfinite(scores).all(axis=1)
     if not good.any():
         return np.full(scores.shape[1], np.nan)
     return np.asarray(scores[good].mean(axis=0))
 
 
-def _weighted(share: Array, values: Array) -> Array:
-    """Mean over rows, from means of series."""
+def _average_rows(share: Array, values: Array) -> Array:
+    """Average over rows, given means of series and their shares of all rows."""
     if not np.isfinite(share).all():
         return np.full(values.shape[1], np.nan)
     return np.asarray(share @ np.where(share[:, None] > 0.0, values, 0.0))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.evaluation import Model, Scores, read_models
+from rbfdiffnet.evaluation import ModelColumns, Scores, find_models
 from rbfdiffnet.panel.columns import Columns
 from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.panel.grid import to_wall
@@ -92,7 +92,7 @@ def payload(
     past = read_table(history, "history", columns, ids, [columns.target], grow=True)
     ahead = _without(read_table(forecasts, "forecasts", columns, ids), columns.target)
     _check_times(past, ahead, "forecasts")
-    models: Sequence[Model] = read_models(ahead.columns, "forecasts")
+    models: Sequence[ModelColumns] = find_models(ahead.columns, "forecasts")
     tested = None
     if backtest is not None and len(read_frame(backtest, [columns.id])):
         tested = read_table(backtest, "backtest", columns, ids)
@@ -238,12 +238,12 @@ def _without(table: Table, name: str) -> Table:
     return replace(table, columns=columns)
 
 
-def _together(models: Sequence[Model], others: Sequence[Model]) -> list[Model]:
+def _together(models: Sequence[ModelColumns], others: Sequence[ModelColumns]) -> list[ModelColumns]:
     """Models of both lists, with the levels of both."""
     levels: dict[str, set[str]] = {}
     for model in (*models, *others):
         levels.setdefault(model.name, set()).update(model.levels)
-    return [Model(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
+    return [ModelColumns(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
 
 
 def _shown(table: Table, times: Ints) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbfdiffnet.evaluation import Scores, Windows, read_models, score, simple_forecasts
+from rbfdiffnet.evaluation import BacktestRows, Scores, find_models, score_models, simple_forecasts
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
@@ -61,13 +61,13 @@ def scored(
         _frame(history, y=history.columns[target]),
         freq=frequency,
     )
-    windows = Windows.of(panel, _frame(backtest))
+    windows = BacktestRows.locate(panel, _frame(backtest))
     rules = simple_forecasts(panel, windows, season)
     rules = {name: values for name, values in rules.items() if name not in backtest.columns}
     backtest = replace(backtest, columns={**backtest.columns, **rules})
     names = [name for name in backtest.columns if name != target]
-    models = read_models(names, "backtest")
-    return backtest, score(panel, windows, backtest.columns, target, models, season)
+    models = find_models(names, "backtest")
+    return backtest, score_models(panel, windows, backtest.columns, target, models, season)
 
 
 def _frame(table: Table, **columns: Any) -> pd.DataFrame:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rbfdiffnet.evaluation import BASELINE, LAST, Comparison, Scores, better_rule, compare, percent
+from rbfdiffnet.evaluation import (
+    BASELINE,
+    LAST,
+    Comparison,
+    Scores,
+    compare,
+    find_better_rule,
+    format_percent,
+)
 
 __all__ = ["Figure", "Verdict", "by_chance", "verdict"]
 
@@ -66,7 +74,7 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     mine = [model.name for model in scores.models].index(main)
     rows = int(scores.rows.sum())
     lead, figures = _comparison(
-        scores, compare(scores, main, better_rule(scores), n_series), season
+        scores, compare(scores, main, find_better_rule(scores), n_series), season
     )
     more: list[str] = []
     _intervals(scores, mine, more, figures)
@@ -176,4 +184,4 @@ def by_chance(level: float, n: int, steps: int) -> float:
 
 
 def _percent(share: float) -> str:
-    return percent(share, "\N{NO-BREAK SPACE}")
+    return format_percent(share, "\N{NO-BREAK SPACE}")

@@ -8,14 +8,16 @@ from utilsforecast.losses import bias, coverage, mae, mase
 from rbfdiffnet.evaluation import (
     BASELINE,
     LAST,
+    BacktestRows,
     Comparison,
+    ModelColumns,
     Scores,
-    Windows,
-    better_rule,
     compare,
-    read_models,
-    score,
-    sentence,
+    describe_comparison,
+    find_better_rule,
+    find_models,
+    format_percent,
+    score_models,
     simple_forecasts,
 )
 from rbfdiffnet.evaluation.metrics import rmsse
@@ -41,7 +43,7 @@ def gaps(kind, n_series=3, n_days=120, seed=0):
 
 
 def folds_of(df, h=10, n_windows=3, seed=1):
-    """Windows before the last date of every series, whose rows are all dates."""
+    """BacktestRows before the last date of every series, whose rows are all dates."""
     rng = np.random.default_rng(seed)
     rows = []
     for name, own in df.groupby("unique_id", sort=False):
@@ -96,10 +98,10 @@ def brute_scores(df, folds, models, m):
 
 def scored(df, folds, season, freq="D"):
     panel = Panel.from_frame(df, freq=freq)
-    windows = Windows.of(panel, folds)
+    windows = BacktestRows.locate(panel, folds)
     columns = {name: folds[name].to_numpy(float) for name in folds.columns[3:]}
-    models = read_models([name for name in columns if name != "y"], "folds")
-    return score(panel, windows, columns, "y", models, season)
+    models = find_models([name for name in columns if name != "y"], "folds")
+    return score_models(panel, windows, columns, "y", models, season)
 
 
 @pytest.mark.parametrize("kind", ["sundays", "random"])
@@ -107,7 +109,7 @@ def test_gaps_are_missing_values_not_missing_steps(kind):
     df = gaps(kind)
     folds = folds_of(df)
     panel = Panel.from_frame(df, freq="D")
-    folds[BASELINE] = simple_forecasts(panel, Windows.of(panel, folds), 7)[BASELINE]
+    folds[BASELINE] = simple_forecasts(panel, BacktestRows.locate(panel, folds), 7)[BASELINE]
     for name, own in folds.groupby("unique_id"):
         y = df[df["unique_id"] == name].set_index("ds")["y"]
         expected = [
@@ -154,7 +156,7 @@ def test_parts_of_a_panel_make_the_same_scores():
     parts = [
         scored(df[df["unique_id"] == name], folds[folds["unique_id"] == name], 7) for name in order
     ]
-    joined = Scores.joined(parts)
+    joined = Scores.concatenate(parts)
     for name in ("mase", "rmsse", "mae", "bias", "rows", "size"):
         np.testing.assert_allclose(getattr(joined, name), getattr(whole, name))
     assert (joined.windows, joined.steps, joined.left_out) == (3, 10, whole.left_out)
@@ -190,7 +192,7 @@ def test_rows_off_the_grid_or_of_unknown_series_do_not_count():
     odd.loc[1, "unique_id"] = "nobody"
     assert scored(history, odd, 7).left_out == 2
     panel = Panel.from_frame(history, freq="D")
-    for forecasts in simple_forecasts(panel, Windows.of(panel, odd), 7).values():
+    for forecasts in simple_forecasts(panel, BacktestRows.locate(panel, odd), 7).values():
         assert np.isnan(forecasts[:2]).all()
         assert np.isfinite(forecasts[2:]).all()
 
@@ -198,12 +200,12 @@ def test_rows_off_the_grid_or_of_unknown_series_do_not_count():
 def test_a_season_is_repeated_as_soon_as_there_is_one():
     df = pd.DataFrame({"unique_id": "a", "ds": range(9), "y": np.arange(9.0)})
     panel = Panel.from_frame(df, freq=1)
-    rules = simple_forecasts(panel, Windows.of(panel, df[5:].assign(cutoff=4)), 4)
+    rules = simple_forecasts(panel, BacktestRows.locate(panel, df[5:].assign(cutoff=4)), 4)
     assert rules[BASELINE].tolist() == [1.0, 2.0, 3.0, 4.0]
     assert rules[LAST].tolist() == [4.0] * 4
-    early = simple_forecasts(panel, Windows.of(panel, df[3:5].assign(cutoff=2)), 4)
+    early = simple_forecasts(panel, BacktestRows.locate(panel, df[3:5].assign(cutoff=2)), 4)
     assert early[BASELINE].tolist() == early[LAST].tolist() == [2.0, 2.0]
-    without = simple_forecasts(panel, Windows.of(panel, df[5:].assign(cutoff=4)), 1)
+    without = simple_forecasts(panel, BacktestRows.locate(panel, df[5:].assign(cutoff=4)), 1)
     assert list(without) == [BASELINE]
 
 
@@ -215,8 +217,8 @@ def test_the_better_of_the_simple_rules_is_to_be_beaten():
         df = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024", periods=60), "y": y})
         folds = df[46:].assign(cutoff=df["ds"][45])[["unique_id", "ds", "cutoff", "y"]]
         panel = Panel.from_frame(df, freq="D")
-        folds = folds.assign(**simple_forecasts(panel, Windows.of(panel, folds), 7))
-        assert better_rule(scored(df, folds, 7)) == expected
+        folds = folds.assign(**simple_forecasts(panel, BacktestRows.locate(panel, folds), 7))
+        assert find_better_rule(scored(df, folds, 7)) == expected
 
 
 def test_the_past_of_a_window_may_be_short():
@@ -231,26 +233,26 @@ def test_the_past_of_a_window_may_be_short():
     assert found.mase.item() == pytest.approx(np.mean(expected))
 
 
-def said(mine, theirs, scored=30, of=30):
-    return sentence(Comparison("ours", "naive", "MASE", mine, theirs, 5, scored, of))
+def describe(mine, theirs, scored=30, of=30):
+    return describe_comparison(Comparison("ours", "naive", "MASE", mine, theirs, 5, scored, of))
 
 
 def test_losing_is_said_plainly():
     lost = "ours lost to naive: its MASE, 1.100, is 10 % above 1.000 (30 series; closer on 5)."
-    assert said(1.1, 1.0) == lost
-    assert said(2.1, 1.0).count("110 % above") == 1
-    assert said(1.0, 1.001).startswith("ours and naive are about equal: MASE 1.000 and 1.001")
-    assert "cannot be compared" in said(np.nan, 1.0)
-    assert "is above 0 (" in said(1.0, 0.0)
+    assert describe(1.1, 1.0) == lost
+    assert describe(2.1, 1.0).count("110 % above") == 1
+    assert describe(1.0, 1.001).startswith("ours and naive are about equal: MASE 1.000 and 1.001")
+    assert "cannot be compared" in describe(np.nan, 1.0)
+    assert "is above 0 (" in describe(1.0, 0.0)
 
 
 def test_few_series_of_a_panel_make_no_verdict():
     few = "ours and naive: no verdict from 1 of 300 series (MASE 1.100 and 1.000)."
-    assert said(1.1, 1.0, 1, 300) == few
-    assert "no verdict" in said(1.1, 1.0, 9, 300)
-    assert "(10 of 300 series; closer on 5)" in said(1.1, 1.0, 10, 300)
-    assert "lost to" in said(1.1, 1.0, 5, 6)
-    assert "lost to" in said(1.1, 1.0, 1, 1)
+    assert describe(1.1, 1.0, 1, 300) == few
+    assert "no verdict" in describe(1.1, 1.0, 9, 300)
+    assert "(10 of 300 series; closer on 5)" in describe(1.1, 1.0, 10, 300)
+    assert "lost to" in describe(1.1, 1.0, 5, 6)
+    assert "lost to" in describe(1.1, 1.0, 1, 1)
 
 
 def test_the_counts_of_a_comparison():
@@ -259,3 +261,17 @@ def test_the_counts_of_a_comparison():
     scores = scored(history, backtest.assign(Other=backtest["RBFDiffNet"] + shifts), 7)
     found = compare(scores, "RBFDiffNet", "Other", 5)
     assert (found.closer, found.n_scored, found.n_series, found.outcome) == (3, 4, 5, "won")
+
+
+def test_percent_has_no_exponents():
+    shares = map(format_percent, (0.0123, 0.256, 0.9951, 1.1, 12.345))
+    assert list(shares) == ["1.2 %", "26 %", "99.5 %", "110 %", "1,234 %"]
+
+
+def test_intervals_belong_to_models():
+    found = find_models(["A", "A-lo-95", "A-hi-95", "A-lo-80", "A-hi-80", "B"], "forecasts")
+    assert found == [ModelColumns("A", ("80", "95")), ModelColumns("B")]
+    assert found[0].ends("80") == ("A-lo-80", "A-hi-80")
+    for columns in (["A", "A-lo-80"], ["A-lo-80", "A-hi-80"], []):
+        with pytest.raises(ValueError, match="forecasts"):
+            find_models(columns, "forecasts")
