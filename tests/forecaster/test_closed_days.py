@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.series.prepare import prepare
-from rbfdiffnet.series.recent import latest_values
+from rbfdiffnet.series.prepare import latest_values, prepare
 
 WEEK = np.array([100.0, 90.0, 95.0, 110.0, 140.0, 180.0, 40.0])
 EVERY_SCOPE = pytest.mark.parametrize(

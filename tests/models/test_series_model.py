@@ -83,7 +83,7 @@ def test_missing_targets_are_not_learned(rng):
     a = fit_local(series, plan)
     b = fit_local(Series(wrong, series.known_ahead, series.extra), plan)
     assert not np.allclose(forecast(a, series, 5)[0], forecast(b, series, 5)[0], rtol=1e-6)
-    u, known = a.preparation.base(series.y, series.known_ahead)
+    u, known = a.preparation.cleaned(series.y, series.known_ahead)
     X, Y = window_rows(u, known, series.extra, lags=(1, 2, 7), level="mean", block=1)
     assert len(X) == known[7:].sum()
     assert a.windows.largest * a.windows.unit == pytest.approx(np.abs(Y).max())
@@ -302,7 +302,7 @@ def test_outliers_in_windows_are_judged_from_the_past_only(season_length, jump, 
         alone = model.base_windows(series.until(int(origin)), np.array([origin]))[0]
         np.testing.assert_array_equal(window, alone)
     # Seen from the end, the jump is something else than it was when it happened.
-    whole, _ = model.preparation.base(series.y, series.known_ahead)
+    whole, _ = model.preparation.cleaned(series.y, series.known_ahead)
     hindsight = whole[origins[:, None] - np.arange(model.history, 0, -1)]
     assert not np.array_equal(windows, hindsight)
 

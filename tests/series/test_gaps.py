@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rbfdiffnet.batch.backend import Backend
-from rbfdiffnet.series.gaps import closed_steps, fill_many, fill_missing
+from rbfdiffnet.series.gaps import fill_many, fill_missing, find_closed_steps
 
 gappy = arrays(
     np.float64, st.integers(1, 40), elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan))
@@ -31,7 +31,7 @@ def closed_by_hand(series, season_length):
 def test_closed_steps_by_hand(series, season_length):
     series = np.where(np.arange(series.size) % 3 == 1, np.nan, series)
     expected = closed_by_hand(series, season_length)
-    np.testing.assert_array_equal(closed_steps(series[None], season_length)[0], expected)
+    np.testing.assert_array_equal(find_closed_steps(series[None], season_length)[0], expected)
 
 
 @pytest.mark.parametrize("opened", [[], [34], [34, 41, 48]])
@@ -39,10 +39,10 @@ def test_what_is_closed_depends_on_four_seasons_only(opened, rng):
     series = rng.normal(size=140)
     series[6::7] = np.nan
     series[opened] = 1.0
-    closed = closed_steps(series[None], 7)[0]
+    closed = find_closed_steps(series[None], 7)[0]
     assert closed.sum() == 20 - len(opened) - 4 * bool(opened)
     for start, end in ((0, 100), (30, 140), (41, 99)):
-        part = closed_steps(series[None, start:end], 7)[0]
+        part = find_closed_steps(series[None, start:end], 7)[0]
         np.testing.assert_array_equal(part[28:], closed[start:end][28:])
 
 
@@ -54,7 +54,7 @@ def test_pytorch_does_the_same(rng):
     backend = Backend(torch)
     same = torch.from_numpy(series)
     for season in (1, 3, 5):
-        for job in (closed_steps, fill_many):
+        for job in (find_closed_steps, fill_many):
             found = job(same, season, backend).numpy()
             np.testing.assert_array_equal(found, job(series, season))
 

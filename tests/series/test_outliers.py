@@ -13,7 +13,7 @@ gappy = arrays(
 
 
 def found(series, season_length):
-    return np.flatnonzero(OutlierRule.fitted(series, season_length).find(series)).tolist()
+    return np.flatnonzero(OutlierRule.fit(series, season_length).find(series)).tolist()
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_neighbors_are_medians_over_seasons(series, season_length, later):
 def test_spread_is_a_robust_standard_deviation(rng):
     series = rng.normal(scale=3.0, size=4000)
     # A median of six values has about a fifth of their variance, a median of three almost half.
-    assert OutlierRule.fitted(series, 7).spread == pytest.approx(3.0 * np.sqrt(1.45), rel=0.05)
+    assert OutlierRule.fit(series, 7).spread == pytest.approx(3.0 * np.sqrt(1.45), rel=0.05)
 
 
 def test_closures_and_spikes_are_found(sales):
@@ -99,7 +99,7 @@ def test_a_weekly_closed_day_is_no_outlier(sales):
 
 def test_negative_series_have_no_closures(rng):
     series = rng.normal(size=300)
-    rule = OutlierRule.fitted(series, 7)
+    rule = OutlierRule.fit(series, 7)
     assert not rule.closures
     assert not rule.find(series).any()
 
@@ -126,7 +126,7 @@ def test_missing_values_are_no_outliers_and_hide_none(sales):
     ],
 )
 def test_series_without_spread_have_no_outliers(series):
-    rule = OutlierRule.fitted(series, 7)
+    rule = OutlierRule.fit(series, 7)
     assert rule.spread == np.inf
     assert not rule.find(series).any()
 

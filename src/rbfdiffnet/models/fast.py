@@ -21,7 +21,7 @@ from rbfdiffnet.models.series_model import Seen, SeriesModel
 from rbfdiffnet.models.training_rows import FEWEST_ROWS
 from rbfdiffnet.models.window_model import WindowModel, affordable_centers
 from rbfdiffnet.series.differences import Differences, choose_differences
-from rbfdiffnet.series.gaps import closed_steps, fill_many, repeat_before
+from rbfdiffnet.series.gaps import fill_many, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import OutlierRule, find_outliers
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
@@ -190,7 +190,7 @@ def fit_quickly(
     u = xp.where(odd, xp.nan, y)
     known = xp.isfinite(u)
     if not bool(known.all()):
-        closed = closed_steps(y, season_length, backend)
+        closed = find_closed_steps(y, season_length, backend)
         u = fill_many(u, season_length, backend, closed)
         known = known | (closed & repeat_before(known, closed, backend))
     low, high = backend.lowest_of(u), backend.highest(u)

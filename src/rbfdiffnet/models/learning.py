@@ -24,7 +24,7 @@ from rbfdiffnet.models.series_model import SeriesModel
 from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.network.statistics import Statistics
-from rbfdiffnet.series.recent import FILLED_FROM
+from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.threads import one_blas_thread
 
@@ -160,11 +160,11 @@ def new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> Train
     Only those steps are looked at that their windows, and filling the gaps in these, need. Values
     beyond what the model may forecast count as missing.
     """
-    context = model.history + plan.block + FILLED_FROM * plan.season_length
+    context = model.history + plan.block + GAP_CONTEXT_SEASONS * plan.season_length
     first = max(seen - context, 0)
     y, known_ahead, extra = series.y[first:], series.known_ahead[first:], series.extra[first:]
     preparation = model.preparation
-    bare = preparation.bare(y, known_ahead)
+    bare = preparation.without_effects(y, known_ahead)
     y = np.where((bare < preparation.low) | (bare > preparation.high), np.nan, y)
     rows = TrainingRows.of(Series(y, known_ahead, extra), preparation, model.like(plan))
     start = int(np.searchsorted(rows.ends, seen - first - plan.block))

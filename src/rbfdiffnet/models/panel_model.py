@@ -158,7 +158,7 @@ class PanelModel:
                 found[i] = model.seen.odd
             elif model is not None:
                 unseen[i] = model.preparation
-        bare = [p.bare(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]
+        bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]
         cleaned = clean_many(list(unseen.values()), bare)
         for i, b, (_, known) in zip(unseen, bare, cleaned, strict=True):
             found[i] = np.flatnonzero(np.isfinite(b) & ~known)

@@ -16,8 +16,7 @@ from rbfdiffnet.models.tracked import fit_tracked
 from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transformed
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.series.effects import Effects
-from rbfdiffnet.series.prepare import Preparation, prepare_many
-from rbfdiffnet.series.recent import latest_values
+from rbfdiffnet.series.prepare import Preparation, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
 
 __all__ = [
@@ -135,7 +134,7 @@ def base_windows(
 ) -> list[Array]:
     """Return the latest values of u of many series; see `SeriesModel.base_windows`."""
     preparations = [model.preparation for model in models]
-    bare = [p.bare(s.y, s.known_ahead) for p, s in zip(preparations, panel, strict=True)]
+    bare = [p.without_effects(s.y, s.known_ahead) for p, s in zip(preparations, panel, strict=True)]
     found = latest_values(preparations, bare, origins, [model.history for model in models])
     for model, (windows, seen) in zip(models, found, strict=True):
         if model.windows.tracker is not None:

@@ -87,7 +87,7 @@ class TrainingRows:
 
 def transformed(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
     """Return the transformed series, and which of its values are made of observations only."""
-    u, known = preparation.base(series.y, series.known_ahead)
+    u, known = preparation.cleaned(series.y, series.known_ahead)
     if u.size <= preparation.steps.lost:
         return np.empty(0), np.empty(0, dtype=bool)
     for step in preparation.steps.steps:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 
-__all__ = ["closed_steps", "fill_many", "fill_missing", "repeat_before"]
+__all__ = ["fill_many", "fill_missing", "find_closed_steps", "repeat_before"]
 
 Array = npt.NDArray[np.float64]
 
@@ -25,8 +25,8 @@ def fill_missing(series: Array, season_length: int = 1) -> Array:
     """Replace missing values by interpolation between the same phases of the seasons around them.
 
     Beyond the first and the last known value of a phase that value is repeated. A closed step
-    (`closed_steps`) repeats the value before it: interpolated, it would tell what comes next, and a
-    network would learn to read it there. Any other phase without a value is interpolated between
+    (`find_closed_steps`) repeats the value before it: an interpolated one would tell what comes next.
+    Any other phase without a value is interpolated between
     its neighbors in time.
 
     Parameters
@@ -66,7 +66,7 @@ def fill_many(
     season_length : int, default=1
     backend : Backend, default=NUMPY
     closed : array of bool of shape (B, T), optional
-        By `closed_steps`, if known already.
+        By `find_closed_steps`, if known already.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def fill_many(
     if season_length < 2:
         return filled
     if closed is None:
-        closed = closed_steps(series, season_length, backend)
+        closed = find_closed_steps(series, season_length, backend)
     filled = xp.where(closed, xp.nan, filled)
     if bool(xp.isfinite(filled).all()):
         return filled
@@ -118,7 +118,7 @@ def repeat_before(values: Any, closed: Any, backend: Backend = NUMPY) -> Any:
     return backend.take(values, backend.integers(xp.clip(before, 0, None)), 1)
 
 
-def closed_steps(series: Any, season_length: int, backend: Backend = NUMPY) -> Any:
+def find_closed_steps(series: Any, season_length: int, backend: Backend = NUMPY) -> Any:
     """Tell at which steps no value is to be expected, as on Sundays of a shop that is closed then.
 
     They have none, and none of the same phase in the four seasons before, in which the other phases
@@ -139,9 +139,9 @@ def closed_steps(series: Any, season_length: int, backend: Backend = NUMPY) -> A
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.series.gaps import closed_steps
+    >>> from rbfdiffnet.series.gaps import find_closed_steps
     >>> series = np.array([[1.0, 2.0, np.nan] * 5])
-    >>> np.flatnonzero(closed_steps(series, 3)[0]).tolist()
+    >>> np.flatnonzero(find_closed_steps(series, 3)[0]).tolist()
     [2, 5, 8, 11, 14]
     """
     xp = backend.xp

@@ -22,11 +22,11 @@ from rbfdiffnet.batch.backend import NUMPY, Backend
 __all__ = [
     "NO_OUTLIERS",
     "OutlierRule",
-    "alike",
     "apply_rules",
-    "doubtful_values",
+    "find_doubtful",
     "find_outliers",
-    "fitted_rules",
+    "fit_rules",
+    "group_by_length",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -73,7 +73,7 @@ class OutlierRule:
     >>> from rbfdiffnet.series.outliers import OutlierRule
     >>> series = 9.0 + np.random.default_rng(0).normal(size=100)
     >>> series[50], series[70] = 40.0, 0.1
-    >>> rule = OutlierRule.fitted(series, season_length=7)
+    >>> rule = OutlierRule.fit(series, season_length=7)
     >>> np.flatnonzero(rule.find(series)).tolist()
     [50, 70]
     """
@@ -83,9 +83,9 @@ class OutlierRule:
     closures: bool
 
     @classmethod
-    def fitted(cls, series: Array, season_length: int) -> OutlierRule:
+    def fit(cls, series: Array, season_length: int) -> OutlierRule:
         """Fix the rule for a series (NaN where missing)."""
-        return fitted_rules([series], season_length)[0]
+        return fit_rules([series], season_length)[0]
 
     def find(self, series: Array) -> Mask:
         """Tell which values of the series are outliers."""
@@ -94,14 +94,16 @@ class OutlierRule:
 
     def doubtful(self, series: Array) -> Mask:
         """Tell which values may look different to those who know later values than to others."""
-        return doubtful_values([self], [series])[0]
+        return find_doubtful([self], [series])[0]
 
 
 #: The rule by which nothing is an outlier.
 NO_OUTLIERS = OutlierRule(1, np.inf, closures=False)
 
 
-def alike(keys: Sequence[Key], length: Callable[[Key], int]) -> Iterator[tuple[Key, list[int]]]:
+def group_by_length(
+    keys: Sequence[Key], length: Callable[[Key], int]
+) -> Iterator[tuple[Key, list[int]]]:
     """Positions of items with the same key, so many at a time as are best handled together.
 
     Parameters
@@ -117,8 +119,8 @@ def alike(keys: Sequence[Key], length: Callable[[Key], int]) -> Iterator[tuple[K
 
     Examples
     --------
-    >>> from rbfdiffnet.series.outliers import alike
-    >>> list(alike([7, 9, 7], lambda key: key))
+    >>> from rbfdiffnet.series.outliers import group_by_length
+    >>> list(group_by_length([7, 9, 7], lambda key: key))
     [(7, [0, 2]), (9, [1])]
     """
     groups: dict[Key, list[int]] = {}
@@ -130,10 +132,10 @@ def alike(keys: Sequence[Key], length: Callable[[Key], int]) -> Iterator[tuple[K
             yield key, everyone[first : first + size]
 
 
-def fitted_rules(series: Sequence[Array], season_length: int) -> list[OutlierRule]:
-    """Fix the rule for each of many series of any length; see `OutlierRule.fitted`."""
+def fit_rules(series: Sequence[Array], season_length: int) -> list[OutlierRule]:
+    """Fix the rule for each of many series of any length; see `OutlierRule.fit`."""
     rules = [OutlierRule(season_length, np.inf, closures=False)] * len(series)
-    for length, members in alike([y.size for y in series], int):
+    for length, members in group_by_length([y.size for y in series], int):
         if length:
             _, spread, closures = find_outliers(
                 np.stack([series[i] for i in members]), season_length
@@ -143,11 +145,11 @@ def fitted_rules(series: Sequence[Array], season_length: int) -> list[OutlierRul
     return rules
 
 
-def doubtful_values(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list[Mask]:
+def find_doubtful(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list[Mask]:
     """Tell for many series which values are doubtful; see `OutlierRule.doubtful`."""
     results = [np.zeros(0, dtype=bool)] * len(series)
     keys = [(y.size, rule.season_length) for rule, y in zip(rules, series, strict=True)]
-    for (_, season), members in alike(keys, lambda key: key[0]):
+    for (_, season), members in group_by_length(keys, lambda key: key[0]):
         values = np.stack([series[i] for i in members])
         spread = np.array([rules[i].spread for i in members])
         closures = np.array([rules[i].closures for i in members])

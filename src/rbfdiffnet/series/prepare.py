@@ -16,22 +16,33 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.series.effects import Effects, fit_effects, is_binary
-from rbfdiffnet.series.gaps import closed_steps, fill_many, fill_missing, repeat_before
+from rbfdiffnet.series.gaps import fill_many, fill_missing, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import (
     NO_OUTLIERS,
     OutlierRule,
-    alike,
     apply_rules,
-    fitted_rules,
+    find_doubtful,
+    fit_rules,
+    group_by_length,
 )
 from rbfdiffnet.series.transforms import Compose, Log1p, Transform, fit_transforms
 from rbfdiffnet.support.stability import forecast_bounds
 
-__all__ = ["Preparation", "clean_many", "learnable", "prepare", "prepare_many"]
+__all__ = [
+    "GAP_CONTEXT_SEASONS",
+    "Preparation",
+    "clean_many",
+    "latest_values",
+    "learnable",
+    "prepare",
+    "prepare_many",
+]
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+GAP_CONTEXT_SEASONS = 6  # before a window, from which its gaps are filled
 _RARE = 5  # days on which an input is switched on
 
 
@@ -61,15 +72,15 @@ class Preparation:
     low: float
     high: float
 
-    def bare(self, y: Array, inputs: Array) -> Array:
+    def without_effects(self, y: Array, inputs: Array) -> Array:
         """Return the series without effects, NaN where missing."""
         u = np.log1p(np.maximum(y, 0.0)) if self.log else y
         return u if self.effects is None else self.effects.remove(u, inputs)
 
-    def base(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
+    def cleaned(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
         """Return u, without gaps, and which of its values are observations.
 
-        Steps at which no value is to be expected (`series.gaps.closed_steps`) count as such
+        Steps at which no value is to be expected (`series.gaps.find_closed_steps`) count as such
         where they repeat an observation: a network learns to go on there.
 
         Parameters
@@ -79,7 +90,7 @@ class Preparation:
         inputs : ndarray of shape (T, q)
             Inputs known in advance.
         """
-        return clean_many([self], [self.bare(y, inputs)])[0]
+        return clean_many([self], [self.without_effects(y, inputs)])[0]
 
     def restore(self, u: Array, inputs: Array) -> Array:
         """Take forecasts of u, of shape (..., h), to the units of the observations.
@@ -96,13 +107,13 @@ class Preparation:
 def clean_many(
     preparations: Sequence[Preparation], bare: Sequence[Array]
 ) -> list[tuple[Array, Mask]]:
-    """Return u and which values are observations, as `Preparation.base` does, for many series.
+    """Return u and which values are observations, as `Preparation.cleaned` does, for many series.
 
     Parameters
     ----------
     preparations : sequence of Preparation
     bare : sequence of ndarray of shape (T,)
-        By `Preparation.bare`.
+        By `Preparation.without_effects`.
 
     Examples
     --------
@@ -120,7 +131,7 @@ def clean_many(
         (series.size, p.season_length, p.rule.season_length)
         for p, series in zip(preparations, bare, strict=True)
     ]
-    for (length, season, rule_season), members in alike(keys, lambda key: key[0]):
+    for (length, season, rule_season), members in group_by_length(keys, lambda key: key[0]):
         if not length:
             continue
         raw = np.stack([bare[i] for i in members])
@@ -130,12 +141,45 @@ def clean_many(
         known = np.isfinite(u)
         gaps = ~known.all(axis=1)
         if gaps.any():
-            closed = closed_steps(raw[gaps], season)
+            closed = find_closed_steps(raw[gaps], season)
             u[gaps] = fill_many(u[gaps], season, closed=closed)
             u[~known.any(axis=1)] = 0.0
             known[gaps] |= closed & repeat_before(known[gaps], closed)
         for k, i in enumerate(members):
             results[i] = u[k], known[k]
+    return results
+
+
+def latest_values(
+    preparations: Sequence[Preparation],
+    bare: Sequence[Array],
+    origins: Sequence[Ints],
+    sizes: Sequence[int],
+) -> list[tuple[Array, Mask]]:
+    """Return the latest values of u before each origin, and which of them are observations."""
+    cleaned = clean_many(preparations, bare)
+    doubtful = find_doubtful([p.rule for p in preparations], bare)
+    results: list[tuple[Array, Mask]] = []
+    again: list[tuple[int, int, int]] = []  # series, number of the origin, first value to look at
+    for i, (p, (u, known)) in enumerate(zip(preparations, cleaned, strict=True)):
+        steps = origins[i][:, None] - np.arange(sizes[i], 0, -1)
+        at = np.maximum(steps, 0)
+        results.append((u[at], known[at] & (steps >= 0)))
+        # At the end of a series nothing is known later. Closed steps repeat what was before them.
+        closed = known & ~np.isfinite(bare[i])
+        reach = sizes[i] + (p.season_length if closed.any() else 0)
+        before = np.maximum(origins[i][:, None] - np.arange(reach, 0, -1), 0)
+        odd = np.flatnonzero((doubtful[i] | ~known)[before].any(axis=1) & (origins[i] < u.size))
+        starts = np.maximum(origins[i][odd] - sizes[i] - GAP_CONTEXT_SEASONS * p.season_length, 0)
+        again += [(i, k, first) for k, first in zip(odd.tolist(), starts.tolist(), strict=True)]
+    parts = [bare[i][first : origins[i][k]] for i, k, first in again]
+    then = clean_many([preparations[i] for i, _, _ in again], parts)
+    for (i, k, first), (u, known) in zip(again, then, strict=True):
+        steps = origins[i][k] - np.arange(sizes[i], 0, -1)
+        place = np.maximum(steps - first, 0)
+        values, seen = results[i]
+        values[k] = u[place]
+        seen[k] = known[place] & (steps >= first)
     return results
 
 
@@ -177,7 +221,7 @@ def prepare(
     >>> y = 20.0 + np.random.default_rng(0).normal(size=100)
     >>> y[50] = 0.0
     >>> preparation = prepare(y, np.zeros((100, 0)), season_length=7, transforms=("standardize",))
-    >>> u, known = preparation.base(y, np.zeros((100, 0)))
+    >>> u, known = preparation.cleaned(y, np.zeros((100, 0)))
     >>> bool(u[50] > 16.0), np.flatnonzero(~known).tolist()
     (True, [50])
     """
@@ -237,9 +281,9 @@ def prepare_many(
             own = _robust_effects(linked, x, season_length, clean, relative=not log)
         drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
         results.append(drafts[i])
-    bare = {i: draft.bare(series[i], inputs[i]) for i, draft in drafts.items()}
+    bare = {i: draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()}
     if clean:
-        rules = fitted_rules(list(bare.values()), season_length)
+        rules = fit_rules(list(bare.values()), season_length)
         drafts = {
             i: replace(draft, rule=rule)
             for (i, draft), rule in zip(drafts.items(), rules, strict=True)
@@ -280,5 +324,5 @@ def learnable(y: Array, inputs: Array, effects: Effects, season_length: int) -> 
     switched = np.where(is_binary(inputs), inputs.sum(axis=0), np.inf)
     rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
     bare = effects.remove(y, inputs)
-    odd = OutlierRule.fitted(bare, season_length).find(bare)
+    odd = OutlierRule.fit(bare, season_length).find(bare)
     return np.asarray(np.isfinite(y) & (~odd | rare))

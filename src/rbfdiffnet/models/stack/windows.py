@@ -88,7 +88,7 @@ class Window:
         own, _ = prepared(seen, plan)
         if not own:
             return cls(seen, own, {"naive": np.empty((0, h))}, naive)
-        bare = [p.bare(seen[i].y, seen[i].known_ahead) for i, p in own.items()]
+        bare = [p.without_effects(seen[i].y, seen[i].known_ahead) for i, p in own.items()]
         cleaned = clean_many(list(own.values()), bare)
         # From their first known value on.
         series = [
@@ -178,7 +178,7 @@ def odd_values(
     """Which values of each series are outliers."""
     found = [np.zeros(series.y.size, dtype=bool) for series in panel]
     own = {i: p for i, p in enumerate(preparations) if p is not None}
-    bare = [p.bare(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
+    bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
     cleaned = clean_many(list(own.values()), bare)
     for i, values, (_, known) in zip(own, bare, cleaned, strict=True):
         found[i] = np.isfinite(values) & ~known
