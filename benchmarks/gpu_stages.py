@@ -19,7 +19,8 @@ from rbfdiffnet.batch.backend import standardize
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
 from rbfdiffnet.models import fast as quick
 from rbfdiffnet.series import differences as differencing
-from rbfdiffnet.series import outliers as cleaning
+from rbfdiffnet.series.gaps import fill_many
+from rbfdiffnet.series.outliers import find_outliers
 from rbfdiffnet.series.unit_root import n_differences_many
 
 D, C, N = 14, 28, 1920
@@ -76,9 +77,9 @@ def stages(backend: TorchBackend, batch: int) -> None:
     data = made_up(batch)
     options: dict[str, Any] = {"season_length": 7, "n_lags": D, "backend": backend}
     y = backend.place(data)
-    odd = cleaning.find_outliers(y, 7, backend)[0]
-    gaps = torch.where(odd, torch.nan, y)
-    u = cleaning.fill_many(gaps, 7, backend)
+    is_outlier = find_outliers(y, 7, backend)[0]
+    gaps = torch.where(is_outlier, torch.nan, y)
+    u = fill_many(gaps, 7, backend)
     fit = quick.fit_quickly(data, **options)
 
     def windows() -> Any:
@@ -96,8 +97,8 @@ def stages(backend: TorchBackend, batch: int) -> None:
 
     jobs: list[tuple[str, Callable[[], Any]]] = [
         ("copy to device", lambda: backend.place(data)),
-        ("outliers", lambda: cleaning.find_outliers(y, 7, backend)),
-        ("filling", lambda: cleaning.fill_many(gaps, 7, backend)),
+        ("outliers", lambda: find_outliers(y, 7, backend)),
+        ("filling", lambda: fill_many(gaps, 7, backend)),
         ("Dickey-Fuller", lambda: n_differences_many(u, backend=backend)),
         ("differences", lambda: differencing.choose_differences(u, 7, backend)),
         ("windows", windows),

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from rbfdiffnet.series.effects import RIDGE, Effects, _moving_mean, _window, fit_effects
+from rbfdiffnet.series.effects import RIDGE, Effects, _moving_mean, _window_length, fit_effects
 
 
 def panel(rng, n_series=3, n=300):
@@ -35,7 +35,7 @@ def test_moving_mean_equals_a_loop(n, half, seed):
 
 @given(st.integers(1, 400), st.integers(1, 3000))
 def test_windows_are_odd_and_reach_over_two_seasons(season_length, n):
-    window = _window(season_length, n)
+    window = _window_length(season_length, n)
     assert window % 2 == 1
     assert window <= max(n // 2 + 1, 1)
     assert window > 2 * season_length or window >= n // 2

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rbfdiffnet.batch.backend import NUMPY
-from rbfdiffnet.series.outliers import NO_OUTLIERS, OutlierRule, _neighbors
+from rbfdiffnet.series.outliers import NO_OUTLIERS, OutlierRule, _median_of_neighbors, find_doubtful
 
 gappy = arrays(
     np.float64, st.integers(1, 40), elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan))
@@ -29,7 +29,9 @@ def test_neighbors_are_medians_over_seasons(series, season_length, later):
         at = [t + j * season_length for j in range(-3, later + 1) if j]
         values = [series[i] for i in at if 0 <= i < series.size and np.isfinite(series[i])]
         expected.append(np.median(values) if values else np.nan)
-    np.testing.assert_allclose(_neighbors(series[None], season_length, later, NUMPY)[0], expected)
+    np.testing.assert_allclose(
+        _median_of_neighbors(series[None], season_length, later, NUMPY)[0], expected
+    )
 
 
 def test_spread_is_a_robust_standard_deviation(rng):
@@ -67,14 +69,14 @@ def test_how_long_a_row_must_be_to_be_a_new_level(season_length, row, place, rng
     for length in range(1, row + 2):
         series = clean.copy()
         series[place - length : place] += 300.0
-        odd = list(range(place - length, place)) if length < row else []
-        assert found(series, season_length) == odd
+        outliers = list(range(place - length, place)) if length < row else []
+        assert found(series, season_length) == outliers
 
 
 @given(gappy, st.integers(1, 9), st.floats(0.1, 100.0), st.booleans())
 def test_what_is_not_doubtful_is_never_an_outlier(series, season_length, spread, closures):
     rule = OutlierRule(season_length, spread, closures=closures)
-    doubtful = rule.doubtful(series)
+    (doubtful,) = find_doubtful([rule], [series])
     for n in range(1, series.size + 1):
         assert not np.any(rule.find(series[:n]) & ~doubtful[:n])
 

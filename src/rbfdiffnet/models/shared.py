@@ -20,9 +20,8 @@ from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transform
 from rbfdiffnet.models.window_model import WindowModel, targets_known
 from rbfdiffnet.network.statistics import MOST_COLUMNS, Statistics
 from rbfdiffnet.network.training import Settings
-from rbfdiffnet.series.effects import Effects, fit_effects, never_negative
-from rbfdiffnet.series.gaps import fill_missing
-from rbfdiffnet.series.prepare import Preparation, learnable
+from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
+from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
 
@@ -309,18 +308,13 @@ def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
     panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
     if plan.log or not plan.collective.all_reduce(lambda: bool(panel), any):
         return None
-    season, known = plan.season_length, [np.isfinite(series.y) for series in panel]
-    inputs = [series.known_ahead for series in panel]
-    for _ in range(2 if plan.clean else 1):
-        filled = [
-            fill_missing(np.where(mask, series.y, np.nan), season) if mask.any() else series.y
-            for series, mask in zip(panel, known, strict=True)
-        ]
-        effects = fit_effects(
-            filled, inputs, known, season_length=season, collective=plan.collective
-        )
-        known = [learnable(series.y, series.known_ahead, effects, season) for series in panel]
-    return effects
+    return fit_robust_effects(
+        [series.y for series in panel],
+        [series.known_ahead for series in panel],
+        season_length=plan.season_length,
+        clean=plan.clean,
+        collective=plan.collective,
+    )
 
 
 def _effects_on(series: Series, shared: Effects | None) -> Effects | None:

@@ -1,27 +1,40 @@
 r"""Effects of inputs known in advance: weekday, promotion, holiday, price.
 
-They are estimated first, by a penalized regression of the series' swings around its level on the
-inputs' swings around theirs, and taken out; the network learns what is left:
+Effects are estimated first, by a penalized regression of the series' swings around its level on
+the inputs' swings around theirs, and taken out; the network learns what is left:
 
 .. math:: s_t = u_t\,(1 + e_t) \quad \text{or} \quad s_t = u_t + e_t, \qquad
     e_t = \gamma \cdot (x_t - \bar x)
 
 The first form is for series that are never negative, whose effects grow with their level. The level
 is a centered moving average, so slow changes of the series are not mistaken for an effect.
+
+Effects are either the same for one or several series (`fit_robust_effects`), or every series of a
+panel has its own, shrunk toward what all of them have in common (`fit_pooled_effects`):
+
+.. math:: r_i = Z_i \gamma_i + \varepsilon_i, \qquad \varepsilon_i \sim N(0, \sigma_i^2), \qquad
+    \gamma_{ij} \sim N(\bar\gamma_j, \max(\sigma_i, \sigma)^2 \tau_j^2)
+
+with the swings :math:`r_i, Z_i` of series i and of its inputs, and :math:`\sigma` the usual
+:math:`\sigma_i`. A holiday comes once a year: one series alone says little about it, all together
+say a lot. How much an effect differs between series, :math:`\tau_j^2`, and what it usually is,
+:math:`\bar\gamma_j`, are found by expectation maximization; an effect that differs much is left to
+each series, one that does not is shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.series.gaps import fill_missing
+from rbfdiffnet.series.outliers import OutlierRule
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
-
-__all__ = ["RIDGE", "Effects", "fit_effects", "is_binary", "never_negative", "swings"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -31,28 +44,24 @@ _SHORTEST_WINDOW = 57  # steps: longer than a month of days
 _SMALLEST_LEVEL = 0.1  # of the mean
 _CLOSED = 0.2  # share of the level below which an effect leaves nothing to learn from
 _WILD = 9.0  # times the usual variance of swings, beyond which a series counts less
+_RARE = 5  # days on which an input is switched on
+
+# Of pooled effects:
+_ROUNDS = 8
+_PENALTY = 20.0  # 1 / tau^2 to begin with
+_PRIOR_SERIES = 2.0  # number of series that this first penalty counts as
+_LEAST_VARIANCE = 1e-5  # smallest tau^2
+_DEPENDENT = 2.0  # how much less differences say, since errors follow each other
+_FAR_APART = 9.0  # times the usual squared difference: no single series counts more
+_MOST_SERIES = 500  # from which the common effects are found
+_FEWEST_SERIES = 3
 
 
 @dataclass(frozen=True)
 class Effects:
-    r"""Estimated effects.
+    r"""Effects :math:`\gamma` of q inputs around their means :math:`\bar x`, both of shape (q,).
 
-    Attributes
-    ----------
-    gamma : ndarray of shape (q,)
-        :math:`\gamma`, an effect for each input.
-    center : ndarray of shape (q,)
-        :math:`\bar x`, the inputs' means.
-    relative : bool
-        Whether effects are shares of the level.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.effects import Effects
-    >>> half_off = Effects(np.array([-0.5]), np.zeros(1), relative=True)
-    >>> half_off.restore(np.array([8.0, 8.0]), np.array([[0.0], [1.0]])).tolist()
-    [8.0, 4.0]
+    Relative effects are shares of the level.
     """
 
     gamma: Array
@@ -60,11 +69,11 @@ class Effects:
     relative: bool
 
     def parts(self, X: Array) -> Array:
-        """Effect of every input, shape (..., q)."""
+        """Return the effect of every input, shape (..., q)."""
         return np.asarray((X - self.center) * self.gamma)
 
     def total(self, X: Array) -> Array:
-        """Effect of all inputs together, shape (...); a relative one is not below -1."""
+        """Return the effect of all inputs together, shape (...); a relative one is at least -1."""
         effect: Array = self.parts(X).sum(axis=-1)
         return np.maximum(effect, -1.0) if self.relative else effect
 
@@ -82,74 +91,191 @@ class Effects:
         return np.asarray(base * (1.0 + effect) if self.relative else base + effect)
 
 
+Found = TypeVar("Found", Effects, list[Effects])
+
+
+def fit_robust_effects(
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    *,
+    season_length: int,
+    clean: bool = True,
+    relative: bool = True,
+    collective: Collective = SINGLE_MACHINE,
+) -> Effects:
+    """Estimate the same effects for one series, or for several on comparable scales.
+
+    Every series has shape (T,) with NaN where missing, its inputs (T, q). With ``clean``, outliers
+    do not count. The ``collective`` has the other parts of the panel.
+    """
+
+    def fit(filled: list[Array], known: list[Mask]) -> Effects:
+        return fit_effects(
+            filled,
+            inputs,
+            known,
+            season_length=season_length,
+            relative=relative,
+            collective=collective,
+        )
+
+    return _fit_without_outliers(fit, series, inputs, season_length, clean)
+
+
+def fit_pooled_effects(
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    *,
+    season_length: int,
+    clean: bool = True,
+    relative: bool = True,
+) -> list[Effects] | None:
+    """Estimate effects for every series of a panel, shrunk toward those in common.
+
+    Arguments are as for `fit_robust_effects`; relative effects are for series that are never
+    negative. Returns None if there are no inputs, or fewer than three series.
+    """
+    if len(series) < _FEWEST_SERIES or not inputs[0].shape[1]:
+        return None
+    shares = [relative and never_negative(y[np.isfinite(y)]) for y in series]
+    units = _own_units(inputs)
+
+    def fit(filled: list[Array], known: list[Mask]) -> list[Effects]:
+        evidence = list(_gather(filled, inputs, known, units, shares, season_length))
+        gammas = np.empty(units.shape)
+        for kind in (True, False):  # shares of levels and swings in other units do not compare
+            chosen = [i for i, share in enumerate(shares) if share is kind]
+            if chosen:
+                gammas[chosen] = shrink_to_common([evidence[i] for i in chosen])
+        return [
+            Effects(gamma * own.scale / unit, X.mean(axis=0), share)
+            for gamma, own, unit, X, share in zip(
+                gammas, evidence, units, inputs, shares, strict=True
+            )
+        ]
+
+    return _fit_without_outliers(fit, series, inputs, season_length, clean)
+
+
+def _fit_without_outliers(
+    fit: Callable[[list[Array], list[Mask]], Found],
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    season_length: int,
+    clean: bool,
+) -> Found:
+    """Estimate effects, leave out the outliers that they do not explain, and estimate again.
+
+    ``fit`` takes series without gaps, and masks of the values to learn from.
+    """
+    known = [np.isfinite(y) for y in series]
+    effects = fit(_fill_all(series, known, season_length), known)
+    if not clean:
+        return effects
+    own = effects if isinstance(effects, list) else [effects] * len(series)
+    known = [
+        _find_learnable(y, X, e, season_length) for y, X, e in zip(series, inputs, own, strict=True)
+    ]
+    return fit(_fill_all(series, known, season_length), known)
+
+
+def _fill_all(series: Sequence[Array], known: list[Mask], season_length: int) -> list[Array]:
+    """Replace all values that are not known; a series without any known value stays as it is."""
+    return [
+        fill_missing(np.where(mask, y, np.nan), season_length) if mask.any() else y
+        for y, mask in zip(series, known, strict=True)
+    ]
+
+
+def _find_learnable(y: Array, inputs: Array, effects: Effects, season_length: int) -> Mask:
+    """Find the values to learn effects from: known, and no outliers once effects are removed.
+
+    What happens on the few days of a rare input is its effect, not an outlier.
+    """
+    switched = np.where(is_binary(inputs), inputs.sum(axis=0), np.inf)
+    rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
+    rest = effects.remove(y, inputs)
+    is_outlier = OutlierRule.fit(rest, season_length).find(rest)
+    return np.asarray(np.isfinite(y) & (~is_outlier | rare))
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What one series says about effects: Z'Z, Z'r, r'r, and the number of rows.
+
+    The swings r are in units of ``scale``, so that squares of tiny ones do not vanish.
+    """
+
+    gram: Array
+    moment: Array
+    square: float
+    count: int
+    scale: float = 1.0
+
+
+def _gather(
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    known: Sequence[Mask],
+    units: Sequence[Array] | Array,
+    relative: Sequence[bool],
+    season_length: int,
+) -> Iterator[_Evidence]:
+    """Yield the evidence of each series without gaps, whose inputs have the given units."""
+    for y, X, mask, unit, share in zip(series, inputs, known, units, relative, strict=True):
+        Z, r = compute_swings(y, X / unit, season_length=season_length, relative=share)
+        Z, r = Z[mask], r[mask]
+        scale = 1.0
+        if not share and r.any():
+            largest = float(np.abs(r).max())
+            scale = largest * float(np.sqrt(((r / largest) ** 2).mean()))
+            r = r / scale
+        yield _Evidence(Z.T @ Z, Z.T @ r, float(r @ r), len(r), scale)
+
+
 def fit_effects(
-    series: list[Array],
-    inputs: list[Array],
-    known: list[Mask],
+    series: Sequence[Array],
+    inputs: Sequence[Array],
+    known: Sequence[Mask],
     *,
     season_length: int,
     relative: bool = True,
     collective: Collective = SINGLE_MACHINE,
 ) -> Effects:
-    """Estimate effects from one series, or together from several on comparable scales.
+    """Estimate the same effects for series without gaps, from the values in the masks ``known``.
 
-    Of relative effects, series that swing more than three times as much as usual say less.
-
-    Parameters
-    ----------
-    series : list of ndarray of shape (T,)
-        Values without gaps.
-    inputs : list of ndarray of shape (T, q)
-    known : list of ndarray of bool of shape (T,)
-        Which values to learn from.
-    season_length : int
-    relative : bool, default=True
-        Whether effects are shares of the level where no series is ever negative.
-    collective : Collective, optional
-        Of which these series are one.
-
-    Returns
-    -------
-    Effects
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.effects import fit_effects
-    >>> promotion = (np.arange(200) % 9 == 0).astype(float)[:, None]
-    >>> sales = 50.0 * (1.0 + 0.4 * promotion[:, 0])
-    >>> everything = np.ones(200, dtype=bool)
-    >>> effects = fit_effects([sales], [promotion], [everything], season_length=7)
-    >>> effects.relative, (effects.gamma * 50 / sales.mean()).round(1).tolist()
-    (True, [0.4])
+    Effects are relative where no series is ever negative. Of relative effects, series that swing
+    more than three times as much as usual say less.
     """
-    center, unit, positive = collective.all_reduce(lambda: _summary(series, inputs), _units)
+    center, unit, positive = collective.all_reduce(lambda: _summarize(series, inputs), _find_units)
     relative = relative and positive
 
-    def rows() -> Iterator[tuple[Array, Array]]:
-        for s, X, mask in zip(series, inputs, known, strict=True):
-            if mask.any():
-                Z, swing = swings(s, X / unit, season_length=season_length, relative=relative)
-                yield Z[mask], swing[mask]
+    def evidence() -> Iterator[_Evidence]:
+        n = len(series)
+        found = _gather(series, inputs, known, [unit] * n, [relative] * n, season_length)
+        return (own for own in found if own.count)
 
-    usual = collective.all_reduce(lambda: [float(np.mean(swing**2)) for _, swing in rows()], _usual)
+    usual = collective.all_reduce(
+        lambda: [own.square / own.count for own in evidence()], _usual_variance
+    )
 
     def products() -> tuple[Array, Array]:
         gram, moment = np.zeros((center.size, center.size)), np.zeros(center.size)
-        for Z, swing in rows():
-            size = float(np.mean(swing**2))
-            weight = _WILD * usual / size if relative and size > _WILD * usual else 1.0
-            gram += weight * (Z.T @ Z)
-            moment += weight * (Z.T @ swing)
+        for own in evidence():
+            variance = own.square / own.count
+            wild = relative and variance > _WILD * usual
+            weight = _WILD * usual / variance if wild else 1.0
+            gram += weight * own.gram
+            moment += weight * own.scale * own.moment
         return gram, moment
 
-    gamma = collective.all_reduce(products, partial(_solved, unit=unit))
+    gamma = collective.all_reduce(products, partial(_solve, unit=unit))
     return Effects(gamma, center, relative)
 
 
 @dataclass(frozen=True)
 class _Summary:
-    """What the scales of inputs follow from: of the rows of some series."""
+    """What the units of inputs follow from: n rows of some series."""
 
     n: int
     mean: Array
@@ -158,7 +284,7 @@ class _Summary:
     positive: bool
 
 
-def _summary(series: list[Array], inputs: list[Array]) -> _Summary | None:
+def _summarize(series: Sequence[Array], inputs: Sequence[Array]) -> _Summary | None:
     if not inputs:
         return None
     rows = np.concatenate(inputs)
@@ -166,8 +292,8 @@ def _summary(series: list[Array], inputs: list[Array]) -> _Summary | None:
     return _Summary(len(rows), rows.mean(axis=0), rows.var(axis=0), is_binary(rows), positive)
 
 
-def _units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
-    """Means and units of the inputs, and whether no series is ever negative."""
+def _find_units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
+    """Return means and units of the inputs, and whether no series is ever negative."""
     some = [part for part in parts if part is not None]
     n = np.array([part.n for part in some], dtype=np.float64)[:, None] / sum(p.n for p in some)
     means = np.array([part.mean for part in some])
@@ -179,14 +305,14 @@ def _units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
     return center, unit, all(part.positive for part in some)
 
 
-def _usual(parts: list[list[float]]) -> float:
-    """Usual variance of swings."""
-    sizes = [size for size in flatten(parts) if size > 0.0]
-    return float(np.median(sizes)) if sizes else 0.0
+def _usual_variance(parts: list[list[float]]) -> float:
+    """Return the usual variance of the swings of a series."""
+    variances = [variance for variance in flatten(parts) if variance > 0.0]
+    return float(np.median(variances)) if variances else 0.0
 
 
-def _solved(parts: list[tuple[Array, Array]], unit: Array) -> Array:
-    """Effects by the products of all parts."""
+def _solve(parts: list[tuple[Array, Array]], unit: Array) -> Array:
+    """Return the effects that follow from the products of all parts."""
     gram = RIDGE * np.eye(unit.size)
     for products, _ in parts:
         gram += products
@@ -194,34 +320,73 @@ def _solved(parts: list[tuple[Array, Array]], unit: Array) -> Array:
     return np.asarray(np.linalg.solve(gram, moment) / unit)
 
 
-def swings(
+def _own_units(inputs: Sequence[Array]) -> Array:
+    """Return units of the inputs of each series, shape (n, q): 1 for switches, else the spread."""
+    binary = np.all([is_binary(X) for X in inputs], axis=0)
+    spread = np.array([X.std(axis=0) for X in inputs])
+    spread = np.where(spread > 0.0, spread, np.nan)
+    changing = np.isfinite(spread).any(axis=0)
+    usual = np.ones(binary.size)
+    usual[changing] = np.nanmedian(spread[:, changing], axis=0)
+    return np.where(binary, 1.0, np.where(np.isnan(spread), usual, spread))
+
+
+def shrink_to_common(evidence: Sequence[_Evidence]) -> Array:
+    """Estimate the effects on each series, shape (n, q), and the prior they are shrunk to."""
+    some = evidence[:: -(-len(evidence) // _MOST_SERIES)]
+    gram = np.stack([e.gram for e in some])
+    moment = np.stack([e.moment for e in some])
+    square = np.array([e.square for e in some])
+    count = np.maximum([e.count for e in some], 1)
+    q = moment.shape[1]
+    common = np.linalg.solve(gram.sum(axis=0) + RIDGE * np.eye(q), moment.sum(axis=0))
+    penalty = np.full(q, _PENALTY)
+    # A quiet series is penalized less, by `share`: its effects may differ as much as any others.
+    share = np.ones(len(some))
+    usual = 0.0
+    for _ in range(_ROUNDS):
+        own = share[:, None] * penalty
+        inverse = np.linalg.inv(gram + own[:, :, None] * np.eye(q))
+        gamma = (inverse @ (moment + own * common)[:, :, None])[:, :, 0]
+        fitted = (gram @ gamma[:, :, None])[:, :, 0]
+        rest = square - 2.0 * (gamma * moment).sum(axis=1) + (gamma * fitted).sum(axis=1)
+        spread = np.maximum(rest / count, 1e-12)
+        usual = float(np.median(spread))
+        variance = np.maximum(spread, usual)
+        # What the series say about the common effects, given how much effects differ.
+        weight = 1.0 / variance
+        total = np.einsum("n,nij,nj->i", weight, inverse, moment) * penalty
+        shrunk = np.einsum("n,nij->ij", weight * share, inverse) * np.outer(penalty, penalty)
+        precision = np.diag(weight.sum() * penalty + weight.mean() * RIDGE) - shrunk
+        uncertainty = share[:, None] * np.einsum("nii->ni", inverse)
+        distance = (gamma - common) ** 2 / (_DEPENDENT * variance[:, None]) + uncertainty
+        distance = np.minimum(distance, _FAR_APART * np.median(distance, axis=0))
+        common = np.linalg.solve(precision, total)
+        prior = _PRIOR_SERIES / _PENALTY
+        between = (distance.sum(axis=0) + prior) / (len(some) + _PRIOR_SERIES)  # tau^2
+        penalty = 1.0 / np.maximum(between, _LEAST_VARIANCE)
+        share = spread / variance
+    return np.array([_shrink(e, penalty, common, usual) for e in evidence])
+
+
+def _shrink(evidence: _Evidence, penalty: Array, common: Array, usual: float) -> Array:
+    """Shrink the effects on one series, (q,), to those in common; less so if it is quiet."""
+    gram, moment = evidence.gram, evidence.moment
+    gamma = np.linalg.solve(gram + np.diag(penalty), moment + penalty * common)
+    rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
+    spread = max(float(rest) / max(evidence.count, 1), 1e-12)
+    own = penalty * min(spread / usual, 1.0) if usual > 0.0 else penalty
+    return np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * common))
+
+
+def compute_swings(
     series: Array, inputs: Array, *, season_length: int, relative: bool
 ) -> tuple[Array, Array]:
-    """Return what effects are estimated from: swings of inputs and of a series around their levels.
+    """Return the swings of inputs (T, q) and of a series (T,) around their moving averages.
 
-    Parameters
-    ----------
-    series : ndarray of shape (T,)
-    inputs : ndarray of shape (T, q)
-    season_length : int
-    relative : bool
-        Whether swings of the series are shares of its level.
-
-    Returns
-    -------
-    inputs : ndarray of shape (T, q)
-    series : ndarray of shape (T,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.effects import swings
-    >>> inputs, series = swings(np.array([8.0, 12.0] * 4), np.zeros((8, 1)), season_length=1,
-    ...                         relative=True)
-    >>> series.round(1).tolist()[2:4]
-    [-0.2, 0.2]
+    Relative swings of the series are shares of its level.
     """
-    window = _window(season_length, series.size)
+    window = _window_length(season_length, series.size)
     level = _moving_mean(series[:, None], window)[:, 0]
     swing = series - level
     if relative:
@@ -231,24 +396,24 @@ def swings(
 
 
 def is_binary(inputs: Array) -> Mask:
-    """Tell which inputs are switches: 0 or 1 on all days, shape (q,)."""
+    """Tell which inputs are switches, 0 or 1 at all steps; shape (q,)."""
     return np.asarray(np.all((inputs == 0.0) | (inputs == 1.0), axis=0))
 
 
 def never_negative(series: Array) -> bool:
-    """Tell whether effects of a series may be shares of its level."""
+    """Tell whether effects on a series may be shares of its level."""
     return bool(series.min(initial=0.0) >= 0.0)
 
 
-def _window(season_length: int, n: int) -> int:
-    """Length of the moving average: odd, longer than the cycles inputs are likely to have."""
+def _window_length(season_length: int, n: int) -> int:
+    """Return the length of the moving average: odd, longer than the likely cycles of inputs."""
     seasons = 14 if season_length >= 24 else 2  # days of two weeks, or two seasons
     wanted = max(_SHORTEST_WINDOW, seasons * season_length + 1)
     return min(wanted, max(n // 2, 1)) | 1
 
 
 def _moving_mean(values: Array, window: int) -> Array:
-    """Centered moving average of columns; at the ends over what there is."""
+    """Return the centered moving average of columns; at the ends over what there is."""
     n, half = len(values), window // 2
     total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     low = np.maximum(np.arange(n) - half, 0)

@@ -1,11 +1,11 @@
-r"""Values that must not mislead a network: those far from all comparable ones.
+r"""Find values that must not mislead a network: those far from all comparable values.
 
 A window holds a value for as many forecasts as there are lags, so one closed day spoils them all.
-Outliers are therefore found before windows are made and treated as missing: they are no targets to
-learn, and as inputs they are replaced.
+Outliers are therefore found before windows are cut and then treated as missing: they are no
+targets to learn, and as inputs they are replaced (`series.gaps`).
 
-The functions work on many series of the same length at once, (B, T), as NumPy arrays or PyTorch
-tensors; `OutlierRule` is for one. What takes the place of outliers is up to `series.gaps`.
+The functions take many series of the same length at once, as NumPy arrays or PyTorch tensors of
+shape (B, T) with NaN where a value is missing; `OutlierRule` is for one series.
 """
 
 from __future__ import annotations
@@ -18,16 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
-
-__all__ = [
-    "NO_OUTLIERS",
-    "OutlierRule",
-    "apply_rules",
-    "find_doubtful",
-    "find_outliers",
-    "fit_rules",
-    "group_by_length",
-]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -59,23 +49,7 @@ class OutlierRule:
     outlier. Nor are values that come in a row of 4 steps (a season, if that has 5 to 7), or of 3 at
     the end of the series: that is a new level, which the forecast must follow.
 
-    Attributes
-    ----------
-    season_length : int
-    spread : float
-        :math:`\sigma`; infinite if the first condition does not apply.
-    closures : bool
-        Whether the second one does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.outliers import OutlierRule
-    >>> series = 9.0 + np.random.default_rng(0).normal(size=100)
-    >>> series[50], series[70] = 40.0, 0.1
-    >>> rule = OutlierRule.fit(series, season_length=7)
-    >>> np.flatnonzero(rule.find(series)).tolist()
-    [50, 70]
+    An infinite ``spread`` switches the first condition off, ``closures=False`` the second.
     """
 
     season_length: int
@@ -88,13 +62,9 @@ class OutlierRule:
         return fit_rules([series], season_length)[0]
 
     def find(self, series: Array) -> Mask:
-        """Tell which values of the series are outliers."""
+        """Find the outliers of a series."""
         spread, closures = np.array([self.spread]), np.array([self.closures])
         return np.asarray(apply_rules(series[None], self.season_length, spread, closures)[0])
-
-    def doubtful(self, series: Array) -> Mask:
-        """Tell which values may look different to those who know later values than to others."""
-        return find_doubtful([self], [series])[0]
 
 
 #: The rule by which nothing is an outlier.
@@ -104,171 +74,119 @@ NO_OUTLIERS = OutlierRule(1, np.inf, closures=False)
 def group_by_length(
     keys: Sequence[Key], length: Callable[[Key], int]
 ) -> Iterator[tuple[Key, list[int]]]:
-    """Positions of items with the same key, so many at a time as are best handled together.
+    """Yield each key with the positions of its items, some of them at a time.
 
-    Parameters
-    ----------
-    keys : sequence
-        Of the items, in their order.
-    length : callable
-        Number of values of an item, by its key.
-
-    Yields
-    ------
-    key, positions
-
-    Examples
-    --------
-    >>> from rbfdiffnet.series.outliers import group_by_length
-    >>> list(group_by_length([7, 9, 7], lambda key: key))
-    [(7, [0, 2]), (9, [1])]
+    A group holds as many items as are best computed together; ``length(key)`` is the number of
+    values of one item.
     """
     groups: dict[Key, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
-    for key, everyone in groups.items():
+    for key, positions in groups.items():
         size = max(1, _VALUES_AT_ONCE // max(length(key), 1))
-        for first in range(0, len(everyone), size):
-            yield key, everyone[first : first + size]
+        for first in range(0, len(positions), size):
+            yield key, positions[first : first + size]
 
 
 def fit_rules(series: Sequence[Array], season_length: int) -> list[OutlierRule]:
-    """Fix the rule for each of many series of any length; see `OutlierRule.fit`."""
+    """Fix the rule for each of many series of any length."""
     rules = [OutlierRule(season_length, np.inf, closures=False)] * len(series)
     for length, members in group_by_length([y.size for y in series], int):
         if length:
-            _, spread, closures = find_outliers(
-                np.stack([series[i] for i in members]), season_length
-            )
+            values = np.stack([series[i] for i in members])
+            _, spread, closures = find_outliers(values, season_length)
             for i, s, c in zip(members, spread.tolist(), closures.tolist(), strict=True):
                 rules[i] = OutlierRule(season_length, s, closures=c)
     return rules
 
 
 def find_doubtful(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list[Mask]:
-    """Tell for many series which values are doubtful; see `OutlierRule.doubtful`."""
+    """Find the values of each series that would be outliers if the series ended soon after them.
+
+    Which of them are outliers depends on the number of later values that are known.
+    """
     results = [np.zeros(0, dtype=bool)] * len(series)
     keys = [(y.size, rule.season_length) for rule, y in zip(rules, series, strict=True)]
     for (_, season), members in group_by_length(keys, lambda key: key[0]):
         values = np.stack([series[i] for i in members])
         spread = np.array([rules[i].spread for i in members])
         closures = np.array([rules[i].closures for i in members])
-        odd = np.zeros(values.shape, dtype=bool)
+        doubtful = np.zeros(values.shape, dtype=bool)
         for later in range(_NEIGHBORS + 1):
-            around = _neighbors(values, season, later, NUMPY)
-            odd |= np.logical_or(*_conditions(values, around, spread, closures, np))
+            around = _median_of_neighbors(values, season, later, NUMPY)
+            doubtful |= np.logical_or(*_check_conditions(values, around, spread, closures, np))
         for k, i in enumerate(members):
-            results[i] = odd[k]
+            results[i] = doubtful[k]
     return results
 
 
 def find_outliers(
     series: Any, season_length: int, backend: Backend = NUMPY
 ) -> tuple[Any, Any, Any]:
-    """Fix the rule for each of many series, and find their outliers.
+    """Fix the rule for each of many series (B, T), and find their outliers.
 
-    Parameters
-    ----------
-    series : array of shape (B, T)
-        NaN where missing.
-    season_length : int
-    backend : Backend, default=NUMPY
-
-    Returns
-    -------
-    odd : array of bool of shape (B, T)
-    spread : array of shape (B,)
-    closures : array of bool of shape (B,)
-        As for `OutlierRule`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.outliers import find_outliers
-    >>> series = 9.0 + np.random.default_rng(0).normal(size=(2, 100))
-    >>> series[0, 50], series[1, 70] = 40.0, 0.1
-    >>> odd, _, _ = find_outliers(series, season_length=7)
-    >>> np.argwhere(odd).tolist()
-    [[0, 50], [1, 70]]
+    Returns the mask of outliers (B, T), and of each rule ``spread`` and ``closures``, both (B,).
     """
     xp = backend.xp
-    before = series - _neighbors(series, season_length, 0, backend)
-    around = _neighbors(series, season_length, _NEIGHBORS, backend)
+    before = series - _median_of_neighbors(series, season_length, 0, backend)
+    around = _median_of_neighbors(series, season_length, _NEIGHBORS, backend)
     away = series - around
     spread = xp.maximum(_median(xp.abs(before), backend), _median(xp.abs(away), backend)) / 0.6745
     middle, negative = _median(series, backend), (series < 0.0).any(axis=1)
     size = _median(xp.abs(series), backend) if backend.any(negative) else middle
     spread = xp.where(spread > _ROUNDING * size, spread, xp.ones_like(spread) * xp.inf)
     may_close = ~negative & (middle > 0.0)
-    far, low = _conditions(series, around, spread, may_close, xp)
+    far, low = _check_conditions(series, around, spread, may_close, xp)
     most = _COMMON * series.shape[1]
     common = far.sum(axis=1) > most
     closures = may_close & (low.sum(axis=1) <= most)
     spread = xp.where(common, xp.ones_like(spread) * xp.inf, spread)
-    odd = (far & ~common[:, None]) | (low & closures[:, None])
-    return odd & ~_new_levels(odd, season_length, backend), spread, closures
+    is_outlier = (far & ~common[:, None]) | (low & closures[:, None])
+    return _drop_new_levels(is_outlier, season_length, backend), spread, closures
 
 
 def apply_rules(
     series: Any, season_length: int, spread: Any, closures: Any, backend: Backend = NUMPY
 ) -> Any:
-    """Find the outliers of many series by rules fixed before.
+    """Find the outliers of many series (B, T) by rules fixed before: ``spread``, ``closures`` (B,).
 
-    Parameters
-    ----------
-    series : array of shape (B, T)
-        NaN where missing.
-    season_length : int
-    spread, closures : arrays of shape (B,)
-        As for `OutlierRule`.
-    backend : Backend, default=NUMPY
-
-    Returns
-    -------
-    array of bool of shape (B, T)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.outliers import apply_rules
-    >>> series = np.array([[5.0, 5.1, 4.9, 9.0, 5.0, 5.1]])
-    >>> apply_rules(series, 1, np.array([0.1]), np.array([False]))
-    array([[False, False, False,  True, False, False]])
+    Returns the mask of outliers (B, T).
     """
-    around = _neighbors(series, season_length, _NEIGHBORS, backend)
-    far, low = _conditions(series, around, spread, closures, backend.xp)
-    odd = far | low
-    return odd & ~_new_levels(odd, season_length, backend)
+    around = _median_of_neighbors(series, season_length, _NEIGHBORS, backend)
+    far, low = _check_conditions(series, around, spread, closures, backend.xp)
+    return _drop_new_levels(far | low, season_length, backend)
 
 
-def _conditions(series: Any, around: Any, spread: Any, closures: Any, xp: Any) -> tuple[Any, Any]:
-    """Which values are far from their neighbors, and which are closures."""
+def _check_conditions(
+    series: Any, around: Any, spread: Any, closures: Any, xp: Any
+) -> tuple[Any, Any]:
+    """Return masks of the values that are far from their neighbors, and of closures."""
     far = xp.abs(series - around) > _FAR * spread[:, None]  # False where either is NaN
     return far, (series < _CLOSED * around) & closures[:, None]
 
 
-def _new_levels(odd: Any, season_length: int, backend: Backend) -> Any:
-    """Which values are in rows of odd ones so long that they are no outliers."""
+def _drop_new_levels(is_outlier: Any, season_length: int, backend: Backend) -> Any:
+    """Remove values from the mask that stand in a row so long that it is a new level."""
     xp = backend.xp
-    if not bool(odd.any()):
-        return odd
-    length = odd.shape[1]
-    number = (backend.arange(length, odd) + 0.0)[None]
-    last = backend.running_max(xp.where(odd, -1.0, number))
-    mirrored = backend.flip(xp.where(odd, -1.0, length - 1 - number))
+    if not bool(is_outlier.any()):
+        return is_outlier
+    length = is_outlier.shape[1]
+    number = (backend.arange(length, is_outlier) + 0.0)[None]
+    last = backend.running_max(xp.where(is_outlier, -1.0, number))
+    mirrored = backend.flip(xp.where(is_outlier, -1.0, length - 1 - number))
     first = length - 1 - backend.flip(backend.running_max(mirrored))
     row = season_length if _SHORTEST_SHIFT < season_length <= _LONGEST_SHIFT else _SHORTEST_SHIFT
     size = first - last - 1
-    return odd & ((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
+    return is_outlier & ~((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
 
 
-def _neighbors(series: Any, season_length: int, later: int, backend: Backend) -> Any:
-    """Median of the values up to three seasons before and after, NaN where there is none."""
+def _median_of_neighbors(series: Any, season_length: int, later: int, backend: Backend) -> Any:
+    """Return medians over three seasons before and ``later`` after, NaN where all are missing."""
     return backend.neighbors(series, season_length, _NEIGHBORS, later)
 
 
 def _median(values: Any, backend: Backend) -> Any:
-    """Median of the known values of each series, NaN where there are none."""
+    """Return the median of the known values of each series, NaN where there are none."""
     xp = backend.xp
     known = xp.isfinite(values)
     count = known.sum(axis=1)[:, None]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.series.effects import Effects, fit_effects, is_binary
-from rbfdiffnet.series.gaps import fill_many, fill_missing, find_closed_steps, repeat_before
+from rbfdiffnet.series.effects import Effects, fit_robust_effects
+from rbfdiffnet.series.gaps import fill_many, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import (
     NO_OUTLIERS,
     OutlierRule,
@@ -28,47 +28,22 @@ from rbfdiffnet.series.outliers import (
 from rbfdiffnet.series.transforms import Compose, Log1p, Transform, fit_transforms
 from rbfdiffnet.support.stability import forecast_bounds
 
-__all__ = [
-    "GAP_CONTEXT_SEASONS",
-    "Preparation",
-    "clean_many",
-    "latest_values",
-    "learnable",
-    "prepare",
-    "prepare_many",
-]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-GAP_CONTEXT_SEASONS = 6  # before a window, from which its gaps are filled
-_RARE = 5  # days on which an input is switched on
+GAP_CONTEXT_SEASONS = 6  # seasons before a window, from which its gaps are filled
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How one series is prepared.
+    """How one series is prepared; forecasts of u must stay between ``low`` and ``high``."""
 
-    Attributes
-    ----------
-    log : bool
-        Whether logarithms of one plus the values are taken first.
-    effects : Effects or None
-        Effects of inputs known in advance.
-    season_length : int
-    rule : OutlierRule
-    steps : Compose
-        Differences and scales.
-    low, high : float
-        Bounds of forecasts of u, by `rbfdiffnet.support.stability.forecast_bounds`.
-    """
-
-    log: bool
-    effects: Effects | None
+    log: bool  # whether logarithms of one plus the values come first
+    effects: Effects | None  # of inputs known in advance
     season_length: int
     rule: OutlierRule
-    steps: Compose
+    steps: Compose  # differences and scales
     low: float
     high: float
 
@@ -78,63 +53,36 @@ class Preparation:
         return u if self.effects is None else self.effects.remove(u, inputs)
 
     def cleaned(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
-        """Return u, without gaps, and which of its values are observations.
+        """Return u, without gaps, and which of its values are observations, both of shape (T,).
 
-        Steps at which no value is to be expected (`series.gaps.find_closed_steps`) count as such
-        where they repeat an observation: a network learns to go on there.
-
-        Parameters
-        ----------
-        y : ndarray of shape (T,)
-            Observations, NaN where missing.
-        inputs : ndarray of shape (T, q)
-            Inputs known in advance.
+        Steps at which no value is to be expected (`series.gaps.find_closed_steps`) count as
+        observations where they repeat one: a network learns to go on there. The observations y
+        have NaN where missing, the inputs known in advance shape (T, q).
         """
         return clean_many([self], [self.without_effects(y, inputs)])[0]
 
     def restore(self, u: Array, inputs: Array) -> Array:
-        """Take forecasts of u, of shape (..., h), to the units of the observations.
-
-        Parameters
-        ----------
-        u : ndarray of shape (..., h)
-        inputs : ndarray of shape (..., h, q)
-        """
+        """Return forecasts of u, (..., h), in units of the observations; inputs are (..., h, q)."""
         y = u if self.effects is None else self.effects.restore(u, inputs)
         return Log1p().invert(y, y) if self.log else y
 
 
 def clean_many(
-    preparations: Sequence[Preparation], bare: Sequence[Array]
+    preparations: Sequence[Preparation], without_effects: Sequence[Array]
 ) -> list[tuple[Array, Mask]]:
     """Return u and which values are observations, as `Preparation.cleaned` does, for many series.
 
-    Parameters
-    ----------
-    preparations : sequence of Preparation
-    bare : sequence of ndarray of shape (T,)
-        By `Preparation.without_effects`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.prepare import clean_many, prepare
-    >>> y = 20.0 + np.random.default_rng(0).normal(size=100)
-    >>> y[50] = 0.0
-    >>> preparation = prepare(y, np.zeros((100, 0)), season_length=7)
-    >>> ((u, known),) = clean_many([preparation], [y])
-    >>> np.flatnonzero(~known).tolist()
-    [50]
+    The series come from `Preparation.without_effects`.
     """
-    results: list[tuple[Array, Mask]] = [(np.empty(0), np.empty(0, dtype=bool))] * len(bare)
+    results: list[tuple[Array, Mask]] = [(np.empty(0), np.empty(0, dtype=bool))] * len(preparations)
     keys = [
         (series.size, p.season_length, p.rule.season_length)
-        for p, series in zip(preparations, bare, strict=True)
+        for p, series in zip(preparations, without_effects, strict=True)
     ]
     for (length, season, rule_season), members in group_by_length(keys, lambda key: key[0]):
         if not length:
             continue
-        raw = np.stack([bare[i] for i in members])
+        raw = np.stack([without_effects[i] for i in members])
         spread = np.array([preparations[i].rule.spread for i in members])
         closures = np.array([preparations[i].rule.closures for i in members])
         u = np.where(apply_rules(raw, rule_season, spread, closures), np.nan, raw)
@@ -152,13 +100,18 @@ def clean_many(
 
 def latest_values(
     preparations: Sequence[Preparation],
-    bare: Sequence[Array],
+    without_effects: Sequence[Array],
     origins: Sequence[Ints],
     sizes: Sequence[int],
 ) -> list[tuple[Array, Mask]]:
-    """Return the latest values of u before each origin, and which of them are observations."""
-    cleaned = clean_many(preparations, bare)
-    doubtful = find_doubtful([p.rule for p in preparations], bare)
+    """Return the latest values of u before each origin, and which of them are observations.
+
+    Whether a value is an outlier, and what a gap is filled with, depends on later values, too. For
+    an origin in the past both are found anew, from the values before it. Of series i, the result
+    has two arrays of shape (len(origins[i]), sizes[i]); before its first value, that is repeated.
+    """
+    cleaned = clean_many(preparations, without_effects)
+    doubtful = find_doubtful([p.rule for p in preparations], without_effects)
     results: list[tuple[Array, Mask]] = []
     again: list[tuple[int, int, int]] = []  # series, number of the origin, first value to look at
     for i, (p, (u, known)) in enumerate(zip(preparations, cleaned, strict=True)):
@@ -166,20 +119,22 @@ def latest_values(
         at = np.maximum(steps, 0)
         results.append((u[at], known[at] & (steps >= 0)))
         # At the end of a series nothing is known later. Closed steps repeat what was before them.
-        closed = known & ~np.isfinite(bare[i])
+        closed = known & ~np.isfinite(without_effects[i])
         reach = sizes[i] + (p.season_length if closed.any() else 0)
         before = np.maximum(origins[i][:, None] - np.arange(reach, 0, -1), 0)
-        odd = np.flatnonzero((doubtful[i] | ~known)[before].any(axis=1) & (origins[i] < u.size))
-        starts = np.maximum(origins[i][odd] - sizes[i] - GAP_CONTEXT_SEASONS * p.season_length, 0)
-        again += [(i, k, first) for k, first in zip(odd.tolist(), starts.tolist(), strict=True)]
-    parts = [bare[i][first : origins[i][k]] for i, k, first in again]
+        unsure = (doubtful[i] | ~known)[before].any(axis=1) & (origins[i] < u.size)
+        numbers = np.flatnonzero(unsure)
+        context = sizes[i] + GAP_CONTEXT_SEASONS * p.season_length
+        starts = np.maximum(origins[i][numbers] - context, 0)
+        again += [(i, k, first) for k, first in zip(numbers.tolist(), starts.tolist(), strict=True)]
+    parts = [without_effects[i][first : origins[i][k]] for i, k, first in again]
     then = clean_many([preparations[i] for i, _, _ in again], parts)
     for (i, k, first), (u, known) in zip(again, then, strict=True):
         steps = origins[i][k] - np.arange(sizes[i], 0, -1)
-        place = np.maximum(steps - first, 0)
-        values, seen = results[i]
-        values[k] = u[place]
-        seen[k] = known[place] & (steps >= first)
+        at = np.maximum(steps - first, 0)
+        values, observed = results[i]
+        values[k] = u[at]
+        observed[k] = known[at] & (steps >= first)
     return results
 
 
@@ -193,38 +148,7 @@ def prepare(
     clean: bool = True,
     effects: Effects | None = None,
 ) -> Preparation:
-    """Fix the preparation of one series.
-
-    Parameters
-    ----------
-    y : ndarray of shape (T,)
-        Observations, NaN where missing; at least one is not.
-    inputs : ndarray of shape (T, q)
-        Inputs known in advance; their effects are estimated where q is not 0.
-    season_length : int
-    transforms : tuple, default=()
-        As for `rbfdiffnet.series.transforms.fit_transforms`.
-    log : bool, default=False
-    clean : bool, default=True
-        Whether outliers are found.
-    effects : Effects, optional
-        Effects known already.
-
-    Returns
-    -------
-    Preparation
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.prepare import prepare
-    >>> y = 20.0 + np.random.default_rng(0).normal(size=100)
-    >>> y[50] = 0.0
-    >>> preparation = prepare(y, np.zeros((100, 0)), season_length=7, transforms=("standardize",))
-    >>> u, known = preparation.cleaned(y, np.zeros((100, 0)))
-    >>> bool(u[50] > 16.0), np.flatnonzero(~known).tolist()
-    (True, [50])
-    """
+    """Fix the preparation of one series; see `prepare_many`."""
     (found,) = prepare_many(
         [y],
         [inputs],
@@ -249,25 +173,11 @@ def prepare_many(
     log: bool = False,
     clean: bool = True,
 ) -> list[Preparation | ValueError]:
-    """Fix the preparation of many series, as `prepare` does; an error where a step does not apply.
+    """Fix the preparation of many series; the result is an error where a step does not apply.
 
-    Parameters
-    ----------
-    series : sequence of ndarray of shape (T,)
-    inputs : sequence of ndarray of shape (T, q)
-    effects : sequence of Effects or None
-    season_length, transforms, log, clean
-        As for `prepare`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.prepare import prepare_many
-    >>> none = np.zeros((3, 0))
-    >>> series = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, 2.0, 3.0])]
-    >>> good, bad = prepare_many(series, [none] * 2, [None] * 2, season_length=1, log=True)
-    >>> good.log, bad
-    (True, ValueError('log1p needs values that are not negative, found -1'))
+    Series have shape (T,) with NaN where missing, inputs known in advance (T, q). Effects that are
+    None are estimated where q is not 0. ``transforms`` are those of `fit_transforms`; outliers are
+    found only with ``clean``.
     """
     results: list[Preparation | ValueError] = []
     drafts: dict[int, Preparation] = {}
@@ -278,51 +188,25 @@ def prepare_many(
             continue
         if own is None and x.shape[1]:
             linked = np.log1p(y) if log else y
-            own = _robust_effects(linked, x, season_length, clean, relative=not log)
+            own = fit_robust_effects(
+                [linked], [x], season_length=season_length, clean=clean, relative=not log
+            )
         drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
         results.append(drafts[i])
-    bare = {i: draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()}
+    rest = [draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()]
     if clean:
-        rules = fit_rules(list(bare.values()), season_length)
+        rules = fit_rules(rest, season_length)
         drafts = {
             i: replace(draft, rule=rule)
             for (i, draft), rule in zip(drafts.items(), rules, strict=True)
         }
-    cleaned = clean_many(list(drafts.values()), list(bare.values()))
+    cleaned = clean_many(list(drafts.values()), rest)
     for (i, draft), (u, known) in zip(drafts.items(), cleaned, strict=True):
-        seen = u[known] if known.any() else u
-        low, high = forecast_bounds(float(seen.min()), float(seen.max()))
+        observed = u[known] if known.any() else u
+        low, high = forecast_bounds(float(observed.min()), float(observed.max()))
         try:
             steps = fit_transforms(transforms, u, season_length)
             results[i] = replace(draft, steps=steps, low=low, high=high)
         except ValueError as error:
             results[i] = error
     return results
-
-
-def _robust_effects(
-    y: Array, inputs: Array, season_length: int, clean: bool, *, relative: bool
-) -> Effects:
-    """Estimate effects, leave out days they cannot explain, and estimate again."""
-    known = np.isfinite(y)
-    for _ in range(2 if clean else 1):
-        filled = fill_missing(np.where(known, y, np.nan), season_length)
-        effects = fit_effects(
-            [filled], [inputs], [known], season_length=season_length, relative=relative
-        )
-        known = learnable(y, inputs, effects, season_length)
-        if not known.any():
-            break
-    return effects
-
-
-def learnable(y: Array, inputs: Array, effects: Effects, season_length: int) -> Mask:
-    """Which values effects can be learned from: known, and no outliers once effects are out.
-
-    What happens on the few days of a rare input is its effect, not an outlier.
-    """
-    switched = np.where(is_binary(inputs), inputs.sum(axis=0), np.inf)
-    rare = (inputs[:, switched <= _RARE] == 1.0).any(axis=1)
-    bare = effects.remove(y, inputs)
-    odd = OutlierRule.fit(bare, season_length).find(bare)
-    return np.asarray(np.isfinite(y) & (~odd | rare))

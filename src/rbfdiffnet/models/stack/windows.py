@@ -14,9 +14,8 @@ from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import member_forecasts
-from rbfdiffnet.models.stack.pooled import pooled_effects
 from rbfdiffnet.network.parameters import Noise
-from rbfdiffnet.series.effects import Effects
+from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation, clean_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
@@ -155,7 +154,7 @@ def prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation
         except UnfitError as error:
             reasons[i] = str(error)
     order.sort(key=lambda i: panel[i].fingerprint)
-    effects: Sequence[Effects | None] | None = pooled_effects(
+    effects: Sequence[Effects | None] | None = fit_pooled_effects(
         [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
         [panel[i].known_ahead for i in order],
         season_length=plan.season_length,

@@ -3,9 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from rbfdiffnet.models.stack import pooled
-from rbfdiffnet.models.stack.pooled import pooled_effects
-from rbfdiffnet.series.effects import fit_effects
+from rbfdiffnet.series import effects
+from rbfdiffnet.series.effects import fit_effects, fit_pooled_effects
 
 
 def holidays(n=400, every=100):
@@ -27,7 +26,7 @@ def test_rare_effects_all_series_share_are_found_better_together(rng):
     X = holidays()[:, None]
     truth = 0.5 + 0.02 * rng.normal(size=(30, 1))
     series = make_panel(rng, truth, X)
-    together = np.array([e.gamma for e in pooled_effects(series, [X] * 30, season_length=7)])
+    together = np.array([e.gamma for e in fit_pooled_effects(series, [X] * 30, season_length=7)])
     alone = np.array(own_effects(series, X))
     assert np.abs(together - truth).mean() < 0.5 * np.abs(alone - truth).mean()
 
@@ -37,25 +36,25 @@ def test_effects_that_differ_between_series_stay_their_own(rng):
     X = np.column_stack([weekend, holidays(700)])
     truth = np.column_stack([rng.uniform(-0.6, 0.6, size=20), np.full(20, 0.4)])
     series = make_panel(rng, truth, X)
-    found = np.array([e.gamma for e in pooled_effects(series, [X] * 20, season_length=7)])
+    found = np.array([e.gamma for e in fit_pooled_effects(series, [X] * 20, season_length=7)])
     assert_allclose(found[:, 0], np.array(own_effects(series, X))[:, 0], atol=0.03)
     assert np.ptp(found[:, 1]) < 0.1
 
 
 def test_the_prior_is_that_of_greatest_likelihood(rng, monkeypatch):
-    monkeypatch.setattr(pooled, "_DEPENDENT", 1.0)
-    monkeypatch.setattr(pooled, "_BELIEF", 0.0)
-    monkeypatch.setattr(pooled, "_FAR_APART", np.inf)
-    monkeypatch.setattr(pooled, "_ROUNDS", 300)
+    monkeypatch.setattr(effects, "_DEPENDENT", 1.0)
+    monkeypatch.setattr(effects, "_PRIOR_SERIES", 0.0)
+    monkeypatch.setattr(effects, "_FAR_APART", np.inf)
+    monkeypatch.setattr(effects, "_ROUNDS", 300)
     n, rows, sd = 60, 40, 1.3
     Z = rng.normal(size=(n, rows))
     gamma = 2.0 + 0.7 * rng.normal(size=n)
     r = gamma[:, None] * Z + sd * rng.normal(size=(n, rows))
     evidence = [
-        pooled._Evidence(np.array([[z @ z]]), np.array([z @ v]), float(v @ v), rows)
+        effects._Evidence(np.array([[z @ z]]), np.array([z @ v]), float(v @ v), rows)
         for z, v in zip(Z, r, strict=True)
     ]
-    found = pooled._drawn_together(evidence)[:, 0]
+    found = effects.shrink_to_common(evidence)[:, 0]
 
     def surprise(parameters):
         """Minus twice the logarithm of the likelihood, effects integrated out."""
@@ -79,10 +78,10 @@ def test_scales_of_series_and_of_their_inputs_do_not_matter(rng):
     price = 5.0 + rng.normal(size=(400, 1))
     truth = np.full((6, 1), -0.1) + 0.02 * rng.normal(size=(6, 1))
     series = make_panel(rng, truth, price - 5.0)
-    before = pooled_effects(series, [price] * 6, season_length=7)
+    before = fit_pooled_effects(series, [price] * 6, season_length=7)
     larger = [series[0] * 1000.0, *series[1:]]
     dearer = [price, price * 50.0, *[price] * 4]
-    after = pooled_effects(larger, dearer, season_length=7)
+    after = fit_pooled_effects(larger, dearer, season_length=7)
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
         assert_allclose(new.gamma * (50.0 if k == 1 else 1.0), old.gamma, rtol=1e-9)
 
@@ -91,20 +90,20 @@ def test_series_below_zero_have_effects_in_their_own_units(rng):
     X = holidays(every=20)[:, None]
     positive = make_panel(rng, np.full((5, 1), 0.5), X)
     mixed = [scale * (3.0 * X[:, 0] + rng.normal(size=400)) for scale in (1.0, 10.0, 100.0)]
-    found = pooled_effects([*positive, *mixed], [X] * 8, season_length=7)
+    found = fit_pooled_effects([*positive, *mixed], [X] * 8, season_length=7)
     assert [e.relative for e in found] == [True] * 5 + [False] * 3
     assert_allclose([e.gamma[0] for e in found[5:]], [3.0, 30.0, 300.0], rtol=0.2)
-    alone = pooled_effects(positive, [X] * 5, season_length=7)
+    alone = fit_pooled_effects(positive, [X] * 5, season_length=7)
     assert_allclose([e.gamma for e in found[:5]], [e.gamma for e in alone], rtol=1e-12)
 
 
 def test_gaps_outliers_and_inputs_that_never_change_do_no_harm(rng):
     X = np.column_stack([holidays(every=20), np.full(400, 7.0)])
     series = make_panel(rng, np.tile([0.5, 0.0], (6, 1)), X)
-    before = pooled_effects(series, [X] * 6, season_length=7)
+    before = fit_pooled_effects(series, [X] * 6, season_length=7)
     series[0][100:110] = np.nan
     series[1][205] = 1e6
-    after = pooled_effects(series, [X] * 6, season_length=7)
+    after = fit_pooled_effects(series, [X] * 6, season_length=7)
     for old, new in zip(before, after, strict=True):
         assert np.isfinite(new.gamma).all()
         assert_allclose(new.gamma, old.gamma, atol=0.05)
@@ -113,9 +112,9 @@ def test_gaps_outliers_and_inputs_that_never_change_do_no_harm(rng):
 def test_many_series_follow_what_some_have_in_common(rng, monkeypatch):
     X = holidays()[:, None]
     series = make_panel(rng, np.full((40, 1), 0.5), X)
-    everything = pooled_effects(series, [X] * 40, season_length=7)
-    monkeypatch.setattr(pooled, "_MOST_SERIES", 20)
-    some = pooled_effects(series, [X] * 40, season_length=7)
+    everything = fit_pooled_effects(series, [X] * 40, season_length=7)
+    monkeypatch.setattr(effects, "_MOST_SERIES", 20)
+    some = fit_pooled_effects(series, [X] * 40, season_length=7)
     assert len(some) == 40
     assert_allclose([e.gamma for e in some], [e.gamma for e in everything], atol=0.05)
 
@@ -124,14 +123,14 @@ def test_many_series_follow_what_some_have_in_common(rng, monkeypatch):
 def test_nothing_is_pooled_without_inputs_or_with_few_series(n, q, rng):
     series = [rng.normal(size=50) for _ in range(n)]
     inputs = [np.zeros((50, q))] * n
-    assert pooled_effects(series, inputs, season_length=7) is None
+    assert fit_pooled_effects(series, inputs, season_length=7) is None
 
 
 def test_a_quiet_series_does_not_keep_the_others_from_sharing(rng):
     X = holidays(every=40)[:, None]
     series = make_panel(rng, np.full((10, 1), 0.5), X, noise=0.15)
     quiet = 1000.0 + 1e-3 * rng.normal(size=400)
-    found = pooled_effects([*series, quiet], [X] * 11, season_length=7)
+    found = fit_pooled_effects([*series, quiet], [X] * 11, season_length=7)
     shared, alone = [e.gamma[0] for e in found[:-1]], own_effects(series, X)
     assert np.ptp(shared) < 0.7 * np.ptp(alone)
     assert abs(found[-1].gamma[0]) < 0.05
