@@ -32,7 +32,7 @@ from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise import Trajectory, learn, learn_trajectory, search
-from rbfdiffnet.noise.maps import CENTERS, Basis, Shape, make_basis, place_centers, regress
+from rbfdiffnet.noise.maps import CENTERS, MapBasis, MapShape, make_basis, place_centers, regress
 from rbfdiffnet.noise.trajectory import improve
 from rbfdiffnet.series.windows import lag_windows
 from rbfdiffnet.support.threads import one_blas_thread
@@ -52,7 +52,7 @@ Variant = Callable[[Cell, Trajectory], Network]
 class Blurred:
     """The blurred map's basis, the standardized series it was learned from, and its noise R."""
 
-    basis: Basis
+    basis: MapBasis
     s: np.ndarray
     R: float
     shift: float
@@ -129,7 +129,7 @@ def deconvolved(
 
 
 def corrected_moments(
-    basis: Basis, X: np.ndarray, y: np.ndarray, R: float
+    basis: MapBasis, X: np.ndarray, y: np.ndarray, R: float
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Sums over clean windows of the features' products, and of features times targets.
 
@@ -206,29 +206,29 @@ def order_one(cell: Cell, found: Trajectory) -> Network:
     return RBFDiffNetRegressor().fit(*lag_windows(found.latent, cell.n_lags)).network_
 
 
-def learned(kind: type[search.Search] = search.Search, **changes: Any) -> Variant:
+def learned(kind: type[search.MapSearch] = search.MapSearch, **changes: Any) -> Variant:
     """Trajectory learning with another kind of search, or some names of its module changed."""
 
     def variant(cell: Cell, _: Trajectory) -> Network:
-        with patch.object(learn, "Search", kind), patch.dict(vars(search), changes):
+        with patch.object(learn, "MapSearch", kind), patch.dict(vars(search), changes):
             return learn_trajectory(cell.training, cell.n_lags).network
 
     return variant
 
 
-class LowestEvidence(search.Search):
+class LowestEvidence(search.MapSearch):
     """Returns the state of lowest evidence of all it passes, not the last."""
 
-    def _refined(self, shape: Shape) -> Any:
-        _, lowest = super()._refined(shape)
+    def _refine(self, shape: MapShape) -> Any:
+        _, lowest = super()._refine(shape)
         return lowest, lowest
 
 
-class OneShape(search.Search):
+class OneShape(search.MapSearch):
     """Keeps to the decay and width of the best first map."""
 
-    def _refined(self, shape: Shape) -> Any:
-        (state,) = self._descended(shape, search._WIDER, (1.0,))
+    def _refine(self, shape: MapShape) -> Any:
+        (state,) = self._descend(shape, search._WIDER, (1.0,))
         return improve(self.observed, state, search._LAST_ROUNDS, search._LAST_PULL)
 
 
@@ -244,7 +244,7 @@ VARIANTS: dict[str, Variant] = {
     "all of the pull": learned(_PULL=1.0, _LAST_PULL=1.0),
     "lowest evidence, not the last": learned(LowestEvidence),
     "no smoother maps on the way": learned(_WIDER=()),
-    "240 centers": learned(affordable=lambda n_rows, _=240: min(n_rows // 3, 240)),
+    "240 centers": learned(count_centers=lambda n_rows, _=240: min(n_rows // 3, 240)),
     "decay and width of the first map": learned(OneShape),
 }
 

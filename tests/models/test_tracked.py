@@ -107,7 +107,7 @@ def test_a_part_of_a_series_is_learned_like_the_whole():
     z = noisy("Henon")
     whole = fit_tracked(z, everywhere(z), 2, "auto", lambda _n: None)
     level = whole.tracker.noise
-    part = fit_tracked(z[:300], everywhere(z[:300]), 2, level, never, like=whole.tracker)
+    part = fit_tracked(z[:300], everywhere(z[:300]), 2, level, never, template=whole.tracker)
     assert part.tracker.noise == pytest.approx(level)
     np.testing.assert_allclose(shape_of(part.network), shape_of(whole.network), rtol=0.1)
 

@@ -103,8 +103,8 @@ def test_slack_is_there_where_the_map_is_wrong(rng):
         z[t] = slope * z[t - 1] + 0.4 * rng.normal()
     network = linear_filter(slope, noise, 0.1).network
     s = z + noise * rng.normal(size=z.size)
-    assert StateFilter.tuned(network, noise, 0.1, z, s).slack == pytest.approx(0.4)
-    assert StateFilter.tuned(network, noise, 0.4, z, s).slack == pytest.approx(0.4)
+    assert StateFilter.tune(network, noise, 0.1, z, s).slack == pytest.approx(0.4)
+    assert StateFilter.tune(network, noise, 0.4, z, s).slack == pytest.approx(0.4)
 
 
 def test_filtered_windows_beat_noisy_ones(found, tracker, windows):
@@ -250,7 +250,7 @@ def test_windows_that_leave_the_range_make_room_for_others():
 
 def test_clouds_start_near_the_first_observations(tracker, rng):
     window = CLEAN[500:502]
-    near = tracker.near(window, 300, rng)
+    near = tracker.draw_near(window, 300, rng)
     assert np.all(np.abs(near.mean(axis=0) - window) < LEVEL)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from rbfdiffnet.datasets import henon_map, logistic_map
 from rbfdiffnet.noise import learn_trajectory
-from rbfdiffnet.noise.bounds import largest_noise
-from rbfdiffnet.noise.spikes import find_spikes
+from rbfdiffnet.noise.learn import find_spikes
+from rbfdiffnet.noise.search import largest_noise
 
 N = 400
 HENON = henon_map(N)

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.noise import trajectory
 from rbfdiffnet.noise.maps import make_basis, place_centers, regress
 from rbfdiffnet.noise.trajectory import (
-    Observed,
-    band_of,
-    first_state,
+    Observations,
+    first_estimate,
+    gram_band,
     improve,
-    smooth,
-    windows_of,
+    smooth_latent,
 )
 
 T, L = 60, 2
@@ -22,10 +22,10 @@ T, L = 60, 2
 
 def start(s, n_centers=12, width=2.0, **settings):
     """A first state on a series, as the search makes it."""
-    X, y = windows_of(s, L)[:-1], s[L:]
+    X, y = sliding_window_view(s, L)[:-1], s[L:]
     basis = make_basis(place_centers(X, 0.5, n_centers), 0.5, width)
     fit = regress(basis.features(X, basis.activations(X)), y, n_flat=L + 1)
-    return first_state(basis, fit, s, **settings), fit
+    return first_estimate(basis, fit, s, **settings), fit
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def seen(rng):
 
 
 def residual(z, w, basis):
-    X = windows_of(z, L)[:-1]
+    X = sliding_window_view(z, L)[:-1]
     return z[L:] - basis.features(X, basis.activations(X)) @ w
 
 
@@ -74,12 +74,12 @@ def terms(state, observed, pull=0.0):
 
 def test_the_band_is_that_of_the_full_matrix(s, seen):
     state, _ = start(s, noise=0.02)
-    X = windows_of(s, L)[:-1]
+    X = sliding_window_view(s, L)[:-1]
     slopes = -state.basis.slopes(X, state.basis.activations(X), state.w)
     J = np.concatenate([slopes, np.ones((len(X), 1))], axis=1)
     dense = jacobian(lambda z: residual(z, state.w, state.basis), s)
     expected = dense.T @ dense / 0.3 + np.diag(seen)
-    band = band_of(J, 0.3, seen)
+    band = gram_band(J, 0.3, seen)
     for k in range(L + 1):
         np.testing.assert_allclose(band[k, : T - k], np.diag(expected, -k), atol=1e-6)
         assert not band[k, T - k :].any()
@@ -87,13 +87,13 @@ def test_the_band_is_that_of_the_full_matrix(s, seen):
 
 def after(observed, state, pull=0.0):
     """The state a round later: another round is needed for its evidence."""
-    return improve(observed, state, rounds=2, pull=pull)[0]
+    return improve(observed, state, rounds=2, share=pull)[0]
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.25, 1.0])
 def test_a_round_is_a_dense_gauss_newton_step(s, seen, rng, pull):
     """And variances are set by what the inverse of the full second derivatives says."""
-    observed = Observed(s, seen, most_noise=1.0)
+    observed = Observations(s, seen, most_noise=1.0)
     state, _ = start(s, noise=0.02)
     p, r = state.w.size, state.basis.n_smooth
     root = rng.normal(size=(p, p))
@@ -126,13 +126,13 @@ def test_a_round_is_a_dense_gauss_newton_step(s, seen, rng, pull):
 
 @pytest.fixture
 def observed(s, seen):
-    return Observed(s, seen, most_noise=1.0)
+    return Observations(s, seen, most_noise=1.0)
 
 
 @pytest.fixture
 def rounds(observed, monkeypatch):
     """States after each of many rounds at fixed variances, and what F adds up."""
-    monkeypatch.setattr(trajectory, "_limited", lambda new, old: old)  # noqa: ARG005
+    monkeypatch.setattr(trajectory, "_limit_change", lambda new, old: old)  # noqa: ARG005
     state, _ = start(observed.s, noise=0.02, process=0.005)
     states = [state]
     for _ in range(60):
@@ -177,11 +177,11 @@ def test_the_evidence_is_that_of_laplace(rounds, seen, k):
 
 def test_many_rounds_are_rounds_one_by_one(observed):
     state, _ = start(observed.s, noise=0.02)
-    passed = [improve(observed, state, rounds=1, pull=0.5)[0]]
+    passed = [improve(observed, state, rounds=1, share=0.5)[0]]
     np.testing.assert_array_equal(passed[0].z, state.z)  # the state itself, with its evidence
     for _ in range(9):
         passed.append(after(observed, passed[-1], 0.5))
-    last, lowest = improve(observed, state, rounds=10, pull=0.5)
+    last, lowest = improve(observed, state, rounds=10, share=0.5)
     assert last.evidence == passed[-1].evidence
     np.testing.assert_array_equal(last.z, passed[-1].z)
     best = min(passed, key=lambda state: state.evidence)
@@ -191,7 +191,7 @@ def test_many_rounds_are_rounds_one_by_one(observed):
 
 @pytest.mark.parametrize(("least", "most"), [(0.0, 0.001), (0.5, 0.5)])
 def test_the_noise_stays_within_its_bounds(s, seen, least, most):
-    observed = Observed(s, seen, most, least)
+    observed = Observations(s, seen, most, least)
     state, _ = start(s, noise=min(max(0.02, least), most))
     for _ in range(5):
         state = after(observed, state, 0.5)
@@ -204,7 +204,7 @@ def test_without_noise_the_evidence_is_that_of_the_observed_windows(s):
     """So that the two can be compared."""
     state, fit = start(s, noise=1e-9)
     state = replace(state, process=fit.variance)
-    same, _ = improve(Observed(s, np.ones(T), most_noise=1.0), state, rounds=1, pull=0.0)
+    same, _ = improve(Observations(s, np.ones(T), most_noise=1.0), state, rounds=1, share=0.0)
     assert same.evidence == pytest.approx(fit.evidence, abs=1e-2)
 
 
@@ -242,6 +242,6 @@ def test_smoothing_with_a_linear_map_is_that_of_kalman(missing, seen, rng):
     seen[:2] = 1.0
     state, _ = start(s, noise=R, process=Q)
     w = np.append(np.zeros(state.basis.n_smooth), [*lags, intercept])
-    found = smooth(Observed(s, seen, R), replace(state, w=w))
+    found = smooth_latent(Observations(s, seen, R), replace(state, w=w))
     expected = kalman_smoother(s, seen, lags, intercept, R, Q)
     np.testing.assert_allclose(found.z, expected, atol=1e-4)

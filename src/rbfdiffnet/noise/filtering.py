@@ -1,20 +1,22 @@
 r"""From noisy histories to clean states, and on from there: a particle filter.
 
-The map learned by `rbfdiffnet.noise.trajectory` is that of clean windows; fed with noisy ones it is
-worse than a blurred map. So the state :math:`x_t = (z_{t-l+1}, \ldots, z_t)` is tracked through a
-history by a cloud of N windows. Each is sent through the map, weighed by how well it meets the
-observation, and drawn again in proportion:
+The map learned by `rbfdiffnet.noise.trajectory` is that of clean windows. Fed with noisy windows it
+is worse than a blurred map. So a cloud of N windows tracks the state
+:math:`x_t = (z_{t-l+1}, \ldots, z_t)` through a history. At each step every window is sent through
+the map and weighed by how well it meets the observation, and the cloud is drawn again in proportion
+to the weights:
 
 .. math:: z_{t+1} = f(x_t) + N(0, Q), \qquad p(s_{t+1} \mid x_t) = N(f(x_t), Q + R)
 
 A map that folds, as chaotic ones do, leaves clouds with several humps, which a Kalman filter
 cannot follow. Two things keep the cloud alive. It starts from the map's own orbit, the windows
-it visits when left alone: among them those near the first observations, in proportion to the
-likelihood. And at every step there is one chance in a hundred that the track is lost; the
-cloud then moves, in proportion to how much better they explain the observation, to such windows.
+that the map visits when left alone: from those near the first observations, in proportion to their
+likelihood. And at every step there is one chance in a hundred that the track is lost: a part of the
+cloud then moves to windows of the orbit, in proportion to how much better they explain the
+observation.
 
-Forecasts send the cloud on without observations: the median of its windows is the forecast, and
-its quantiles show how quickly certainty is lost. Draws are the same in every call, so
+Forecasts send the cloud on without observations. The median of its windows is the forecast, and
+its quantiles show how quickly certainty is lost. The random draws are the same in every call, so
 forecasts are repeatable.
 """
 
@@ -26,11 +28,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
-
-__all__ = ["MEMORY", "StateFilter"]
 
 Array = npt.NDArray[np.float64]
 
@@ -50,17 +51,9 @@ _MARGIN = 0.05  # of the range of the clean series, by which a state may leave i
 class StateFilter:
     """The map of clean windows, and how observations scatter around it.
 
-    Attributes
-    ----------
-    network : Network
-        The map.
-    noise, process : float
-        Standard deviations of the noise and of the map's own errors.
-    slack : float
-        Standard deviation that is allowed for in tracking, where the map is not quite right
-        although the trajectory it was learned with follows it.
-    low, high : float
-        Range of the clean series.
+    ``noise`` and ``process`` are the standard deviations of the noise and of the map's own errors.
+    Tracking allows for a larger one, ``slack``, because the map may not be quite right although the
+    trajectory it was learned with follows it. The clean series lies between ``low`` and ``high``.
     """
 
     network: Network
@@ -71,7 +64,7 @@ class StateFilter:
     high: float
 
     @classmethod
-    def tuned(
+    def tune(
         cls, network: Network, noise: float, process: float, latent: Array, history: Array
     ) -> StateFilter:
         """Return the filter whose slack makes a noisy history likeliest."""
@@ -86,37 +79,23 @@ class StateFilter:
         return self.network.n_lags
 
     def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
-        """Forecast the clean series after a noisy history.
+        """Forecast quantiles of the clean series after a noisy history, shape (h, q).
 
-        Parameters
-        ----------
-        history : ndarray of shape (T,)
-            At least l values, NaN where missing; the last ones count, see `MEMORY`.
-        h : int
-        quantiles : ndarray of shape (q,)
-            Between 0 and 1; .5 is the forecast.
-
-        Returns
-        -------
-        ndarray of shape (h, q)
+        The history (T,) has at least l values, NaN where missing, of which the last ones count (see
+        `MEMORY`). The quantile .5 is the forecast.
         """
         *_, cloud = self.track(history[-self.n_lags - MEMORY :])
         return np.asarray(np.quantile(self.roll(cloud, h), quantiles, axis=0).T)
 
     def predict(self, histories: Array) -> Array:
-        """Predict the clean value after each of some noisy histories (B, L), shape (B,)."""
+        """Predict the clean value after each noisy history (B, L), shape (B,)."""
         return np.array([self.ahead(cloud).mean() for cloud in self.clouds(histories)])
 
     def clouds(self, histories: Array) -> Iterator[Array]:
-        """Yield the cloud of clean windows (N, l) at the end of each history.
+        """Yield the cloud of clean windows (N, l) at the end of each history (B, L).
 
         Rows that go on where the one before ends, as windows of one series do, are tracked as one:
         each profits from the values before it, never from those after it.
-
-        Parameters
-        ----------
-        histories : ndarray of shape (B, L)
-            At least l values each, NaN where missing.
         """
         n, length = histories.shape
         goes_on = np.zeros(n, dtype=bool)
@@ -131,28 +110,25 @@ class StateFilter:
                     yield cloud
 
     def track(self, history: Array) -> Iterator[Array]:
-        """Follow a noisy history, and yield a cloud of clean windows (N, l) after each step.
+        """Follow a noisy history (T,) and yield a cloud of clean windows (N, l) after each step.
 
-        Parameters
-        ----------
-        history : ndarray of shape (T,)
-            At least l values, NaN where missing. The first cloud is that after l of them.
+        The first cloud is that after l values.
         """
-        for X, _ in self._tracked(history):
+        for X, _ in self._follow(history):
             yield X
 
     def log_likelihood(self, history: Array) -> float:
-        """Sum of the logarithms of how likely each observation was before it was made."""
-        return sum(value for _, value in self._tracked(history))
+        """Sum the logarithms of how likely each observation was before it was made."""
+        return sum(value for _, value in self._follow(history))
 
-    def _tracked(self, history: Array) -> Iterator[tuple[Array, float]]:
+    def _follow(self, history: Array) -> Iterator[tuple[Array, float]]:
         """Yield clouds, and the logarithm of how likely the last observation was."""
         rng = np.random.default_rng(1)
-        windows = np.lib.stride_tricks.sliding_window_view(history, self.n_lags)
-        X = self.near(windows[0], _PARTICLES, rng)
+        windows = sliding_window_view(history, self.n_lags)
+        X = self.draw_near(windows[0], _PARTICLES, rng)
         yield X, 0.0
         for window in windows[1:]:
-            X, likelihood = self._after(X, window, rng)
+            X, likelihood = self._observe(X, window, rng)
             yield X, likelihood
 
     def roll(self, X: Array, h: int) -> Array:
@@ -161,23 +137,28 @@ class StateFilter:
         clouds = X.reshape(-1, *X.shape[-2:])
         path = np.empty((*clouds.shape[:2], h))
         for k in range(h):
-            clouds = self._moved(clouds, rng)
+            clouds = self._move(clouds, rng)
             path[:, :, k] = clouds[:, :, -1]
         return path.reshape(*X.shape[:-1], h)
 
-    def ahead(self, X: Array) -> Array:
-        """Values after windows by the map, hardly outside the range of the clean series."""
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Range that states stay in: hardly more than that of the clean series."""
         margin = _MARGIN * (self.high - self.low)
-        return np.clip(self.network.predict(X)[:, 0], self.low - margin, self.high + margin)
+        return self.low - margin, self.high + margin
 
-    def near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
+    def ahead(self, X: Array) -> Array:
+        """Return the values after windows by the map, within the bounds."""
+        return np.clip(self.network.predict(X)[:, 0], *self.bounds)
+
+    def draw_near(self, window: Array, n: int, rng: np.random.Generator) -> Array:
         """Draw n clean windows given a noisy one, shape (n, l); NaN is no observation.
 
         Each window of the orbit stands for a small normal distribution around it.
         """
         seen = np.isfinite(window)
         middle = self.network.y_shift[0]  # distances are exact near 0
-        R, wide = self.noise**2, self.gap**2
+        R, wide = self.noise**2, self.orbit_gap**2
         orbit, window = self.orbit[:, seen] - middle, window[seen] - middle
         likelihood = -0.5 * squared_distances(orbit, window[None])[:, 0] / (R + wide)
         drawn = _draw(np.exp(likelihood - likelihood.max()), n, rng)
@@ -195,13 +176,13 @@ class StateFilter:
         X = net.centers / net.metric * net.x_scale + net.x_shift
         visited = []
         for k in range(_ORBIT_STEPS):
-            X = self._moved(X[None], rng)[0]
+            X = self._move(X[None], rng)[0]
             if k >= _SETTLED:
                 visited.append(X)
         return np.concatenate(visited)
 
     @cached_property
-    def gap(self) -> float:
+    def orbit_gap(self) -> float:
         """Typical distance, along a lag, from a window of the orbit to the nearest other one."""
         orbit = self.orbit
         rng = np.random.default_rng(0)
@@ -210,17 +191,17 @@ class StateFilter:
         squares[np.arange(len(some)), some] = np.inf
         return float(np.sqrt(np.median(squares.min(axis=1)) / self.n_lags))
 
-    def _moved(self, clouds: Array, rng: np.random.Generator) -> Array:
-        """Clouds (B, N, l) a step later, without an observation.
+    def _move(self, clouds: Array, rng: np.random.Generator) -> Array:
+        """Move clouds (B, N, l) by a step without an observation.
 
-        Windows that leave the range of the clean series, whence many a map has no way back, make
-        room for copies of others of their cloud.
+        A window that leaves the bounds is replaced by a copy of another one of its cloud, because
+        many a map has no way back from there.
         """
         n_clouds, n, n_lags = clouds.shape
         z = self.network.predict(clouds.reshape(-1, n_lags)).reshape(n_clouds, n)
         z += self.process * rng.normal(size=n)
-        margin = _MARGIN * (self.high - self.low)
-        inside = (z >= self.low - margin) & (z <= self.high + margin)
+        lowest, highest = self.bounds
+        inside = (z >= lowest) & (z <= highest)
         after: Array = np.concatenate([clouds[:, :, 1:], z[:, :, None]], axis=2)
         chosen = np.asarray(rng.random(n))
         for b in np.flatnonzero(~inside.all(axis=1)):
@@ -231,14 +212,14 @@ class StateFilter:
                 cloud[:, -1] = np.clip(cloud[:, -1], self.low, self.high)
         return after
 
-    def _after(self, X: Array, window: Array, rng: np.random.Generator) -> tuple[Array, float]:
-        """Windows a step later, given one more observation: the last of a window.
+    def _observe(self, X: Array, window: Array, rng: np.random.Generator) -> tuple[Array, float]:
+        """Move a cloud by a step, given one more observation: the last value of a window.
 
-        Also the logarithm of how likely it was.
+        Also return the logarithm of how likely the observation was.
         """
         s = window[-1]
         if not np.isfinite(s):
-            return self._moved(X[None], rng)[0], 0.0
+            return self._move(X[None], rng)[0], 0.0
         R, Q = self.noise**2, self.slack**2
         ahead = self.ahead(X)
         weight = (1.0 - _LOST) * _density(s - ahead, R + Q) / len(X)
@@ -253,12 +234,12 @@ class StateFilter:
         z = ahead[origin] + share * (s - ahead[origin]) + scatter
         after = np.concatenate([X[origin, 1:], z[:, None]], axis=1)
         if fresh.any():
-            after[fresh] = self.near(window, int(fresh.sum()), rng)
+            after[fresh] = self.draw_near(window, int(fresh.sum()), rng)
         return after, float(np.log(max(total.sum(), 1e-300)))
 
 
 def _density(away: Array, variance: float) -> Array:
-    """Density of a normal distribution."""
+    """Return the density of a normal distribution."""
     return np.asarray(np.exp(-0.5 * away**2 / variance) / np.sqrt(2.0 * np.pi * variance))
 
 

@@ -1,4 +1,4 @@
-"""Learn the clean trajectory of a series and the map it follows, or why there is none."""
+"""Learn the clean trajectory of a series and the map it follows, or say why there is none."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import numpy.typing as npt
 
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
-from rbfdiffnet.noise.maps import Shape
-from rbfdiffnet.noise.search import Search
-from rbfdiffnet.noise.spikes import find_spikes
-from rbfdiffnet.noise.trajectory import Observed, smooth, windows_of
-
-__all__ = ["Trajectory", "learn_trajectory"]
+from rbfdiffnet.noise.maps import (
+    CENTERS,
+    MapShape,
+    are_known,
+    best_map,
+    count_centers,
+    fill_by_map,
+    fit_maps,
+    known_rows,
+)
+from rbfdiffnet.noise.search import MapSearch
+from rbfdiffnet.noise.trajectory import Observations, smooth_latent
+from rbfdiffnet.series.gaps import fill_missing
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -24,31 +31,25 @@ _SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
 _TRACKED = 300  # last values on which the filter is tuned
 _LONGEST = 4_000  # values from which map and variances are learned
 
+_SPIKE_DECAYS = (1.0, 0.25)
+_SPIKE_WIDTHS = (1.0, 2.0)
+_SPIKE_ROWS = 8  # for each lag, at least
+_SPIKE_FAR = 8.0  # robust standard deviations of a spike
+_SMALLEST_SPIKE = 0.25  # standard deviations of the series
+_SPIKE_ROUNDS = 3
+_MOST_SPIKES = 0.05  # of the observations
+
 
 @dataclass(frozen=True)
 class Trajectory:
     """What was learned from a series.
 
-    Attributes
-    ----------
-    network : Network
-        If on, the map of clean windows, else that of the windows as they are observed.
-    blurred : Network
-        The map of the windows as they are observed.
-    latent : ndarray of shape (T,)
-        The clean series; where off, the observations, gaps filled by the map where it is good,
-        else linearly.
-    noise, process : float
-        Standard deviations of the noise and of the map's own errors, in units of the series.
-    blurred_error : float
-        Standard deviation of the residuals of the blurred map.
-    width : float
-        Width of the network's basis, in units of the spread of the windows.
-    penalty : float
-        Strength of the penalty on its smooth weights, for the mean squared residual.
-    on : bool
-    reason : str
-        Why it is off; empty where on.
+    Where it is ``on``, ``network`` is the map of clean windows and ``latent`` (T,) the clean
+    series. Where it is off, ``reason`` says why, the network is the ``blurred`` map of the observed
+    windows, and ``latent`` are the observations with filled gaps. ``noise``, ``process`` and
+    ``blurred_error`` are the standard deviations of the noise, of the map's own errors and of the
+    blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
+    windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
     """
 
     network: Network
@@ -67,80 +68,49 @@ class Trajectory:
         """Variance of the clean series over that of the noise."""
         return float(np.var(self.latent)) / self.noise**2 if self.on else np.inf
 
-    def tracker(self, s: Array, like: StateFilter | None = None) -> StateFilter:
+    def tracker(self, s: Array, template: StateFilter | None = None) -> StateFilter:
         """Return the filter that finds clean states in noisy histories such as the end of s.
 
-        Its slack is tuned to that, or in proportion to that of another filter.
+        Its slack is tuned to these values, or taken in proportion from another filter.
         """
         net, latent = self.network, self.latent
-        if like is not None:
-            slack = like.slack / like.process * self.process
+        if template is not None:
+            slack = template.slack / template.process * self.process
             low, high = float(latent.min()), float(latent.max())
             return StateFilter(net, self.noise, self.process, slack, low, high)
         recent = s[-_TRACKED - net.n_lags :]
-        return StateFilter.tuned(net, self.noise, self.process, latent, recent)
+        return StateFilter.tune(net, self.noise, self.process, latent, recent)
 
 
 def learn_trajectory(
-    s: Array, n_lags: int, noise: float | None = None, shape: Shape | None = None
+    s: Array, n_lags: int, noise: float | None = None, shape: MapShape | None = None
 ) -> Trajectory:
-    """Learn the clean trajectory of a series and the map it follows.
+    """Learn the clean trajectory of a series (T,), NaN where missing, and the map it follows.
 
-    Parameters
-    ----------
-    s : ndarray of shape (T,)
-        NaN where missing.
-    n_lags : int
-    noise : float, optional
-        Standard deviation of the noise, where it is known; then the trajectory is learned in any
-        case. By default it is estimated.
-    shape : tuple of float, optional
-        Decay and width of the map, where a part of the series has shown them: only its weights,
-        the trajectory and the variances are learned then, in any case.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    ValueError
-        If the series has too few observations, or most of them are the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.datasets import henon_map
-    >>> from rbfdiffnet.noise import learn_trajectory
-    >>> clean = henon_map(400)
-    >>> noisy = clean + 0.1 * np.random.default_rng(0).normal(size=400)
-    >>> found = learn_trajectory(noisy, n_lags=2)
-    >>> found.on, round(found.noise, 1)
-    (True, 0.1)
-    >>> bool(np.std(found.latent - clean) < 0.05)
-    True
+    With a known standard deviation ``noise``, or with the ``shape`` of a map that a part of the
+    series has shown, the trajectory is on in any case. A ValueError says what is wrong with a
+    series that cannot be learned from.
     """
     known = np.isfinite(s)
     _check(s, known, n_lags)
     known &= ~find_spikes(s, n_lags)
     s = np.where(known, s, np.nan)
-    ends = np.flatnonzero(known)[[0, -1]]
-    if ends[0] > 0 or ends[1] < s.size - 1:
-        inner = slice(ends[0], ends[1] + 1)
-        return _extended(learn_trajectory(s[inner], n_lags, noise, shape), int(ends[0]), s.size)
+    first, last = np.flatnonzero(known)[[0, -1]]
+    if first > 0 or last < s.size - 1:
+        inner = slice(int(first), int(last) + 1)
+        return _extend(learn_trajectory(s[inner], n_lags, noise, shape), inner, s.size)
     shift, scale = float(s[known].mean()), float(s[known].std())
-    steps = np.arange(s.size)
-    filled = (np.interp(steps, steps[known], s[known]) - shift) / scale
+    filled = (fill_missing(s) - shift) / scale
     recent = slice(max(s.size - _LONGEST, 0), None)
     level = noise / scale if noise else None
-    search = Search.of(filled[recent], known[recent], n_lags, level, shape)
-    state, reason = search.run() if shape is None else (search.again(shape), "")
-    off = search.off
-    blurred = off.basis.network(off.regression.w, shift, scale)
-    blurred_error = scale * float(np.sqrt(off.regression.variance))
-    if state is None:
+    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape)
+    found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
+    basis, fit = search.blurred.basis, search.blurred.regression
+    blurred = basis.network(fit.w, shift, scale)
+    blurred_error = scale * float(np.sqrt(fit.variance))
+    if found is None:
         if s.size <= _LONGEST and not known.all():
-            filled = search.bridged()
+            filled = search.fill_gaps()
         return Trajectory(
             blurred,
             blurred,
@@ -148,27 +118,55 @@ def learn_trajectory(
             noise=0.0,
             process=blurred_error,
             blurred_error=blurred_error,
-            width=off.basis.width,
-            penalty=off.regression.variance / (off.regression.prior * s.size),
+            width=basis.width,
+            penalty=fit.variance / (fit.prior * s.size),
             on=False,
             reason=reason,
         )
     if s.size > _LONGEST:
-        start = np.concatenate([filled[: -state.z.size], state.z])
-        everything = Observed(filled, known.astype(np.float64), state.noise)
-        state = smooth(everything, replace(state, z=start))
+        start = np.concatenate([filled[: -found.z.size], found.z])
+        everything = Observations(filled, known.astype(np.float64), found.noise)
+        found = smooth_latent(everything, replace(found, z=start))
     return Trajectory(
-        state.basis.network(state.w, shift, scale),
+        found.basis.network(found.w, shift, scale),
         blurred,
-        state.z * scale + shift,
-        noise=scale * float(np.sqrt(state.noise)),
-        process=scale * float(np.sqrt(state.process)),
+        found.z * scale + shift,
+        noise=scale * float(np.sqrt(found.noise)),
+        process=scale * float(np.sqrt(found.process)),
         blurred_error=blurred_error,
-        width=state.basis.width,
-        penalty=state.process / (state.prior * s.size),
+        width=found.basis.width,
+        penalty=found.process / (found.prior * s.size),
         on=True,
         reason="",
     )
+
+
+def find_spikes(s: Array, n_lags: int) -> Mask:
+    """Find single observations that have nothing to do with the series around them, shape (T,).
+
+    Noise is taken to be normal, and spikes are not, so they count as missing. A map is fitted to
+    the observed windows. Where it errs by more than eight robust standard deviations, and by a
+    quarter of the series' own, the first value to do so is a spike, and the errors right after it
+    are its doing. A series with many such values has another distribution, not spikes.
+    """
+    known = np.isfinite(s)
+    found = np.zeros(s.size, dtype=bool)
+    for _ in range(_SPIKE_ROUNDS):
+        usable = known & ~found
+        whole = are_known(usable, n_lags + 1)
+        if whole.sum() < _SPIKE_ROWS * (n_lags + 1):
+            break
+        X, y = known_rows((s - s[usable].mean()) / s[usable].std(), usable, n_lags)
+        n_centers = count_centers(len(X), CENTERS // 2)
+        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers)
+        error = np.abs(y - best_map(maps.values()).predict(X))
+        limit = max(_SPIKE_FAR * float(np.median(error)) / 0.6745, _SMALLEST_SPIKE)
+        far = np.flatnonzero(whole)[error > limit] + n_lags
+        new = far[np.diff(far, prepend=-n_lags - 1) > n_lags]
+        if not new.size:
+            break
+        found[new] = True
+    return found if found.sum() <= _MOST_SPIKES * known.sum() else np.zeros(s.size, dtype=bool)
 
 
 def _check(s: Array, known: Mask, n_lags: int) -> None:
@@ -179,7 +177,7 @@ def _check(s: Array, known: Mask, n_lags: int) -> None:
             f"{known.sum()} observations are too few to learn a trajectory with {n_lags} lags; "
             f"{fewest} are needed."
         )
-    if windows_of(known, n_lags + 1).all(axis=1).sum() < 2 * (n_lags + 1):
+    if are_known(known, n_lags + 1).sum() < 2 * (n_lags + 1):
         raise ValueError(
             f"There are gaps almost everywhere: fewer than {2 * (n_lags + 1)} times are "
             f"{n_lags + 1} observations in a row known."
@@ -194,12 +192,14 @@ def _check(s: Array, known: Mask, n_lags: int) -> None:
         )
 
 
-def _extended(found: Trajectory, before: int, size: int) -> Trajectory:
-    """Return a trajectory with values beyond its ends: the first one, and what the map says."""
-    latent = np.concatenate([np.full(before, found.latent[0]), found.latent])
-    n_lags = found.network.n_lags
-    low, high = found.latent.min(), found.latent.max()
-    while latent.size < size:
-        step = found.network.predict(latent[None, -n_lags:])[0]
-        latent = np.append(latent, np.clip(step, low, high))
+def _extend(found: Trajectory, inner: slice, size: int) -> Trajectory:
+    """Return the trajectory of a part of a series for all of it.
+
+    Before the part, its first value is repeated; after it, the map continues it.
+    """
+    latent = np.full(size, found.latent[0])
+    latent[inner] = found.latent
+    known = np.arange(size) < inner.stop
+    network = found.network
+    latent = fill_by_map(latent, known, network.n_lags, lambda X: network.predict(X)[:, 0])
     return replace(found, latent=latent)

@@ -1,4 +1,4 @@
-"""Series in, forecasts out, for regressors over windows of lags."""
+"""The part of the regressor that fits, filters and forecasts one series by windows of lags."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.parameters import Noise, check_noise
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
-from rbfdiffnet.noise.trajectory import windows_of
+from rbfdiffnet.noise.maps import are_known, known_rows
+from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.support.checks import as_floats, check_number, check_size
 from rbfdiffnet.support.threads import one_blas_thread
-
-__all__ = ["SeriesMixin", "series_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -30,8 +29,8 @@ _MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to rep
 class SeriesMixin(ABC):
     """Fit, filter and forecast one series.
 
-    The estimator it is mixed into says how rows are fitted (`_fit_rows`) and predicted, and how a
-    network from elsewhere is taken over (`_adopt`).
+    The estimator supplies how rows are fitted (`_fit_rows`) and predicted, and how a network that
+    was learned with a trajectory is taken over (`_adopt`).
     """
 
     noise: Noise
@@ -69,26 +68,25 @@ class SeriesMixin(ABC):
         """
         check_noise(self.noise, self.basis)
         check_number("n_lags", n_lags, at_least=1, integer=True)
-        values = _series(s)
+        values = _check_series(s)
         known = np.isfinite(values)
-        if values.size <= n_lags or not windows_of(known, n_lags + 1).all(axis=1).any():
+        if values.size <= n_lags or not are_known(known, n_lags + 1).any():
             raise ValueError(
                 f"The series has no {n_lags + 1} values in a row: {values.size} values, "
                 f"{int(known.sum())} of them known. Use fewer lags, or more data."
             )
-        found, reason = self._learned(values, n_lags)
+        found, reason = self._learn(values, n_lags)
         self._rolls = self._tracker = None
         if found is not None and found.on:
             self._adopt(found)
             self._tracker = found.tracker(values)
         else:
-            whole = windows_of(known, n_lags + 1).all(axis=1)
-            X, y = windows_of(values, n_lags)[:-1][whole].copy(), values[n_lags:][whole]
+            X, y = known_rows(values, known, n_lags)
             self._fit_rows(X, y)
             if found is not None and _is_outdone(self.network_, found, X, y):
-                self._rolls = _better_roller(self.network_, found.network, _filled(values))
+                self._rolls = _choose_to_roll(self.network_, found.network, fill_missing(values))
                 self._adopt(found)
-        self.latent_ = _filled(values) if found is None else found.latent
+        self.latent_ = fill_missing(values).copy() if found is None else found.latent
         self._history = self.latent_ if self._tracker is None else values
         self.noise_std_ = 0.0 if found is None else found.noise
         self.signal_to_noise_ = np.inf if found is None else found.signal_to_noise
@@ -175,7 +173,7 @@ class SeriesMixin(ABC):
         if not hasattr(self, "_history"):
             raise ValueError("forecast needs a model of a series: use fit_series, not fit.")
         n_lags: int = self.n_features_in_
-        values = self._history if history is None else _series(history)
+        values = self._history if history is None else _check_series(history)
         if values.size < n_lags:
             raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
         if not np.isfinite(values).any():
@@ -185,14 +183,14 @@ class SeriesMixin(ABC):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
         with one_blas_thread():
             if self._tracker is None:
-                path = _rolled(self._rolls or self.network_, _filled(values), h)
+                path = _roll(self._rolls or self.network_, fill_missing(values), h)
                 paths = np.repeat(path[:, None], levels.size, axis=1)
             else:
                 paths = self._tracker.forecast(values, h, levels)
         return paths[:, 0] if quantiles is None else paths
 
-    def _learned(self, values: Array, n_lags: int) -> tuple[Trajectory | None, str]:
-        """Return what was learned of the noise, or None, and why there is nothing to treat."""
+    def _learn(self, values: Array, n_lags: int) -> tuple[Trajectory | None, str]:
+        """Return what was learned of the noise, or None, and why no noise is treated."""
         if self.noise is None or self.noise == 0.0:
             return None, "noise is not treated"
         try:
@@ -215,37 +213,31 @@ class SeriesMixin(ABC):
 
 
 def _is_outdone(network: Network, found: Trajectory, X: Array, y: Array) -> bool:
-    """Whether the map of a series that needs no cleaning beats the network by far, on its rows."""
+    """Tell whether the map of a series that needs no cleaning beats the network by far."""
     error = float(np.var(y - network.predict(X)[:, 0]))
     return found.blurred_error**2 < _MUCH_BETTER * error
 
 
-def _better_roller(first: Network, second: Network, values: Array) -> Network:
-    """Return that of two networks whose roll-outs stay closer to the end of a series."""
+def _choose_to_roll(first: Network, second: Network, values: Array) -> Network:
+    """Return the one of two networks whose roll-outs stay closer to the end of a series."""
     n_lags = second.n_lags
     held = min(_ROLLED, (values.size - n_lags) // 2)
     h = min(_HORIZON, held)
     origins = np.arange(values.size - held, values.size - h + 1)
     histories = values[origins[:, None] - np.arange(n_lags, 0, -1)]
     ahead = values[origins[:, None] + np.arange(h)]
-    errors = [np.abs(_rolled(net, histories, h) - ahead).mean() for net in (first, second)]
+    errors = [np.abs(_roll(net, histories, h) - ahead).mean() for net in (first, second)]
     return first if errors[0] < errors[1] else second
 
 
-def _rolled(network: Network, histories: Array, h: int) -> Array:
+def _roll(network: Network, histories: Array, h: int) -> Array:
     """Forecast by feeding predictions back."""
     n_lags = network.metric.size
     return forecast_recursive(lambda X: network.predict(X)[:, 0], histories, h, n_lags=n_lags)
 
 
-def _filled(values: Array) -> Array:
-    """Return a series with its gaps filled linearly."""
-    steps, known = np.arange(values.size), np.isfinite(values)
-    return np.interp(steps, steps[known], values[known])
-
-
-def _series(s: npt.ArrayLike) -> Array:
-    """Return a series as an array, checked."""
+def _check_series(s: npt.ArrayLike) -> Array:
+    """Return a series as an array, or raise an error that says what is wrong with it."""
     values = as_floats("The series", s)
     if values.ndim != 1:
         raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
@@ -257,18 +249,7 @@ def _series(s: npt.ArrayLike) -> Array:
 
 
 def series_of(X: Array, y: Array) -> Array | None:
-    """Return the series that consecutive windows and the values after them were cut from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.noise.regressor import series_of
-    >>> from rbfdiffnet.series.windows import lag_windows
-    >>> series_of(*lag_windows(np.arange(6.0), 3))
-    array([0., 1., 2., 3., 4., 5.])
-    >>> series_of(np.eye(3), np.ones(3)) is None
-    True
-    """
+    """Return the series that consecutive windows and the values after them were cut from."""
     whole = np.concatenate([X, y[:, None]], axis=1)
     if not np.array_equal(whole[1:, :-1], whole[:-1, 1:]):
         return None
