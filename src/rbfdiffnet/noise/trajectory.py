@@ -212,11 +212,11 @@ def _solve_step(
 def _evidence(observed: Observations, estimate: Estimate, along: _MapAlong, step: _Step) -> float:
     """Return E at an estimate, whose second derivatives a step comes with."""
     R, Q, prior = estimate.noise, estimate.process, estimate.prior
-    return (
+    return float(
         observed.misfit(estimate.z) / R
         + along.unexplained / Q
         + estimate.smooth_size / prior
-        + float(observed.seen.sum()) * np.log(R)
+        + observed.seen.sum() * np.log(R)
         + len(along.X) * np.log(Q)
         + estimate.basis.n_smooth * np.log(prior)
         + step.log_determinant
