@@ -11,7 +11,7 @@ import pytest
 import rbfdiffnet.cli.forecast as command
 from cli_files import days, fails, panel, run
 from rbfdiffnet import RBFDiffNet, __version__
-from rbfdiffnet.cli import main, running
+from rbfdiffnet.cli import main
 
 LOCAL = ("--scope", "local")
 
@@ -56,7 +56,7 @@ def test_forecasts_are_those_of_the_forecaster(capsys, long_file, tmp_path, suff
 
 def test_parts_do_not_change_forecasts(capsys, long_file, monkeypatch):
     whole = run(capsys, "forecast", long_file, "--horizon", 3, *LOCAL, "--quiet")[1]
-    monkeypatch.setattr(running, "_SMALL_PART", 2)
+    monkeypatch.setattr("rbfdiffnet.cli.run._CHUNK", 2)
     parts = run(capsys, "forecast", long_file, "--horizon", 3, *LOCAL, "--quiet")[1]
     a, b = (pd.read_csv(io.StringIO(text)) for text in (whole, parts))
     pd.testing.assert_frame_equal(a, b, rtol=1e-9)

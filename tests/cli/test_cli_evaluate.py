@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cli_files import fails, panel, run
-from rbfdiffnet.cli.rivals import rivals
+from rbfdiffnet.cli.rivals import choose_rivals
 from rbfdiffnet.panel.panel import Panel
 from report_files import Report
 
@@ -50,18 +50,18 @@ def test_room_for_windows(capsys, file):
 def test_rivals_get_a_spread_of_series_that_depends_on_sizes_alone():
     pytest.importorskip("statsforecast")
     whole = Panel.from_frame(panel(30, 40), freq="D")
-    ets, arima = rivals(whole, 5, 2, 7, limit=1.0)
+    ets, arima = choose_rivals(whole, 5, 2, 7, seconds=1.0)
     assert (ets.name, arima.name) == ("AutoETS", "AutoARIMA")
     assert len(ets.series) == 30
     assert 1 <= len(arima.series) < 30
     assert arima.series[0] == 0
-    assert rivals(whole, 5, 2, 7, limit=1.0)[1] == arima
-    assert rivals(whole, 20, 2, 7, limit=1.0) == []
+    assert choose_rivals(whole, 5, 2, 7, seconds=1.0)[1] == arima
+    assert choose_rivals(whole, 20, 2, 7, seconds=1.0) == []
 
 
 def test_without_statsforecast_there_are_no_rivals(monkeypatch):
     monkeypatch.setattr("rbfdiffnet.cli.rivals.find_spec", lambda _: None)
-    assert rivals(Panel.from_frame(panel(), freq="D"), 2, 1, 7, limit=60.0) == []
+    assert choose_rivals(Panel.from_frame(panel(), freq="D"), 2, 1, 7, seconds=60.0) == []
 
 
 @pytest.mark.slow
@@ -122,9 +122,9 @@ def test_the_report_of_a_panel_is_backtested_and_explained_also_quietly(capsys, 
 
 
 def test_a_large_panel_is_sampled_and_the_report_says_so(capsys, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("rbfdiffnet.cli.reporting._BACKTESTED", 2)
-    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXPLAINED", 1)
-    monkeypatch.setattr("rbfdiffnet.cli.reporting._EXTREMES", 1)
+    monkeypatch.setattr("rbfdiffnet.cli.evaluate._SAMPLE", 2)
+    monkeypatch.setattr("rbfdiffnet.cli.output._EXPLAINED", 1)
+    monkeypatch.setattr("rbfdiffnet.cli.output._EXTREMES", 1)
     path = tmp_path / "r.html"
     code, *_ = run(capsys, "forecast", file, "--horizon", 4, "--scope", "local", "--report", path)
     facts = report_of(path)
@@ -174,7 +174,7 @@ def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monke
     command = ("evaluate", tmp_path / "a.csv", "--horizon", 4, "--windows", 1, "--scope", "local")
     documents = []
     for part, seconds in ((2000, 0), (3, 0), (3, 1)):
-        monkeypatch.setattr("rbfdiffnet.cli.evaluation._PART", part)
+        monkeypatch.setattr("rbfdiffnet.cli.evaluate._CHUNK", part)
         code, out, _ = run(capsys, *command, "--rival-seconds", seconds, "--json")
         assert code == 0
         documents.append(json.loads(out))

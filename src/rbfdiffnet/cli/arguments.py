@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and their types."""
+"""Arguments that several commands have, their types, and how files are read by them."""
 
 from __future__ import annotations
 
@@ -9,34 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rbfdiffnet.forecasting.presets import PRESETS
+from rbfdiffnet.readers.errors import CommandError
 
 if TYPE_CHECKING:
-    from rbfdiffnet.cli.console import Console
+    from rbfdiffnet.cli.terminal import Console
     from rbfdiffnet.readers import Data
 
-__all__ = ["add_data", "add_model", "add_results", "file_behind", "file_first", "percent"]
-__all__ += ["positive", "read_arguments", "seed"]
-
-_SEVERAL = ("--id-col", "--exog", "--missing")  # options that take all words up to the next one
+_LIST_OPTIONS = ("--id-col", "--exog", "--missing")  # take all words up to the next option
+_FILE_OPTIONS = (
+    *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
+    *("repeats", "dates", "decimal", "missing"),
+)
 
 
 def positive(text: str) -> int:
-    """Read a whole number of at least 1.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.arguments import positive
-    >>> positive("12")
-    12
-    """
+    """Read a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -47,44 +34,14 @@ def positive(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """Read a random seed, a whole number from 0 to 4294967295.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.arguments import seed
-    >>> seed("0")
-    0
-    """
+    """Read a random seed, a whole number from 0 to 4294967295."""
     if not text.isdecimal() or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to 4294967295")
     return int(text)
 
 
 def percent(text: str) -> float:
-    """Read the level of a prediction interval in percent.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.arguments import percent
-    >>> percent("95")
-    95.0
-    """
+    """Read the level of a prediction interval in percent."""
     try:
         number = float(text)
     except ValueError:
@@ -95,23 +52,7 @@ def percent(text: str) -> float:
 
 
 def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Declare the arguments that say what to read.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    optional : bool, default=False
-        Whether the file may be left out.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.arguments import add_data
-    >>> parser = argparse.ArgumentParser()
-    >>> add_data(parser)
-    >>> parser.parse_args(["a.csv", "--horizon", "6", "--id-col", "shop", "item"]).id_col
-    ['shop', 'item']
-    """
+    """Declare the arguments that say what to read; with ``optional``, FILE may be left out."""
     file = "CSV (also .gz) or Parquet file, or - for standard input"
     if optional:
         parser.add_argument("file", metavar="FILE", nargs="?", help=file)
@@ -162,23 +103,7 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
 
 
 def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
-    """Declare the arguments that say how to forecast.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    level : bool, default=True
-        Whether there are intervals.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.arguments import add_model
-    >>> parser = argparse.ArgumentParser()
-    >>> add_model(parser)
-    >>> parser.parse_args(["--level", "80", "95"]).level
-    [80.0, 95.0]
-    """
+    """Declare the arguments that say how to forecast; ``level`` says if there are intervals."""
     group = parser.add_argument_group("forecasting")
     if level:
         group.add_argument(
@@ -211,27 +136,9 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
 
 
 def add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
-    """Declare the arguments that say what to make of forecasts.
+    """Declare what to do with forecasts; ``out`` is the help of --out.
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-    out : str
-        What ``--out`` writes.
-
-    Returns
-    -------
-    group
-        For those that only one command has.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.arguments import add_results
-    >>> parser = argparse.ArgumentParser()
-    >>> group = add_results(parser, "write forecasts")
-    >>> parser.parse_args(["--skip-closed"]).skip_closed
-    True
+    Returns the group, to which a command may add arguments of its own.
     """
     group = parser.add_argument_group("results")
     group.add_argument("--out", metavar="FILE", help=f"{out} (.csv, .csv.gz, .parquet)")
@@ -244,62 +151,33 @@ def add_results(parser: argparse.ArgumentParser, out: str) -> argparse._Argument
     return group
 
 
-def file_first(words: Sequence[str]) -> str:
-    """Say that FILE comes first, if the last of an option's words is a file; else nothing.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.arguments import file_first
-    >>> file_first(["closed", "no such file.csv"])
-    ''
-    """
+def hint_to_put_file_first(words: Sequence[str]) -> str:
+    """Return a hint if the last word of an option is a file, which may be meant as FILE."""
     if not (words and Path(words[-1]).is_file()):
         return ""
     return f"if that is '{words[-1]}', put it first"
 
 
-def file_behind(given: Sequence[str]) -> str:
-    """Return what `file_first` says of the first option whose last word is a file.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.arguments import file_behind
-    >>> file_behind(["evaluate", "--missing", "closed", "--horizon", "7"])
-    ''
-    """
+def hint_for_missing_file(given: Sequence[str]) -> str:
+    """Return a hint if FILE is missing because an option with many words took it, else nothing."""
     words: dict[str, list[str]] = {}
     option = ""
     for word in given:
         if word.startswith("--"):
             option = word
-        elif option in _SEVERAL:
+        elif option in _LIST_OPTIONS:
             words.setdefault(option, []).append(word)
-    return next(filter(None, map(file_first, words.values())), "")
+    return next(filter(None, map(hint_to_put_file_first, words.values())), "")
 
 
 def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
-    """Read what the arguments ask for, and say what was read and assumed.
-
-    Parameters
-    ----------
-    arguments : Namespace
-    console : Console
-
-    Returns
-    -------
-    Data
-    """
+    """Read the data that the arguments name, and say what was read and assumed."""
     from rbfdiffnet.readers import ColumnChoices, example_data, read_data
-    from rbfdiffnet.readers.errors import CommandError
 
     if arguments.file is None:
-        of_file = (
-            *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
-            *("repeats", "dates", "decimal", "missing"),
-        )
-        for name in of_file:
+        for name in _FILE_OPTIONS:
             if given := getattr(arguments, name):
-                remedy = (isinstance(given, list) and file_first(given)) or "give one"
+                remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
                 raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
         data = example_data(arguments.season_length)
     else:

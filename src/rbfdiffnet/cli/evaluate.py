@@ -1,34 +1,47 @@
-"""``rbfdiffnet evaluate``: backtest the forecaster against others on the series of a file."""
+"""``rbfdiffnet evaluate``: backtest the forecaster against other methods on the same windows."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rbfdiffnet.cli import output, rivals
 from rbfdiffnet.cli.arguments import add_data, add_model, add_results, positive, read_arguments
+from rbfdiffnet.cli.run import (
+    backtest_series,
+    find_series,
+    forecast_series,
+    note_closed_weekdays,
+    select_series,
+    spread_evenly,
+)
+from rbfdiffnet.cli.terminal import Console, describe_problems
 from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.progress import ProgressLine
+from rbfdiffnet.support.text import format_number, format_table
 
-__all__ = ["add_parser", "run"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rbfdiffnet.evaluation import Comparison, Scores
+    from rbfdiffnet.panel.panel import Panel
+    from rbfdiffnet.readers import Data
+
+_OURS = "RBFDiffNet"
+_FEWEST = 8  # values before the first window
+_CHUNK = 2000  # series that are scored at a time
+_SAMPLE = 1000  # series of a backtest that is made for a report only
+_SAMPLE_WINDOWS, _FEW = 3, 100  # windows for at most this many series; one window for more
 
 
 def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments.
-
-    Parameters
-    ----------
-    commands : object
-        What ``ArgumentParser.add_subparsers`` returned.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.evaluate import add_parser
-    >>> parser = argparse.ArgumentParser()
-    >>> add_parser(parser.add_subparsers())
-    >>> parser.parse_args(["evaluate", "sales.csv", "--horizon", "6"]).windows
-    3
-    """
+    """Declare the command and its arguments."""
     parser = commands.add_parser(
         "evaluate",
         help="backtest on the series of a file, against other methods",
@@ -53,27 +66,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Carry out the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The parsed arguments.
-
-    Raises
-    ------
-    CommandError
-        If the file or an argument is at fault.
-    """
-    from rbfdiffnet.cli import output
-    from rbfdiffnet.cli.closed import open_days
-    from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.cli.evaluation import evaluate, windows_for
-    from rbfdiffnet.cli.problems import problem_lines
-    from rbfdiffnet.cli.reporting import write_report
-    from rbfdiffnet.cli.running import forecasts
-    from rbfdiffnet.support.progress import ProgressLine
-
+    """Carry out the command."""
     output.check_outputs(arguments.out, None, arguments.report)
     console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
@@ -85,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
                 f"must be known {arguments.horizon} steps ahead: add rows after the last date with "
                 "the target left empty, name a file with them in --exog, or leave --report out"
             )
-        windows = windows_for(data, arguments.horizon, arguments.windows)
+        windows = count_windows(data, arguments.horizon, arguments.windows)
         if not windows:
             raise CommandError(
                 f"{arguments.file}: no series is long enough to hold {arguments.horizon} steps "
@@ -93,16 +86,15 @@ def run(arguments: argparse.Namespace) -> None:
             )
         if windows < arguments.windows:
             console.warn(f"there is room for {windows} of {arguments.windows} windows")
-        result = evaluate(
-            arguments, data, windows, progress, console, rival_seconds=arguments.rival_seconds
-        )
-        if arguments.rival_seconds > 0.0 and find_spec("statsforecast") is None:
+        seconds = arguments.rival_seconds
+        result = evaluate(arguments, data, windows, progress, console, rival_seconds=seconds)
+        if seconds > 0.0 and find_spec("statsforecast") is None:
             console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
-        folds, notes = open_days(arguments, data, result.folds, result.report)
+        folds, notes = note_closed_weekdays(arguments, data, result.folds, result.notes)
         problems = []
         if arguments.out:
-            problems = output.attempt(lambda: output.write_frame(arguments.out, folds))
-    for line in problem_lines(notes):
+            problems = output.write_all(lambda: output.write_frame(arguments.out, folds))
+    for line in describe_problems(notes):
         console.warn(line)
     if arguments.json:
         output.print_result(
@@ -110,18 +102,228 @@ def run(arguments: argparse.Namespace) -> None:
             data,
             horizon=arguments.horizon,
             **result.as_json(),
-            report=output.rows_of(notes),
+            report=output.frame_to_json(notes),
         )
     else:
         print(result.text(), flush=True)
     if arguments.report:
         with ProgressLine(quiet=arguments.quiet) as progress:
-            forecast, report = forecasts(arguments, data, progress)
-            forecast, report = open_days(arguments, data, forecast, report)
-            problems += output.attempt(
-                lambda: write_report(arguments, data, forecast, report, result, data, progress)
+            forecast, notes = forecast_series(arguments, data, progress)
+            forecast, notes = note_closed_weekdays(arguments, data, forecast, notes)
+            problems += output.write_all(
+                lambda: output.write_report(
+                    arguments, data, forecast, notes, result, data, progress
+                )
             )
-    if problems:
-        raise CommandError("; ".join(problems))
-    for path in filter(None, (arguments.out, arguments.report)):
-        console.say(f"Wrote {path}")
+    output.finish(console, problems, arguments.out, arguments.report)
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """Mean errors of a method over ``n_series`` series, as `rbfdiffnet.evaluation` defines them.
+
+    The bias is positive where forecasts are too high. ``coverage`` maps the level of an interval
+    to the share of values inside, in percent. ``seconds`` is NaN where the forecasts were made
+    together with others.
+    """
+
+    model: str
+    n_series: int
+    mase: float
+    rmsse: float
+    mae: float
+    bias: float
+    coverage: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = float("nan")
+
+    @classmethod
+    def mean(cls, scores: Scores, model: str, seconds: float = float("nan")) -> MethodScores:
+        """Average the scores of a method over the series."""
+        total = scores.total()
+        j = [found.name for found in scores.models].index(model)
+        return cls(
+            model,
+            scores.n_scored,
+            *(float(total[name][j]) for name in ("MASE", "RMSSE", "MAE", "bias")),
+            {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels},
+            seconds,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Forecasts of windows, and how good they were.
+
+    ``folds`` has the columns ``unique_id, ds, cutoff, y`` and the forecasts of every method.
+    ``scores`` are those of our forecaster and of simple rules on all series. ``methods`` begins
+    with ours. A pair is our method and another one, both on the rows that both forecast;
+    ``comparisons`` has a verdict for each pair. ``notes`` says what was unusual.
+    """
+
+    folds: pd.DataFrame
+    scores: Scores
+    methods: tuple[MethodScores, ...]
+    pairs: tuple[tuple[MethodScores, MethodScores], ...]
+    comparisons: tuple[Comparison, ...]
+    notes: pd.DataFrame
+    n_windows: int
+
+    def text(self) -> str:
+        """Return a table and a sentence for each method."""
+        levels = list(self.methods[0].coverage)
+        timed = any(np.isfinite(s.seconds) for s in self.methods[1:])
+        header = ["method", "series", "MASE", "RMSSE", "MAE", "bias"]
+        header += [f"in {level} %" for level in levels] + (["seconds"] if timed else [])
+        rows = [header]
+        for s in (*self.methods, *(ours for ours, _ in self.pairs if ours.model != _OURS)):
+            numbers = (s.mase, s.rmsse, s.mae, s.bias, *(s.coverage.get(x) for x in levels))
+            cells = ["-" if x is None or not np.isfinite(x) else format_number(x) for x in numbers]
+            seconds = [f"{s.seconds:.1f}" if np.isfinite(s.seconds) else "-"] if timed else []
+            rows.append([s.model, f"{s.n_series:,}", *cells, *seconds])
+        windows = f"{self.n_windows} window{'s' if self.n_windows > 1 else ''}"
+        dates = self.folds["ds"]
+        first, last = (str(time).removesuffix(" 00:00:00") for time in (dates.min(), dates.max()))
+        title = f"Backtest: {windows}, {first} to {last}, from what precedes each"
+        return "\n".join([title, format_table(rows), *self.verdicts()])
+
+    def complete_folds(self) -> pd.DataFrame:
+        """Return the folds without the methods that forecast only some of the rows."""
+        partial = {other.model for ours, other in self.pairs if ours.model != _OURS}
+        return self.folds[[c for c in self.folds if str(c).split("-")[0] not in partial]]
+
+    def rivals(self) -> set[str]:
+        """Return the names of the methods of statsforecast."""
+        ours_and_rules = {model.name for model in self.scores.models}
+        return {method.model for method in self.methods} - ours_and_rules
+
+    def verdicts(self) -> list[str]:
+        """Return a sentence on who won for each comparison."""
+        from rbfdiffnet.evaluation import describe_comparison
+
+        return [describe_comparison(found) for found in self.comparisons]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the part of a JSON document about the evaluation."""
+        return {
+            "n_windows": self.n_windows,
+            "scores": [asdict(method) for method in self.methods],
+            "pairs": [[asdict(ours), asdict(other)] for ours, other in self.pairs],
+            "verdicts": self.verdicts(),
+        }
+
+
+def count_windows(data: Data, h: int, most: int) -> int:
+    """Return how many windows of ``h`` steps the longest series has room for, at most ``most``."""
+    from rbfdiffnet.readers.layouts import MatrixLayout
+
+    series = data.series
+    longest = (
+        len(series.times)
+        if isinstance(series, MatrixLayout)
+        else int(np.diff(series.offsets).max())
+    )
+    return int(max(0, min(most, (longest - _FEWEST) // h)))
+
+
+def backtest_sample(
+    arguments: argparse.Namespace, data: Data, progress: ProgressLine, console: Console
+) -> tuple[Evaluation | None, Data]:
+    """Evaluate all series, or evenly spread ones of many, and return them too.
+
+    The evaluation is None where all series are too short.
+    """
+    tested = select_series(data, spread_evenly(data.series.n_series, _SAMPLE))
+    most = _SAMPLE_WINDOWS if tested.series.n_series <= _FEW else 1
+    windows = count_windows(tested, arguments.horizon, most)
+    if not windows:
+        return None, tested
+    return evaluate(arguments, tested, windows, progress, console, rival_seconds=0.0), tested
+
+
+def evaluate(
+    arguments: argparse.Namespace,
+    data: Data,
+    n_windows: int,
+    progress: ProgressLine,
+    console: Console,
+    rival_seconds: float,
+) -> Evaluation:
+    """Backtest the forecaster, simple rules and, where there is time, methods of statsforecast.
+
+    ``rival_seconds`` is about how long each method of statsforecast may take; 0 leaves them out.
+    """
+    from rbfdiffnet.evaluation import compare
+    from rbfdiffnet.panel.panel import Panel
+
+    n, season = data.series.n_series, data.season_length
+    began = time.perf_counter()
+    folds, notes = backtest_series(arguments, data, n_windows, progress)
+    seconds = time.perf_counter() - began
+    progress.update("Scoring")
+    folds, scores = _score_simple_rules(data, folds)
+    ours = MethodScores.mean(scores, _OURS, seconds)
+    rules = [model.name for model in scores.models if model.name != _OURS]
+    methods = [ours, *(MethodScores.mean(scores, rule) for rule in rules)]
+    pairs = [(ours, rule) for rule in methods[1:]]
+    comparisons = [compare(scores, _OURS, rule, n) for rule in rules]
+    if rival_seconds > 0.0:
+        sample = spread_evenly(n, _CHUNK)
+        in_sample = np.isin(find_series(data, folds), sample)
+        panel = Panel.from_frame(select_series(data, sample).frame(), freq=data.freq)
+        chosen = rivals.choose_rivals(panel, arguments.horizon, n_windows, season, rival_seconds)
+        for rival in chosen:
+            progress.update(f"Backtesting {rival.name}")
+            if len(rival.series) < n:
+                console.say(
+                    f"{rival.name} gets {len(rival.series):,} of {n:,} series, evenly "
+                    f"spread, to take about {rival_seconds:g} s (more: --rival-seconds)"
+                )
+            rows, took = rivals.forecast_rival(
+                rival, panel, folds[in_sample].reset_index(drop=True), season, arguments
+            )
+            for column in rows.columns.difference(folds.columns):
+                folds[column] = np.nan
+                folds.loc[in_sample, column] = rows[column].to_numpy()
+            both = _score(panel, rows, (_OURS, rival.name), season)
+            mine, other = ours, MethodScores.mean(both, rival.name, took)
+            if both.rows.sum() != scores.rows.sum():
+                name = f"{_OURS} on those of {rival.name}"
+                mine = replace(MethodScores.mean(both, _OURS), model=name)
+            methods.append(other)
+            pairs.append((mine, other))
+            comparisons.append(compare(both, _OURS, rival.name, n))
+    return Evaluation(
+        folds, scores, tuple(methods), tuple(pairs), tuple(comparisons), notes, n_windows
+    )
+
+
+def _score_simple_rules(data: Data, folds: pd.DataFrame) -> tuple[pd.DataFrame, Scores]:
+    """Add the forecasts of simple rules to the folds, sorted by series, and score all of them."""
+    import pandas as pd
+
+    from rbfdiffnet.evaluation import BacktestRows, Scores, simple_forecasts
+    from rbfdiffnet.panel.panel import Panel
+
+    owners = find_series(data, folds)
+    folds = folds.iloc[np.argsort(owners, kind="stable")].reset_index(drop=True)
+    owners = np.sort(owners)
+    frames, scores = [], []
+    n, season = data.series.n_series, data.season_length
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        panel = Panel.from_frame(data.series.part(start, stop), freq=data.freq)
+        rows = folds.iloc[slice(*np.searchsorted(owners, [start, stop]))]
+        rules = simple_forecasts(panel, BacktestRows.locate(panel, rows), season)
+        frames.append(rows.assign(**rules))
+        scores.append(_score(panel, frames[-1], (_OURS, *rules), season))
+    return pd.concat(frames, ignore_index=True), Scores.concatenate(scores)
+
+
+def _score(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
+    """Score methods on the rows that all of them have."""
+    from rbfdiffnet.evaluation import BacktestRows, find_models, score_models
+
+    kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
+    columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
+    rows = BacktestRows.locate(panel, folds)
+    return score_models(panel, rows, columns, "y", find_models(kept, "folds"), season)

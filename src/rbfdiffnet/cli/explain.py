@@ -1,41 +1,29 @@
-"""``rbfdiffnet explain``: what a forecast is made of."""
+"""``rbfdiffnet explain``: show the terms that a forecast is the sum of."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from rbfdiffnet.cli import output
 from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
+from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, scope_of
+from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.progress import ProgressLine
+from rbfdiffnet.support.text import format_frame, format_number, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rbfdiffnet.readers import Data
 
-__all__ = ["add_parser", "run"]
-
-_TERMS = 15  # of each part, the largest ones
-_OPERATOR = 8
+_MOST_TERMS = 15  # of each table, the largest ones
+_MOST_COEFFICIENTS = 8  # of the operator
 
 
 def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments.
-
-    Parameters
-    ----------
-    commands : object
-        What ``ArgumentParser.add_subparsers`` returned.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.explain import add_parser
-    >>> parser = argparse.ArgumentParser()
-    >>> add_parser(parser.add_subparsers())
-    >>> parser.parse_args(["explain", "sales.csv", "--horizon", "6", "--id", "a"]).step
-    1
-    """
+    """Declare the command and its arguments."""
     parser = commands.add_parser(
         "explain",
         help="explain the forecast of a series",
@@ -53,65 +41,44 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Carry out the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The parsed arguments.
-
-    Raises
-    ------
-    CommandError
-        If the file or an argument is at fault.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli import main
-    >>> main(["explain", "--horizon", "1", "--scope", "local"])
-    Reading the built-in air passengers ...
-    <BLANKLINE>
-    The network of 'air_passengers' alone
-    ...
-    0
-    """
-    from rbfdiffnet.cli import output
-    from rbfdiffnet.cli.console import Console
-    from rbfdiffnet.support.progress import ProgressLine
-    from rbfdiffnet.support.text import one_line
-
+    """Carry out the command."""
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
     console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_arguments(arguments, console)
-        name = _series(arguments, data)
+        name = _choose_series(arguments, data)
         progress.update("Explaining")
-        parts = _explanations(arguments, data, name)
+        parts = _explain(arguments, data, name)
     if arguments.json:
         output.print_result(
             "explain",
             data,
             unique_id=name,
             step=arguments.step,
-            **{key: output.rows_of(frame) for key, frame in parts.items()},
+            **{key: output.frame_to_json(frame) for key, frame in parts.items()},
         )
         return
     name = one_line(name)
     if "members" in parts:
         print(f"\nThe stack's forecast of '{name}'")
-        print(_table(parts["members"], ["term", "value", "weight", "contribution"]))
+        print(_write_table(parts["members"], ["term", "value", "weight", "contribution"]))
     print(f"\nThe network of '{name}' alone")
     if _is_linear(parts["network"]):
         print("There was nothing nonlinear to learn: it is linear, its exemplars add nothing.")
     elif len(parts["equation"]):
-        equation = one_line(_equation(parts["equation"]))
+        equation = one_line(_write_equation(parts["equation"]))
         print(f"Learned operator on the basis functions: {equation}")
-    print(_table(parts["network"], ["part", "term", "value", "weight", "contribution", "nearest"]))
+    print(
+        _write_table(
+            parts["network"], ["part", "term", "value", "weight", "contribution", "nearest"]
+        )
+    )
 
 
-def _series(arguments: argparse.Namespace, data: Data) -> str:
+def _choose_series(arguments: argparse.Namespace, data: Data) -> str:
+    """Return the id of the series to explain."""
     if arguments.id is None and data.series.n_series == 1:
         return data.ids[0]
     if arguments.id in data.ids:
@@ -122,43 +89,40 @@ def _series(arguments: argparse.Namespace, data: Data) -> str:
     raise CommandError(f"{what}; there are {known}{more}")
 
 
-def _explanations(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, pd.DataFrame]:
+def _explain(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, pd.DataFrame]:
     """Return tables for one step of one series: members of the stack, the network, its operator."""
-    from rbfdiffnet.cli.running import ahead, in_words, make_model
-
     parts: dict[str, pd.DataFrame] = {}
     h = arguments.horizon
     model = make_model(arguments, data)
-    with in_words():
-        if model._scope != "local":
+    with as_command_error():
+        scope = scope_of(model)
+        if scope != "local":
             model.fit(data.frame())
-            key = "members" if model._scope == "auto" else "network"
-            parts[key] = model.explain(h, X_df=ahead(model, data, h), ids=[name])
-        if model._scope != "global":
+            key = "members" if scope == "auto" else "network"
+            parts[key] = model.explain(h, X_df=future_inputs(model, data, h), ids=[name])
+        if scope != "global":
             position = data.ids.index(name)
             model = make_model(arguments, data, scope="local")
             model.fit(data.series.part(position, position + 1))
-            parts["network"] = model.explain(h, X_df=ahead(model, data, h), ids=[name])
+            parts["network"] = model.explain(h, X_df=future_inputs(model, data, h), ids=[name])
         parts["equation"] = model.equation([name])
     for key in ("members", "network"):
         if key in parts:
-            dates = parts[key]["ds"].unique()
-            frame = parts[key]
-            parts[key] = frame[frame["ds"] == dates[arguments.step - 1]].reset_index(drop=True)
+            dates = parts[key]["ds"]
+            rows = dates == dates.unique()[arguments.step - 1]
+            parts[key] = parts[key][rows].reset_index(drop=True)
     return parts
 
 
-def _table(frame: pd.DataFrame, columns: list[str]) -> str:
+def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:
     """Write the largest terms, the rest in one line, and their sum."""
     import pandas as pd
-
-    from rbfdiffnet.support.text import format_frame
 
     total = float(frame["contribution"].sum())
     tiny = 1e-9 * max(abs(total), float(frame["contribution"].abs().max()))
     sizes = frame["contribution"].abs().sort_values(ascending=False, kind="stable")
     order = sizes.index[sizes > tiny]
-    shown = frame.loc[order[:_TERMS]]
+    shown = frame.loc[order[:_MOST_TERMS]]
     rest = total - float(shown["contribution"].sum())
     n_rest = len(order) - len(shown)
     last = [{"term": "forecast", "contribution": total}]
@@ -177,15 +141,13 @@ def _is_linear(network: pd.DataFrame) -> bool:
     return bool(exemplars.any() and sizes[exemplars].sum() <= 1e-6 * sizes.sum())
 
 
-def _equation(table: pd.DataFrame) -> str:
+def _write_equation(table: pd.DataFrame) -> str:
     """Write a differential operator, its largest coefficients first."""
-    from rbfdiffnet.support.text import format_number
-
     order = table["coefficient"].abs().sort_values(ascending=False, kind="stable").index
     terms = []
-    for _, row in table.loc[order[:_OPERATOR]].iterrows():
+    for _, row in table.loc[order[:_MOST_COEFFICIENTS]].iterrows():
         power = "" if row["order"] == 1 else f"^{row['order']}"
         by = "" if row["order"] == 0 else f" d{power}/d({row['input']}){power}"
         terms.append(f"{format_number(row['coefficient'])}{by}")
-    more = f" + {len(table) - _OPERATOR} more" if len(table) > _OPERATOR else ""
+    more = f" + {len(table) - _MOST_COEFFICIENTS} more" if len(table) > _MOST_COEFFICIENTS else ""
     return " + ".join(terms).replace("+ -", "- ") + more

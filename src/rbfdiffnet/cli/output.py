@@ -1,7 +1,8 @@
-"""Results as files and as JSON."""
+"""Results of a command: tables, plots and HTML reports as files, JSON on standard output."""
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import math
@@ -9,45 +10,47 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.cli.run import (
+    as_command_error,
+    find_series,
+    future_inputs,
+    make_model,
+    scope_of,
+    select_series,
+)
+from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.support.files import check_writable, replace_file
+from rbfdiffnet.support.progress import ProgressLine
+from rbfdiffnet.support.text import format_dates
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rbfdiffnet.cli.evaluate import Evaluation
     from rbfdiffnet.readers import Data
-
-__all__ = [
-    *("attempt", "check_outputs", "formulas", "print_json", "rows_of", "write_frame"),
-    "write_plot",
-]
 
 _TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 _DRAWN = 4  # series in a plot
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]+$)")
+_EXPLAINED, _EXTREMES = 20, 3  # explained in a report: the first, the best and the worst series
+_MOST_FITTED = 1000  # series that are fitted once more to explain forecasts that depend on all
+# Signs that steer terminals and that JSON does not escape.
 _STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
-def check_outputs(
-    out: str | None = None, plot: str | None = None, report: str | None = None
-) -> None:
-    """Find out before the work whether its results can be written.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.output import check_outputs
-    >>> check_outputs(out="forecast.xlsx")
-    Traceback (most recent call last):
-        ...
-    rbfdiffnet.readers.errors.CommandError: --out: cannot write 'forecast.xlsx'; end its name in ...
-    """
+def check_outputs(out: str | None, plot: str | None, report: str | None) -> None:
+    """Find out before the work whether its results can be written."""
     for path in filter(None, (out, plot, report)):
         with _as_command_error(path):
             check_writable(path)
@@ -62,44 +65,30 @@ def check_outputs(
     if report and not report.lower().endswith((".html", ".htm")):
         raise CommandError(f"--report: cannot write '{report}'; end its name in .html")
     if report:
-        _check_report()
+        try:
+            import_module("rbfdiffnet.report")
+        except ImportError as error:
+            raise CommandError(f"--report: {error}") from error
     if plot:
-        _check_plot(plot)
+        try:
+            from matplotlib.backend_bases import FigureCanvasBase
+        except ImportError:
+            raise CommandError("--plot needs matplotlib: pip install 'rbfdiffnet[plot]'") from None
+        if Path(plot).suffix.lower().lstrip(".") not in FigureCanvasBase.get_supported_filetypes():
+            raise CommandError(f"--plot: cannot draw '{plot}'; end its name in .png, .pdf or .svg")
 
 
-def write_frame(path: str, frame: pd.DataFrame) -> None:
-    r"""Write a frame as CSV, gzipped CSV or Parquet, by the end of the name.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import pandas as pd
-    >>> from rbfdiffnet.cli.output import write_frame
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_frame(f"{folder}/a.csv", pd.DataFrame({"ds": [1], "y": [2.5]}))
-    ...     pathlib.Path(folder, "a.csv").read_text()
-    'ds,y\n1,2.5\n'
-    """
+@contextmanager
+def _as_command_error(path: str) -> Iterator[None]:
+    """Turn the error of a file that cannot be written into a CommandError."""
     try:
-        _write_table(path, frame)
-    except CommandError as error:
-        raise CommandError(f"{error}; {_rescued(path, frame)}") from error
+        yield
+    except OSError as error:
+        raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
-def attempt(*writers: Callable[[], None]) -> list[str]:
-    """Write several files, so that none is lost because another cannot be written.
-
-    Returns
-    -------
-    list of str
-        What went wrong.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.output import attempt
-    >>> attempt(lambda: None)
-    []
-    """
+def write_all(*writers: Callable[[], None]) -> list[str]:
+    """Call all writers, even if one of them fails, and return what went wrong."""
     problems = []
     for write in writers:
         try:
@@ -109,35 +98,23 @@ def attempt(*writers: Callable[[], None]) -> list[str]:
     return problems
 
 
-@contextmanager
-def _as_command_error(path: str) -> Iterator[None]:
-    """Turn the error of a file that cannot be written into one that the command reports."""
+def finish(console: Console, problems: Sequence[str], *paths: str | None) -> None:
+    """Name the files that were written, or raise CommandError with all problems."""
+    if problems:
+        raise CommandError("; ".join(problems))
+    for path in filter(None, paths):
+        console.say(f"Wrote {path}")
+
+
+def write_frame(path: str, frame: pd.DataFrame) -> None:
+    """Write a frame as CSV, gzipped CSV or Parquet, by the end of the name."""
     try:
-        yield
-    except OSError as error:
-        raise CommandError(f"cannot write '{path}': {error.strerror or error}") from error
+        _write_table(path, frame)
+    except CommandError as error:
+        raise CommandError(f"{error}; {_rescue_table(path, frame)}") from error
 
 
-def formulas(frame: pd.DataFrame) -> str | None:
-    """Warn of ids that a spreadsheet would take for formulas.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.cli.output import formulas
-    >>> formulas(pd.DataFrame({"unique_id": ["a", "=1+1"]}))
-    "ids such as '=1+1' look like formulas: in a spreadsheet, import their column as text"
-    >>> formulas(pd.DataFrame({"unique_id": ["a", "-1"]}))
-    """
-    for name in map(str, frame["unique_id"].unique()):
-        if _FORMULA.match(name):
-            return f"ids such as '{name}' look like formulas: in a spreadsheet, import their " + (
-                "column as text"
-            )
-    return None
-
-
-def _rescued(path: str, frame: pd.DataFrame) -> str:
+def _rescue_table(path: str, frame: pd.DataFrame) -> str:
     """Write a table elsewhere, since it may have taken a night, and say where it is."""
     folder = tempfile.mkdtemp(prefix="rbfdiffnet-")
     place = os.path.join(folder, os.path.basename(path))
@@ -165,88 +142,16 @@ def _write_table(path: str, frame: pd.DataFrame) -> None:
             frame.to_csv(temporary, index=False, lineterminator="\n")
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as JSON has them: dates as text, nothing where none is known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.cli.output import rows_of
-    >>> rows_of(pd.DataFrame({"ds": pd.to_datetime(["2024-01-31"]), "y": [None]}))
-    [{'ds': '2024-01-31', 'y': None}]
-    """
-    import pandas as pd
-
-    from rbfdiffnet.support.text import format_dates
-
-    columns: dict[str, list[Any]] = {}
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype.kind == "M":
-            columns[str(name)] = format_dates(pd.DatetimeIndex(column))
-        else:
-            columns[str(name)] = [_plain(value) for value in column.tolist()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """Print one JSON document.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.output import print_json
-    >>> print_json({"horizon": 2, "mase": float("nan")})
-    {"horizon": 2, "mase": null}
-    """
-    text = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
-    # JSON escapes some of the signs that steer terminals, but not these.
-    print(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
-
-
-def print_result(command: str, data: Data, **result: Any) -> None:
-    """Print what a command found as one JSON document, after what was read.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli.output import print_result
-    >>> from rbfdiffnet.readers import example_data
-    >>> print_result("forecast", example_data(), horizon=2)
-    {"command": "forecast", "source": "Reading the built-in ...", "notes": [], "horizon": 2}
-    """
-    head = {"command": command, "source": data.describe(), "notes": list(data.notes)}
-    print_json({**head, **result})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
-    """Draw the forecasts of the first four series with matplotlib.
-
-    Parameters
-    ----------
-    path : str
-    data : Data
-    forecast : DataFrame
-        As `RBFDiffNet.forecast` returns it; the widest interval is drawn.
-    """
+    """Draw the forecasts of the first four series, with their widest interval."""
     from matplotlib import rc_context
 
     from rbfdiffnet.panel.panel import Panel
     from rbfdiffnet.report.plots import plot_panel
 
     n = min(_DRAWN, data.series.n_series)
-    history = data.series.part(0, n)
-    panel = Panel.from_frame(history, freq=data.freq)
-    names = [panel.name(i) for i in range(n)]
-    rows = forecast[forecast["unique_id"].isin(names)]
+    panel = Panel.from_frame(data.series.part(0, n), freq=data.freq)
+    rows = forecast[forecast["unique_id"].isin([panel.name(i) for i in range(n)])]
     h = len(rows) // n
     columns = {name: rows[name].to_numpy().reshape(n, h) for name in forecast.columns[2:]}
     figure = plot_panel(panel, columns, h, history=max(3 * h, 120))
@@ -256,18 +161,119 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
         figure.savefig(temporary, metadata=undated)
 
 
-def _check_report() -> None:
-    try:
-        import_module("rbfdiffnet.report")
-    except ImportError as error:
-        raise CommandError(f"--report: {error}") from error
+def write_report(
+    arguments: argparse.Namespace,
+    data: Data,
+    forecast: pd.DataFrame,
+    notes: pd.DataFrame,
+    evaluation: Evaluation | None,
+    tested: Data,
+    progress: ProgressLine,
+) -> None:
+    """Write the HTML report, with explanations of some series.
+
+    ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
+    series the report shows a choice, so that its size is bounded.
+    """
+    from rbfdiffnet.panel.columns import Columns
+    from rbfdiffnet.report.choice import choose_series
+    from rbfdiffnet.report.data import Whole
+    from rbfdiffnet.report.page import write_page
+
+    n = data.series.n_series
+    errors = np.full(n, np.nan)
+    if evaluation is not None:
+        positions = {name: i for i, name in enumerate(data.ids)}
+        errors[[positions[name] for name in tested.ids]] = evaluation.scores.mase[:, 0]
+    chosen = choose_series(n, errors)
+    explanations = _explain_some(arguments, data, _choose_explained(errors), progress)
+    progress.update("Writing")
+    title, folds = None, None
+    source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
+    whole = Whole(n, source=source)
+    if arguments.file not in (None, "-"):
+        title = f"Forecasts of {Path(arguments.file).name}"
+    if tested.series.n_series < n:
+        count = f"{tested.series.n_series:,} of {n:,}"
+        whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
+    if evaluation is not None:
+        folds = evaluation.complete_folds()
+        if len(chosen) < n:
+            rivals = evaluation.rivals()
+            columns = [name for name in folds if str(name).split("-")[0] not in rivals]
+            folds = folds.loc[np.isin(find_series(data, folds), chosen), columns]
+            whole = replace(whole, scores=evaluation.scores, ids=tested.ids)
+    with _as_command_error(arguments.report):
+        write_page(
+            arguments.report,
+            title,
+            select_series(data, chosen).frame(),
+            forecast[np.isin(find_series(data, forecast), chosen)],
+            columns=Columns(),
+            backtest=folds,
+            explanations=explanations,
+            notes=notes,
+            season_length=data.season_length,
+            freq=data.freq,
+            whole=whole,
+        )
 
 
-def _check_plot(path: str) -> None:
-    """Find out whether a plot can be drawn and in which format."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError:
-        raise CommandError("--plot needs matplotlib: pip install 'rbfdiffnet[plot]'") from None
-    if Path(path).suffix.lower().lstrip(".") not in FigureCanvasBase.get_supported_filetypes():
-        raise CommandError(f"--plot: cannot draw '{path}'; end its name in .png, .pdf or .svg")
+def _choose_explained(errors: npt.NDArray[np.float64]) -> list[int]:
+    """Return the positions of the first series, the best and the worst."""
+    ranking = np.argsort(errors, kind="stable")[: np.isfinite(errors).sum()]
+    extremes = [*ranking[:_EXTREMES].tolist(), *ranking[::-1][:_EXTREMES].tolist()]
+    return sorted({*range(min(len(errors), _EXPLAINED)), *extremes})
+
+
+def _explain_some(
+    arguments: argparse.Namespace, data: Data, positions: Sequence[int], progress: ProgressLine
+) -> dict[str, Any] | None:
+    """Fit the series that the forecasts of some depend on, and explain them.
+
+    Returns None where the forecasts depend on too many series.
+    """
+    model = make_model(arguments, data)
+    fitted = data
+    if scope_of(model) == "local" and not data.inputs:
+        fitted = select_series(data, positions)
+    elif data.series.n_series > _MOST_FITTED:
+        return None
+    progress.update("Explaining")
+    h, ids = arguments.horizon, [data.ids[i] for i in positions]
+    with as_command_error():
+        model.fit(fitted.frame())
+        terms = model.explain(h, X_df=future_inputs(model, fitted, h), ids=ids)
+        return {"terms": terms, "equation": model.equation(ids)}
+
+
+def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame for JSON: dates as text, None for missing values."""
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind == "M":
+            columns[str(name)] = format_dates(pd.DatetimeIndex(column))
+        else:
+            columns[str(name)] = [_to_json(value) for value in column.tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def print_result(command: str, data: Data, **result: Any) -> None:
+    """Print what was read and the results of a command as one JSON document."""
+    head = {"command": command, "source": data.describe(), "notes": list(data.notes)}
+    text = json.dumps(_to_json({**head, **result}), ensure_ascii=False, allow_nan=False)
+    print(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+
+
+def _to_json(value: Any) -> Any:
+    """Replace numbers of NumPy by plain ones, and those that are not finite by None."""
+    if isinstance(value, dict):
+        return {str(key): _to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

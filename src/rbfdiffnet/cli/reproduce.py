@@ -12,29 +12,12 @@ from typing import Any
 from rbfdiffnet.cli.arguments import positive
 from rbfdiffnet.readers.errors import CommandError
 
-__all__ = ["add_parser", "run_logistic", "run_m5"]
-
 _FOLDER = "reproduction"
 _INSTALL = "pip install 'rbfdiffnet[paper]'"
 
 
 def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments.
-
-    Parameters
-    ----------
-    commands : object
-        What ``ArgumentParser.add_subparsers`` returned.
-
-    Examples
-    --------
-    >>> import argparse
-    >>> from rbfdiffnet.cli.reproduce import add_parser
-    >>> parser = argparse.ArgumentParser()
-    >>> add_parser(parser.add_subparsers())
-    >>> parser.parse_args(["reproduce", "logistic", "--seeds", "5"]).seeds
-    5
-    """
+    """Declare the command and its arguments."""
     parser = commands.add_parser(
         "reproduce",
         help="run the paper's experiments",
@@ -86,18 +69,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run_logistic(arguments: argparse.Namespace) -> None:
-    """Carry out ``reproduce logistic``.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The parsed arguments.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli import main
-    >>> main(["reproduce", "logistic", "--seeds", "3", "--out", "results"])  # doctest: +SKIP
-    """
+    """Carry out ``reproduce logistic``."""
     from rbfdiffnet import __version__
     from rbfdiffnet.experiments.evidence import evidence_tasks
     from rbfdiffnet.experiments.logistic import logistic_tasks
@@ -141,23 +113,7 @@ def run_logistic(arguments: argparse.Namespace) -> None:
 
 
 def run_m5(arguments: argparse.Namespace) -> None:
-    """Carry out ``reproduce m5``.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The parsed arguments.
-
-    Raises
-    ------
-    CommandError
-        If the data or a model's name is at fault.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.cli import main
-    >>> main(["reproduce", "m5", "--data", "m5", "--models", "RBF-DiffNet"])  # doctest: +SKIP
-    """
+    """Carry out ``reproduce m5``."""
     from rbfdiffnet import __version__
     from rbfdiffnet.experiments.m5 import m5_tasks
     from rbfdiffnet.experiments.output import (

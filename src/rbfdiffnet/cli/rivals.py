@@ -1,10 +1,10 @@
-"""Forecasts of other methods for the windows of a backtest."""
+"""Forecasts of statsforecast's methods for the windows of a backtest."""
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,54 +16,27 @@ if TYPE_CHECKING:
 
     from rbfdiffnet.panel.panel import Panel
 
-__all__ = ["Rival", "add_rival", "rivals"]
-
-# Seconds a fit takes, for a value of the series and a step of the season; rough.
+# Rough seconds that a fit takes, for each value of the series and each step of the season.
 _COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A method of statsforecast and the series it can be given in the time there is.
-
-    Parameters
-    ----------
-    name : str
-    series : tuple of int
-        Positions of the series, evenly spread over all of them.
-    """
+    """A method of statsforecast, and the positions of the series there is time for."""
 
     name: str
     series: tuple[int, ...]
 
 
-def rivals(panel: Panel, h: int, n_windows: int, season_length: int, limit: float) -> list[Rival]:
-    """Choose series for the methods of statsforecast, if it is installed.
+def choose_rivals(
+    panel: Panel, h: int, n_windows: int, season_length: int, seconds: float
+) -> list[Rival]:
+    """Choose evenly spread series for each method of statsforecast; none if it is not installed.
 
-    The choice depends on the sizes of the series, not on how fast this computer happens to be.
-
-    Parameters
-    ----------
-    panel : Panel
-    h, n_windows, season_length : int
-    limit : float
-        Seconds each method may take, roughly.
-
-    Returns
-    -------
-    list of Rival
-        Empty where statsforecast is not installed.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.cli.rivals import rivals
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> df = pd.DataFrame({"unique_id": "a", "ds": range(6), "y": [1, 3, 1, 3, 2, 2]})
-    >>> rivals(Panel.from_frame(df, freq=1), 2, 1, 1, limit=0.0)
-    []
+    Each method may take about ``seconds``. The choice depends on the sizes of the series, not on
+    how fast this computer happens to be.
     """
-    if limit <= 0.0 or find_spec("statsforecast") is None:
+    if find_spec("statsforecast") is None:
         return []
     long_enough = np.flatnonzero(panel.lengths - n_windows * h > max(3, season_length))
     if not long_enough.size:
@@ -71,41 +44,24 @@ def rivals(panel: Panel, h: int, n_windows: int, season_length: int, limit: floa
     length = float(panel.lengths[long_enough].mean())
     chosen = []
     for name, cost in _COSTS.items():
-        affordable = int(limit / (cost * length * season_length * n_windows))
+        affordable = int(seconds / (cost * length * season_length * n_windows))
         count = min(max(affordable, 1), long_enough.size)
         spread = np.linspace(0, long_enough.size - 1, count).round().astype(np.int64)
         chosen.append(Rival(name, tuple(long_enough[np.unique(spread)].tolist())))
     return chosen
 
 
-def add_rival(
+def forecast_rival(
+    rival: Rival,
     panel: Panel,
     folds: pd.DataFrame,
-    rival: Rival,
-    h: int,
     season_length: int,
-    levels: Sequence[float],
-    n_jobs: int = 1,
+    arguments: argparse.Namespace,
 ) -> tuple[pd.DataFrame, float]:
-    """Add the forecasts of a method of statsforecast; missing where it was not given the series.
+    """Return the folds with the forecasts of a method, and the seconds it took.
 
-    Series are given to it as whole-number steps with gaps filled by the latest value, so that
-    dates of any kind can be compared.
-
-    Parameters
-    ----------
-    panel : Panel
-    folds : DataFrame
-    rival : Rival
-    h, season_length : int
-    levels : sequence of float
-    n_jobs : int, default=1
-        Processes.
-
-    Returns
-    -------
-    folds : DataFrame
-    seconds : float
+    Forecasts are missing for series that the method was not given. It gets whole-number steps
+    with gaps filled by the latest value, so that dates of any kind can be compared.
     """
     import pandas as pd
     from statsforecast import StatsForecast, models
@@ -125,14 +81,15 @@ def add_rival(
         forecaster = StatsForecast(
             models=[model],
             freq=1,
-            n_jobs=n_jobs,
+            n_jobs=arguments.jobs,
             fallback_model=models.SeasonalNaive(season_length=season_length),
         )
+        levels = arguments.level or []
         found = forecaster.cross_validation(
-            h=h,
+            h=arguments.horizon,
             df=pd.concat(parts, ignore_index=True),
             n_windows=max(1, len(np.unique(seen[series == rival.series[0]]))),
-            step_size=h,
+            step_size=arguments.horizon,
             level=[int(x) if x == int(x) else x for x in levels] or None,  # as in its names
         )
     seconds = time.perf_counter() - began

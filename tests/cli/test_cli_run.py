@@ -6,12 +6,14 @@ import pytest
 
 from cli_files import run
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.cli import running
+from rbfdiffnet.cli.run import find_series, select_series, spread_evenly
+from rbfdiffnet.cli.terminal import describe_problems
+from rbfdiffnet.readers import example_data
 
 
 @pytest.mark.parametrize("level", [[], ["80"]])
 def test_forecasts_do_not_depend_on_parts_or_order(tmp_path, capsys, monkeypatch, level):
-    monkeypatch.setattr(running, "_PART", 5)
+    monkeypatch.setattr("rbfdiffnet.cli.run._FAST_CHUNK", 5)
     rng = np.random.default_rng(0)
     dates = np.tile(pd.date_range("2024-01-01", periods=24), 13)
     df = pd.DataFrame({"unique_id": np.repeat([f"s{i:02d}" for i in range(13)], 24), "ds": dates})
@@ -29,3 +31,19 @@ def test_forecasts_do_not_depend_on_parts_or_order(tmp_path, capsys, monkeypatch
     expected = RBFDiffNet("D", preset="fast").forecast(df, 3, level=[80] if level else None)
     columns = list(expected.columns[2:])
     np.testing.assert_allclose(in_order[0][columns], expected[columns], rtol=1e-9)
+
+
+def test_series_are_spread_and_selected():
+    data = example_data()
+    assert spread_evenly(10, 4).tolist() == [0, 3, 6, 9]
+    assert spread_evenly(2, 4).tolist() == [0, 1]
+    assert select_series(data, [0]).ids == ["air_passengers"]
+    frame = pd.DataFrame({"unique_id": ["air_passengers", "x"]})
+    assert find_series(data, frame).tolist() == [0, -1]
+
+
+def test_problems_of_a_kind_share_a_line():
+    problems = ["2 missing dates, first 2024-01-05", "1 missing date, first 2024-02-01"]
+    notes = pd.DataFrame({"unique_id": ["a", "b"], "problem": problems, "action": "none"})
+    line = "series 'a': 2 missing dates, first 2024-01-05; none (and 1 more series)"
+    assert describe_problems(notes) == [line]

@@ -1,0 +1,237 @@
+"""Run the forecaster on the series that were read, or on some of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.progress import ProgressLine, watch_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rbfdiffnet import RBFDiffNet
+
+Ints = npt.NDArray[np.int64]
+
+_CHUNK, _FAST_CHUNK = 100, 1000  # series that are forecast at a time
+_WEEKDAY_CHUNK = 2000  # series whose weekdays are looked at at a time
+
+
+@contextmanager
+def as_command_error(origins: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn errors that the data or the arguments cause into a CommandError of one line.
+
+    ``origins`` maps columns to the files they came from, which the message then names.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, ImportError) as error:
+        message = " ".join(str(error).split())
+        for column, file in (origins or {}).items():
+            message = message.replace(f"Column {column!r}", f"Column {column!r} of {file}")
+        raise CommandError(message) from error
+
+
+def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = None) -> RBFDiffNet:
+    """Return the forecaster that the arguments ask for, or the same with another scope."""
+    from rbfdiffnet import RBFDiffNet
+
+    with as_command_error():
+        return RBFDiffNet(
+            freq=data.freq,
+            preset=arguments.preset,
+            scope=scope or arguments.scope,
+            season_length=data.season_length,
+            lower=arguments.lower,
+            n_jobs=arguments.jobs,
+            random_state=arguments.seed,
+        )
+
+
+def scope_of(model: RBFDiffNet) -> str:
+    """Return the scope of a forecaster, which its preset decides if the arguments do not."""
+    return model._scope
+
+
+def forecast_series(
+    arguments: argparse.Namespace, data: Data, progress: ProgressLine
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.report_``."""
+    h, level = arguments.horizon, arguments.level
+
+    def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
+        if not data.inputs:
+            return model.forecast(frame, h, level=level)
+        model.fit(frame)
+        return model.predict(h, X_df=future_inputs(model, data, h), level=level)
+
+    return _run_in_chunks(arguments, data, forecast, progress, "Forecasting")
+
+
+def backtest_series(
+    arguments: argparse.Namespace, data: Data, n_windows: int, progress: ProgressLine
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Forecast windows at the end of all series; return the folds and the notes."""
+    h, level = arguments.horizon, arguments.level
+
+    def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
+        return model.cross_validation(frame, h, n_windows=n_windows, level=level)
+
+    return _run_in_chunks(arguments, data, backtest, progress, "Backtesting")
+
+
+def _run_in_chunks(
+    arguments: argparse.Namespace,
+    data: Data,
+    work: Callable[[RBFDiffNet, pd.DataFrame], Any],
+    progress: ProgressLine,
+    stage: str,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Work on chunks of the series if each has a network of its own, otherwise on all at once.
+
+    Intervals need all series, because short series borrow the errors of others.
+    """
+    import pandas as pd
+
+    total = size = data.series.n_series
+    model = make_model(arguments, data)
+    if scope_of(model) == "local" and not (data.inputs or arguments.level):
+        size = min(total, _FAST_CHUNK if arguments.preset == "fast" else _CHUNK)
+    frames, notes = [], []
+    progress.update(stage, 0, total if size < total else 0)
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+
+        def show_share(share: float, start: int = start, stop: int = stop) -> None:
+            progress.update(stage, start + int(share * (stop - start)), total)
+
+        with as_command_error(data.origins), watch_progress(show_share):
+            frames.append(work(model, data.series.part(start, stop)))
+        notes.append(model.report_)
+        progress.update(stage, stop, total)
+        model = make_model(arguments, data)
+    with_rows = [frame for frame in notes if len(frame)] or notes[:1]
+    return (
+        pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0],
+        pd.concat(with_rows, ignore_index=True),
+    )
+
+
+def future_inputs(model: RBFDiffNet, data: Data, h: int) -> Any:
+    """Return the inputs at the dates that a fitted model forecasts; None if there are no inputs."""
+    if not data.inputs:
+        return None
+    dates = model.make_future_frame(h)
+    if data.future is None:
+        raise CommandError(
+            f"the inputs ({', '.join(data.inputs)}) must be known for the {h} steps to forecast: "
+            "add rows after the last date with the target left empty, or name a file with them in "
+            "--exog"
+        )
+    keys = [key for key in ("unique_id", "ds") if key in data.future.columns]
+    return dates.merge(data.future[[*keys, *data.inputs]], on=keys, how="left")
+
+
+def spread_evenly(n: int, most: int) -> Ints:
+    """Return the positions of at most ``most`` of ``n`` series, always the same ones."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def select_series(data: Data, positions: Sequence[int] | Ints) -> Data:
+    """Return the data of some series, given by ascending positions."""
+    from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
+
+    chosen = np.asarray(positions, dtype=np.int64)
+    series = data.series
+    if len(chosen) == series.n_series:
+        return data
+    if isinstance(series, MatrixLayout):
+        names = [series.names[i] for i in chosen]
+        return replace(data, series=replace(series, names=names, values=series.values[chosen]))
+    starts, stops = series.offsets[chosen], series.offsets[chosen + 1]
+    rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+    frame = series.frame.iloc[rows].reset_index(drop=True)
+    frame["unique_id"] = frame["unique_id"].cat.set_categories([series.ids[i] for i in chosen])
+    return replace(data, series=LongLayout.of(frame))
+
+
+def find_series(data: Data, frame: pd.DataFrame) -> Ints:
+    """Return the position of the series of each row; -1 for a series that the data lack."""
+    import pandas as pd
+
+    codes, names = pd.factorize(frame["unique_id"].astype(object))
+    return np.asarray(pd.Index(data.ids, dtype=object).get_indexer(names)[codes], dtype=np.int64)
+
+
+def note_closed_weekdays(
+    arguments: argparse.Namespace, data: Data, forecast: pd.DataFrame, notes: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Note the weekdays on which daily series never have a value.
+
+    With ``--skip-closed`` the forecasts of these weekdays are left out.
+    """
+    from rbfdiffnet.panel.weekdays import weekdays_of
+
+    closed = _find_closed_weekdays(data)
+    if closed is None:
+        return forecast, notes
+    if arguments.skip_closed:
+        weekdays = weekdays_of(forecast["ds"].dt.tz_localize(None).to_numpy())
+        kept = ~closed[find_series(data, forecast), weekdays]
+        forecast = forecast[kept].reset_index(drop=True)
+        if not len(forecast):
+            raise CommandError(
+                "--skip-closed leaves nothing: no series ever has a value on the weekdays to "
+                "forecast; choose a larger --horizon, or leave --skip-closed out"
+            )
+    return forecast, _add_closed_notes(data, notes, closed, skipped=arguments.skip_closed)
+
+
+def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
+    """Return which weekdays are closed, of shape (n_series, 7); None where all are open."""
+    from rbfdiffnet.panel.weekdays import closed_table, is_daily
+
+    if not is_daily(data.frequency):
+        return None
+    tables = []
+    for start in range(0, data.series.n_series, _WEEKDAY_CHUNK):
+        stop = min(start + _WEEKDAY_CHUNK, data.series.n_series)
+        rows = data.series.part(start, stop)
+        rows = rows[np.isfinite(rows["y"].to_numpy(dtype=np.float64))]
+        dates = rows["ds"].dt.tz_localize(None).to_numpy()
+        codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
+        tables.append(closed_table(codes, dates, stop - start))
+    closed = np.concatenate(tables)
+    return closed if closed.any() else None
+
+
+def _add_closed_notes(
+    data: Data, notes: pd.DataFrame, closed: npt.NDArray[np.bool_], *, skipped: bool
+) -> pd.DataFrame:
+    import pandas as pd
+
+    from rbfdiffnet.panel.weekdays import name_weekdays
+
+    positions = np.flatnonzero(closed.any(axis=1)).tolist()
+    action = "their forecasts are left out"
+    if not skipped:
+        action = "they repeat the day before; --skip-closed leaves their forecasts out"
+    lines = pd.DataFrame(
+        {
+            "unique_id": [data.ids[i] for i in positions],
+            "problem": [f"no value on {name_weekdays(closed[i])}, ever" for i in positions],
+            "action": action,
+        }
+    )
+    if not len(notes):
+        return lines
+    return pd.concat([notes.astype({"unique_id": object}), lines], ignore_index=True)
