@@ -141,13 +141,9 @@ class MethodScores:
         """Average the scores of a method over the series."""
         total = scores.total()
         j = [found.name for found in scores.models].index(model)
-        return cls(
-            model,
-            scores.n_scored,
-            *(float(total[name][j]) for name in ("MASE", "RMSSE", "MAE", "bias")),
-            {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels},
-            seconds,
-        )
+        mase, rmsse, mae, bias = (float(total[x][j]) for x in ("MASE", "RMSSE", "MAE", "bias"))
+        coverage = {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels}
+        return cls(model, scores.n_scored, mase, rmsse, mae, bias, coverage, seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +213,11 @@ def count_windows(data: Data, h: int, most: int) -> int:
     from rbfdiffnet.readers.layouts import MatrixLayout
 
     series = data.series
-    longest = (
-        len(series.times)
-        if isinstance(series, MatrixLayout)
-        else int(np.diff(series.offsets).max())
-    )
-    return int(max(0, min(most, (longest - _FEWEST) // h)))
+    if isinstance(series, MatrixLayout):
+        longest = len(series.times)
+    else:
+        longest = int(np.diff(series.offsets).max())
+    return max(0, min(most, (longest - _FEWEST) // h))
 
 
 def backtest_sample(
