@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.network.basis import GaussianBasis, derivatives
-from rbfdiffnet.network.candidates import default_start
 from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.choose import default_start
 from rbfdiffnet.network.objective import Objective
 from rbfdiffnet.network.trainers import varpro
 from rbfdiffnet.network.widths import widths
@@ -100,7 +100,7 @@ def main() -> None:
     ones = np.ones(len(X))
 
     def our_way() -> np.ndarray:
-        basis = GaussianBasis.on(X, centers, beta, order=1, order_zero=False)
+        basis = GaussianBasis.evaluate(X, centers, beta, order=1, order_zero=False)
         linear = np.vstack([X.T, ones])
         objective = Objective(basis, linear, y[None], ones, True, alpha=1e-4)
         return objective.predict(varpro.minimize(objective, default_start(basis)).weights)[0]

@@ -6,6 +6,7 @@ from rbfdiffnet.network.basis import GaussianBasis
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.losses import Loss
 from rbfdiffnet.network.objective import Objective
+from rbfdiffnet.network.sufficient_statistics import SufficientStatistics
 from rbfdiffnet.network.widths import widths
 
 
@@ -37,7 +38,7 @@ def make_objective(
     y = (y - y.mean(axis=1, keepdims=True)) / y.std(axis=1, keepdims=True)
     centers = kmeans(X, c)
     beta = 0.5 / (factor * widths("cluster", X, centers)) ** 2
-    basis = GaussianBasis.on(X, centers, beta, order=order, order_zero=order_zero)
+    basis = GaussianBasis.evaluate(X, centers, beta, order=order, order_zero=order_zero)
     return Objective(
         basis,
         np.vstack([X.T, np.ones(n)]),
@@ -49,3 +50,10 @@ def make_objective(
         alpha_linear=1e-4,
         loss=loss or Loss(),
     )
+
+
+def statistics_of(centers, beta, X, Y, weight=None, **basis):
+    """The sufficient statistics of rows."""
+    n_targets = 1 if Y.ndim == 1 else Y.shape[1]
+    nothing = SufficientStatistics.empty(centers, beta, n_targets=n_targets, **basis)
+    return nothing.add(X, Y, weight)

@@ -6,7 +6,7 @@ import pandas as pd
 from panels import LEVELS
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
 
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.datasets import mackey_glass
 from rbfdiffnet.network.basis import GaussianBasis
-from rbfdiffnet.network.candidates import leave_one_out
 from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.network.choose import leave_one_out_errors
 from rbfdiffnet.network.losses import Loss
 from rbfdiffnet.network.objective import Objective
 from rbfdiffnet.network.trainers.varpro import project
@@ -50,7 +50,7 @@ def penalty(ax: Axes) -> None:
     beta = 0.5 / (2.0 * widths("cluster", X[rows], centers)) ** 2
 
     def objective(rows: slice, alpha: float) -> Objective:
-        basis = GaussianBasis.on(X[rows], centers, beta, order=0, order_zero=True)
+        basis = GaussianBasis.evaluate(X[rows], centers, beta, order=0, order_zero=True)
         ones = np.ones((1, len(y[rows])))
         return Objective(basis, ones, y[rows][None], ones[0], True, alpha=alpha)
 
@@ -60,7 +60,7 @@ def penalty(ax: Axes) -> None:
         problem = objective(rows, alpha)
         point = project(problem, problem.quadratic(None), np.ones(1))
         errors = np.abs(objective(new, alpha).predict(point.weights) - y[new])
-        left_out.append(np.mean(leave_one_out(problem, point)))
+        left_out.append(np.mean(leave_one_out_errors(problem, point)))
         unseen.append(np.mean(errors**2))
         seen.append(np.mean(point.residual**2))
     ax.semilogx(alphas, unseen, color=INK, lw=1.2, ls="--", label="on new rows")

@@ -26,13 +26,12 @@ from rbfdiffnet.forecasting.pipeline import Asked, State, Work, notes_frame
 from rbfdiffnet.forecasting.presets import PRESETS, Preset
 from rbfdiffnet.models.fit import adopt_series, fit_panel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.network.parameters import Noise
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Columns, Panel, Problem
 from rbfdiffnet.series.transforms import Transform
-from rbfdiffnet.support.checks import as_list, check_count
+from rbfdiffnet.support.checks import Noise, as_list, check_count
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 if TYPE_CHECKING:

@@ -2,25 +2,160 @@
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 
-from rbfdiffnet.network.centers import Placement
-from rbfdiffnet.network.losses import LOSSES, UserLoss
-from rbfdiffnet.network.parameters import Noise, check_metric, check_noise, common_settings
-from rbfdiffnet.network.training import SOLVERS, Settings
-from rbfdiffnet.network.widths import WidthRule
+from rbfdiffnet.network.basis import BASES, Array
+from rbfdiffnet.network.centers import CENTERS, Placement
+from rbfdiffnet.network.losses import LOSSES, LossFunction
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.network.objective import PENALTIES
+from rbfdiffnet.network.train import METRICS, Settings, fit_network
+from rbfdiffnet.network.trainers import SOLVERS
+from rbfdiffnet.network.widths import WIDTH_RULES, WidthRule
 from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
-from rbfdiffnet.regressor_base import NetworkRegressor
-from rbfdiffnet.support.checks import check_choice, check_flag, check_number
+from rbfdiffnet.support.checks import (
+    Noise,
+    as_floats,
+    check_choice,
+    check_flag,
+    check_noise,
+    check_number,
+    check_size,
+    is_number,
+)
+from rbfdiffnet.support.threads import one_blas_thread
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
+_MANY_ROWS = 50_000  # from here on BLAS gains from several threads
 _MOST_ORDERS, _MOST_STARTS = 100, 100_000
+
+
+class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
+    """A scikit-learn regressor around a `Network`; subclasses say with which settings."""
+
+    network_: Network
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs. Lags come last, oldest first.
+        y : array-like of shape (n,) or (n, m)
+            Targets. Several outputs share the centers and the differential operator.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, not negative. Only their ratios matter, and a weight of 3 gives the
+            same network as the row three times.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> model = RBFDiffNetRegressor(5).fit(X, np.sin(3.0 * X.ravel()))
+        >>> model.centers_.shape, model.converged_
+        ((5, 1), True)
+        """
+        inputs: Array
+        with np.errstate(invalid="ignore"):  # it adds up whatever there is
+            inputs, targets = validate_data(
+                self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
+            )
+        targets = np.asarray(targets, dtype=np.float64)
+        if np.isnan(targets).any():  # written as text, which is not looked into before
+            raise ValueError("Input y contains NaN; leave out rows without a target.")
+        check_size("X", inputs)
+        check_size("y", targets)
+        if sample_weight is not None and not is_number(sample_weight):
+            sample_weight = as_floats("sample_weight", sample_weight)
+        weight: Array = _check_sample_weight(
+            sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
+        )
+        if not np.any(weight > 0):
+            raise ValueError("sample_weight is zero for every row: there is nothing to fit")
+        n_rows, n_inputs = inputs.shape
+        settings = self._settings(n_inputs)
+        with one_blas_thread() if n_rows < _MANY_ROWS else nullcontext():
+            fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, settings)
+        if not fit.solution.converged:
+            warnings.warn(
+                f"training stopped after {fit.solution.n_iter} iterations before it had converged; "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._single_output = targets.ndim == 1
+        self._take(fit.network)
+        self.alpha_ = (fit.alpha, fit.alpha_linear)
+        self.width_factor_ = fit.width_factor
+        self.loss_ = fit.loss
+        self.objective_ = fit.solution.value
+        self.n_iter_ = fit.solution.n_iter
+        self.converged_ = fit.solution.converged
+        return self
+
+    def _take(self, network: Network) -> None:
+        self.network_ = network
+        self.centers_ = _centers_in_data_units(network)
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Predict.
+
+        Where noise was treated, the network is the map of clean windows: X holds such windows, as
+        those of ``latent_``. For windows as they are observed there is ``predict_noisy``; the
+        scores of cross-validation, which come from here, do not say how well that does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbfdiffnet import RBFDiffNetRegressor
+        >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y = np.column_stack([np.sin(3.0 * X.ravel()), X.ravel()])
+        >>> model = RBFDiffNetRegressor(5).fit(X, y)
+        >>> model.predict([[0.0], [0.5]]).round(2).shape
+        (2, 2)
+        """
+        check_is_fitted(self)
+        with np.errstate(invalid="ignore"):
+            inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        check_size("X", inputs)
+        prediction = self.network_.predict(inputs)
+        return prediction[:, 0] if self._single_output else prediction
+
+    @abstractmethod
+    def _settings(self, n_inputs: int) -> Settings:
+        """Check the parameters and translate them."""
 
 
 class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
@@ -73,7 +208,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         all by one number, which is the paper's plain distance. Numbers, not negative, multiply the
         inputs divided by their spread; 0 leaves one out.
     solver : str, default="varpro"
-        A name in `network.training.SOLVERS`, to which others can be added: "varpro": variable
+        A name in `network.trainers.SOLVERS`, to which others can be added: "varpro": variable
         projection, "als": alternating least squares, "bfgs": BFGS over all weights from the paper's
         start.
     loss : {"auto", "squared", "huber", "absolute", "quantile"} or callable, default="auto"
@@ -166,7 +301,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         n_nearest: int = 10,
         metric: str | npt.ArrayLike = "learned",
         solver: str = "varpro",
-        loss: str | UserLoss = "auto",
+        loss: str | LossFunction = "auto",
         quantile: float = 0.5,
         penalty: str = "ridge",
         alpha: Alpha = "auto",
@@ -296,14 +431,14 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
             n_lags=self.n_lags,
             order_zero=check_flag("include_order_zero", self.include_order_zero),
             intercept=check_flag("fit_intercept", self.fit_intercept),
-            metric=check_metric(self.metric, n_inputs),
+            metric=_check_metric(self.metric, n_inputs),
             solver=self.solver,
             loss=self.loss,
             quantile=self.quantile,
             n_starts=self.n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
-            **common_settings(self, n_inputs),
+            **_common_settings(self, n_inputs),
         )
 
 
@@ -402,5 +537,87 @@ class RBFNetworkRegressor(NetworkRegressor):
             n_lags=0,
             normalize=check_flag("normalize", self.normalize),
             metric=self.metric,
-            **common_settings(self, n_inputs),
+            **_common_settings(self, n_inputs),
         )
+
+
+def _centers_in_data_units(network: Network) -> Array:
+    active = network.metric > 0
+    result = np.full((len(network.centers), active.size), np.nan)
+    scale, shift = network.x_scale[active], network.x_shift[active]
+    result[:, active] = network.centers / network.metric[active] * scale + shift
+    return result
+
+
+def _common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
+    """Check and translate the parameters that both regressors have."""
+    check_number("n_centers", estimator.n_centers, at_least=1, integer=True)
+    check_number("n_nearest", estimator.n_nearest, at_least=1, integer=True)
+    check_choice("basis", estimator.basis, BASES)
+    if not callable(estimator.width):
+        check_choice("width", estimator.width, WIDTH_RULES)
+    check_choice("penalty", estimator.penalty, PENALTIES)
+    centers: str | Array | Placement = estimator.centers
+    if isinstance(centers, str):
+        check_choice("centers", centers, CENTERS)
+    elif not callable(centers):
+        centers = as_floats("centers", centers)
+        good = centers.ndim == 2 and centers.shape[1] == n_inputs and len(centers) > 0
+        if not good or not np.all(np.isfinite(centers)):
+            raise ValueError(
+                f"centers must be one of {', '.join(CENTERS)}, a function, or a finite array with "
+                f"{n_inputs} columns like X; got shape {centers.shape}"
+            )
+    factor = None
+    if not _is_auto(estimator.width_factor):
+        check_number("width_factor", estimator.width_factor, above=1e-50, below=1e50)
+        factor = float(estimator.width_factor)
+    alpha, alpha_linear = _alphas(estimator.alpha)
+    seed = 0
+    if estimator.random_state is not None:
+        try:
+            seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"random_state makes no seed: {error}") from error
+    return {
+        "n_centers": estimator.n_centers,
+        "basis": estimator.basis,
+        "centers": centers,
+        "width": estimator.width,
+        "width_factor": factor,
+        "n_nearest": estimator.n_nearest,
+        "penalty": estimator.penalty,
+        "alpha": alpha,
+        "alpha_linear": alpha_linear,
+        "seed": seed,
+    }
+
+
+def _check_metric(metric: Any, n_inputs: int) -> str | Array:
+    """Return the name of a metric, or its numbers as an array."""
+    if isinstance(metric, str):
+        check_choice("metric", metric, METRICS)
+        return metric
+    numbers = as_floats("metric", metric)
+    good = numbers.shape == (n_inputs,) and bool(np.all((numbers <= 1e50) & (numbers >= 0.0)))
+    if not good or not np.any(numbers > 0.0):
+        raise ValueError(
+            f"metric must be one of {', '.join(METRICS)} or {n_inputs} numbers that are not "
+            f"negative, huge, nor all zero, one for each column of X; got {metric!r}"
+        )
+    return numbers
+
+
+def _alphas(alpha: Any) -> tuple[float | None, float | None]:
+    if _is_auto(alpha):
+        return None, None
+    pair = tuple(alpha) if isinstance(alpha, (tuple, list)) else (alpha, alpha)
+    if len(pair) != 2:
+        raise ValueError(f"alpha must be a number, a pair of numbers or 'auto'; got {alpha!r}")
+    for value in pair:
+        check_number("alpha", value, at_least=0.0)
+    return float(pair[0]), float(pair[1])
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -8,7 +8,7 @@ from rbfdiffnet.forecasting.explain import operator_terms
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local
 from rbfdiffnet.network.basis import derivatives
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Difference
 

@@ -17,7 +17,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many
 from rbfdiffnet.models.training_rows import transformed
 from rbfdiffnet.models.window_model import window_rows
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import prepare
 from rbfdiffnet.series.series import Series
 

@@ -8,6 +8,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_part, make_panel
+from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
 from rbfdiffnet.models import shared
@@ -15,8 +16,7 @@ from rbfdiffnet.models.fit import fit_panel
 from rbfdiffnet.models.learning import new_rows, standardized, trained
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
-from rbfdiffnet.network.statistics import Statistics
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
 
 PLAN = Plan(lambda _: Settings(6, width_factor=4.0), season_length=7, lags=(1, 2, 7))
@@ -58,7 +58,7 @@ def from_scratch(model, panel):
         ]
     )
     net = windows.network
-    statistics = Statistics.of(
+    statistics = statistics_of(
         net.centers,
         net.beta,
         *standardized(windows, rows),

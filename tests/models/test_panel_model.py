@@ -9,7 +9,7 @@ from rbfdiffnet.models.intervals import calibration_length, conformal_quantile
 from rbfdiffnet.models.intervals import half_widths as widths_of
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.request import Horizon
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.threads import parallel_map

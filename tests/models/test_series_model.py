@@ -10,7 +10,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many, prepare_for
 from rbfdiffnet.models.shared import adopt, fit_shared
 from rbfdiffnet.models.window_model import fit_windows, window_rows
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import fit_effects
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.series import Series, UnfitError

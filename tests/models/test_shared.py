@@ -8,7 +8,7 @@ import pytest
 from rbfdiffnet.models import shared
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 
 SETTINGS = Settings(10, width_factor=4.0, n_lags=4)
 

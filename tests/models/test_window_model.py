@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet.models.window_model import LEVELS, WindowModel, fit_windows, window_rows
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 
 QUICK = Settings(6, width_factor=2.0, alpha=1e-6, alpha_linear=1e-6)
 

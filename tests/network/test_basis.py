@@ -86,7 +86,7 @@ def test_contract_equals_dense_tensor(order, offset, narrow):
 def test_products_equal_dense_tensor(order, order_zero, expand, rng):
     X, centers, beta = scene(3)
     unit = 0.7
-    basis = GaussianBasis.on(
+    basis = GaussianBasis.evaluate(
         X,
         centers,
         beta,
@@ -113,7 +113,9 @@ def test_input_gradient_equals_finite_differences(order, expand, rng):
     X, centers, beta = scene(5)
 
     def build(points):
-        return GaussianBasis.on(points, centers, beta, order=order, order_zero=True, expand=expand)
+        return GaussianBasis.evaluate(
+            points, centers, beta, order=order, order_zero=True, expand=expand
+        )
 
     a, w = rng.normal(size=build(X).n_terms), rng.normal(size=len(centers))
     step = 1e-5
@@ -126,14 +128,14 @@ def test_input_gradient_equals_finite_differences(order, expand, rng):
 
 def test_order_zero_alone_is_the_gaussian():
     X, centers, beta = scene(1)
-    basis = GaussianBasis.on(X, centers, beta, order=0, order_zero=True)
+    basis = GaussianBasis.evaluate(X, centers, beta, order=0, order_zero=True)
     np.testing.assert_allclose(basis.contract(np.ones(1)).T, gaussian(X, centers, beta))
 
 
 def test_far_points_have_no_activation_and_no_nan():
     X, centers, beta = scene(2)
     X[0] = 1e6
-    basis = GaussianBasis.on(X, centers, beta, order=2, order_zero=True)
+    basis = GaussianBasis.evaluate(X, centers, beta, order=2, order_zero=True)
     features = basis.contract(np.ones(basis.n_terms))
     assert np.all(np.isfinite(features))
     assert np.all(features[:, 0] == 0.0)

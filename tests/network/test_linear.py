@@ -7,7 +7,7 @@ from sklearn.linear_model import Lasso, LassoCV
 from problems import make_objective
 from rbfdiffnet.network.basis import gaussian
 from rbfdiffnet.network.objective import TRACE
-from rbfdiffnet.network.trainers.linear import lasso, repeatable_folds, ridge
+from rbfdiffnet.network.trainers.linear import assign_folds, lasso, ridge
 
 
 def problem(seed, n=300, c=12):
@@ -15,7 +15,7 @@ def problem(seed, n=300, c=12):
     X = rng.normal(size=(n, 3))
     features = gaussian(X, X[:c], np.full(c, 1.5)).T.copy()
     target = np.stack([np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]]) + 0.3 * rng.normal(size=(2, n))
-    return features, target + 5.0, rng.uniform(0.2, 3.0, n), repeatable_folds(X)
+    return features, target + 5.0, rng.uniform(0.2, 3.0, n), assign_folds(X)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rbfdiffnet.network.losses import CORNER, Loss, OwnLoss, huber_delta
+from rbfdiffnet.network.losses import CORNER, CustomLoss, Loss, huber_delta
 
 CASES = [
     Loss("squared"),
@@ -63,7 +63,7 @@ def test_own_loss_sees_data_units_and_is_differentiated_by_residual():
         seen.append((y_true, y_pred))
         return (y_true - y_pred) ** 4, -4.0 * (y_true - y_pred) ** 3
 
-    loss = OwnLoss(own, target, y_shift=np.array([10.0]), y_scale=np.array([3.0]))
+    loss = CustomLoss(own, target, y_shift=np.array([10.0]), y_scale=np.array([3.0]))
     r = np.array([[0.1, -0.2, 0.3]])
     np.testing.assert_allclose(loss.value(r), (3.0 * r) ** 4)
     np.testing.assert_allclose(seen[0][0], 3.0 * target[0] + 10.0)
@@ -74,6 +74,6 @@ def test_own_loss_sees_data_units_and_is_differentiated_by_residual():
 
 @pytest.mark.parametrize("answer", [1.0, (np.zeros(2), np.zeros(2)), np.zeros(3)])
 def test_own_loss_says_what_it_must_return(answer):
-    loss = OwnLoss(lambda *_: answer, np.zeros((1, 3)), np.zeros(1), np.ones(1))
+    loss = CustomLoss(lambda *_: answer, np.zeros((1, 3)), np.zeros(1), np.ones(1))
     with pytest.raises(ValueError, match="loss must return two arrays"):
         loss.value(np.zeros((1, 3)))

@@ -12,9 +12,8 @@ from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.models.series_model import forecast_many
 from rbfdiffnet.network.basis import BASES, GaussianBasis, RadialBasis, derivatives, evaluate
-from rbfdiffnet.network.centers import CENTERS, place
-from rbfdiffnet.network.trainers import bfgs
-from rbfdiffnet.network.training import SOLVERS
+from rbfdiffnet.network.centers import CENTERS, place_centers
+from rbfdiffnet.network.trainers import SOLVERS, bfgs
 from rbfdiffnet.network.widths import WIDTH_RULES, widths
 
 
@@ -101,7 +100,7 @@ def test_products_equal_the_dense_tensor(name, order, order_zero, rng):
     np.testing.assert_allclose(basis.contract(a), np.einsum("p,pjn->jn", a, tensor), **close)
     np.testing.assert_allclose(basis.jacobian(w), np.einsum("j,pjn->pn", w, tensor), **close)
     np.testing.assert_allclose(basis.adjoint(r), np.einsum("n,pjn->jp", r, tensor), **close)
-    np.testing.assert_allclose(basis.plain().contract(np.ones(1)), basis.phi, **close)
+    np.testing.assert_allclose(basis.without_derivatives().contract(np.ones(1)), basis.phi, **close)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -125,15 +124,15 @@ def test_gradients_by_the_inputs_equal_finite_differences(name, order, rng):
 def test_both_ways_to_the_products_agree_for_gaussians(order, rng):
     X, centers, beta = scene()
     how = {"order": order, "order_zero": True}
-    fast = GaussianBasis.on(X, centers, beta, **how)
-    slow = RadialBasis.on(BASES["gaussian"], X, centers, beta, **how)
+    fast = GaussianBasis.evaluate(X, centers, beta, **how)
+    slow = RadialBasis.evaluate(BASES["gaussian"], X, centers, beta, **how)
     a, w, r = (rng.normal(size=size) for size in (fast.n_terms, len(centers), len(X)))
     close = {"rtol": 1e-9, "atol": 1e-11}
     np.testing.assert_allclose(fast.contract(a), slow.contract(a), **close)
     np.testing.assert_allclose(fast.jacobian(w), slow.jacobian(w), **close)
     np.testing.assert_allclose(fast.adjoint(r), slow.adjoint(r), **close)
     np.testing.assert_allclose(fast.input_gradient(a, w), slow.input_gradient(a, w), **close)
-    np.testing.assert_allclose(fast.normalized().phi, slow.normalized().phi, **close)
+    np.testing.assert_allclose(fast.normalize().phi, slow.normalize().phi, **close)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -186,20 +185,20 @@ def test_too_high_an_order_is_refused_in_the_words_of_the_function():
 def test_every_way_to_place_centers(how, rng):
     X = rng.normal(size=(60, 2)).round(1)
     y = np.sin(X[:, :1])
-    found = place(how, X, 7, y=y, rng=np.random.default_rng(0))
+    found = place_centers(how, X, 7, y=y, rng=np.random.default_rng(0))
     assert found.shape[1] == 2
     assert 1 <= len(found) <= 7
     assert np.all((found >= X.min(axis=0) - 1e-9) & (found <= X.max(axis=0) + 1e-9))
-    same = place(how, X[::-1], 7, y=y[::-1], rng=np.random.default_rng(0))
+    same = place_centers(how, X[::-1], 7, y=y[::-1], rng=np.random.default_rng(0))
     np.testing.assert_allclose(found, same)
-    assert len(place(how, np.ones((9, 2)), 7, y=y[:9])) == 1
+    assert len(place_centers(how, np.ones((9, 2)), 7, y=y[:9])) == 1
 
 
 def test_what_a_function_returns_is_checked():
     X, y = curve()
     for bad in (np.zeros((3, 5)), np.zeros(3), np.zeros((0, 2)), [[np.nan, 0.0]]):
         with pytest.raises(ValueError, match=r"^centers: the function"):
-            place(lambda *_, bad=bad, **__: bad, X, 3, y=y[:, None])
+            place_centers(lambda *_, bad=bad, **__: bad, X, 3, y=y[:, None])
     for bad in (1.0, np.ones(3), [np.nan, 1.0], [-1.0, 1.0]):
         with pytest.raises(ValueError, match=r"^width: the rule must return 2 finite"):
             widths(lambda *_, bad=bad, **__: bad, X, X[:2])

@@ -8,11 +8,11 @@ from scipy import optimize
 from sklearn.linear_model import Lasso, Ridge
 
 from problems import make_objective
-from rbfdiffnet.network.candidates import default_start
+from rbfdiffnet.network.choose import default_start
 from rbfdiffnet.network.losses import Loss
 from rbfdiffnet.network.objective import TRACE, Weights
 from rbfdiffnet.network.trainers import als, bfgs, varpro
-from rbfdiffnet.network.trainers.linear import lasso, repeatable_folds
+from rbfdiffnet.network.trainers.linear import assign_folds, lasso
 
 LOSSES = [
     Loss(),
@@ -47,8 +47,8 @@ def test_gradient_of_the_objective(loss, penalty, n_outputs, rng):
     weights = random_weights(objective, rng)
     value, gradient = objective.gradient(weights)
     assert value == pytest.approx(objective.value(weights), rel=1e-12)
-    numeric = numeric_gradient(lambda x: objective.value(weights.like(x)), weights.flat())
-    np.testing.assert_allclose(gradient.flat(), numeric, atol=1e-7 * np.abs(numeric).max())
+    numeric = numeric_gradient(lambda x: objective.value(weights.unflatten(x)), weights.flatten())
+    np.testing.assert_allclose(gradient.flatten(), numeric, atol=1e-7 * np.abs(numeric).max())
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -135,10 +135,10 @@ def test_trainers_end_where_a_general_optimizer_finds_nothing_better(penalty, lo
     solution = varpro.minimize(objective, default_start(objective.basis), max_iter=400, tol=1e-8)
 
     def flat(x):
-        value, gradient = objective.gradient(solution.weights.like(x))
-        return value, gradient.flat()
+        value, gradient = objective.gradient(solution.weights.unflatten(x))
+        return value, gradient.flatten()
 
-    polished = optimize.minimize(flat, solution.weights.flat(), jac=True, method="L-BFGS-B")
+    polished = optimize.minimize(flat, solution.weights.flatten(), jac=True, method="L-BFGS-B")
     assert solution.value <= polished.fun * (1.0 + 2e-3)
 
 
@@ -148,7 +148,7 @@ def test_gradient_vanishes_at_the_end():
         solution = varpro.minimize(objective, default_start(objective.basis))
         _, gradient = objective.gradient(solution.weights)
         assert solution.converged
-        assert np.abs(gradient.flat()).max() < 1e-5 * solution.value
+        assert np.abs(gradient.flatten()).max() < 1e-5 * solution.value
 
 
 def test_als_and_bfgs_reach_the_minimum_of_varpro():
@@ -166,16 +166,16 @@ def test_a_perfect_fit_and_a_zero_target_end_cleanly():
     for solver in (varpro, als):
         solution = solver.minimize(zero, default_start(zero.basis))
         assert solution.value == 0.0
-        assert np.all(np.isfinite(solution.weights.flat()))
+        assert np.all(np.isfinite(solution.weights.flatten()))
 
 
 def test_balanced_weights_are_the_same_network(rng):
     objective = make_objective(9)
     weights = random_weights(objective, rng)
-    balanced = weights.balanced()
+    balanced = weights.with_unit_a()
     assert np.linalg.norm(balanced.a) == pytest.approx(1.0)
     np.testing.assert_allclose(objective.predict(balanced), objective.predict(weights))
-    silent = replace(weights, a=np.zeros_like(weights.a)).balanced()
+    silent = replace(weights, a=np.zeros_like(weights.a)).with_unit_a()
     assert np.all(silent.w == 0.0)
 
 
@@ -201,18 +201,18 @@ def test_lasso_agrees_with_scikit_learn_on_repeated_rows(rng):
 
 def test_folds_keep_copies_together_and_ignore_order(rng):
     X = rng.integers(0, 3, size=(60, 2)).astype(float)
-    folds = repeatable_folds(X)
+    folds = assign_folds(X)
     for row in np.unique(X, axis=0):
         assert len(set(folds[np.all(row == X, axis=1)])) == 1
     order = rng.permutation(60)
-    np.testing.assert_array_equal(repeatable_folds(X[order]), folds[order])
+    np.testing.assert_array_equal(assign_folds(X[order]), folds[order])
     assert set(folds) == set(range(5))
 
 
 @pytest.mark.slow
 def test_five_starts_find_the_best_of_twenty_by_a_general_optimizer():
-    from rbfdiffnet.network.candidates import Candidate
-    from rbfdiffnet.network.training import Settings, _starts
+    from rbfdiffnet.network.choose import Candidate
+    from rbfdiffnet.network.train import Settings, _starts
 
     excess = []
     for seed in range(10):
@@ -239,6 +239,6 @@ def test_five_starts_find_the_best_of_twenty_by_a_general_optimizer():
         solutions = [varpro.minimize(objective, start) for start in starts]
         best = min(solutions, key=lambda solution: solution.value)
         _, gradient = objective.gradient(best.weights)
-        assert np.abs(gradient.flat()).max() < 1e-4 * best.value
+        assert np.abs(gradient.flatten()).max() < 1e-4 * best.value
         excess.append(best.value / general - 1.0)
     assert np.mean(excess) < 1e-3

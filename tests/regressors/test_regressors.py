@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.regressor_base import NetworkRegressor
+from rbfdiffnet.regressors import NetworkRegressor
 from regressions import QUICK, VARIANTS, r2
 
 

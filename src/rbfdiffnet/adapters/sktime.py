@@ -13,11 +13,11 @@ import pandas as pd
 from rbfdiffnet.adapters import require
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.options import NAME
-from rbfdiffnet.network.parameters import Noise
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.updates import revised
 from rbfdiffnet.series.transforms import Transform
+from rbfdiffnet.support.checks import Noise
 
 require("sktime")
 

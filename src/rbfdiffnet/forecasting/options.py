@@ -11,10 +11,16 @@ import numpy as np
 
 from rbfdiffnet.forecasting.memory import bytes_of
 from rbfdiffnet.forecasting.presets import PRESETS
-from rbfdiffnet.network.parameters import check_noise
 from rbfdiffnet.panel.calendar import Event, check_days
 from rbfdiffnet.series.transforms import check_transform
-from rbfdiffnet.support.checks import as_list, check_choice, check_count, check_number, is_number
+from rbfdiffnet.support.checks import (
+    as_list,
+    check_choice,
+    check_count,
+    check_noise,
+    check_number,
+    is_number,
+)
 
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import RBFDiffNet

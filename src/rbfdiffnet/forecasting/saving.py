@@ -30,7 +30,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.network.network import Network
-from rbfdiffnet.network.statistics import Statistics
+from rbfdiffnet.network.sufficient_statistics import SufficientStatistics
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
@@ -285,7 +285,7 @@ def _restored_learning(arrays: Arrays) -> Learning | None:
     inside = {name[11:]: values for name, values in arrays.items() if name[:11] == "statistics/"}
     half = inside["gram"]
     gram = half + np.tril(half, -1).T
-    statistics = Statistics.from_arrays({**inside, "gram": gram})
+    statistics = SufficientStatistics.from_arrays({**inside, "gram": gram})
     rbf, linear = arrays["learned/penalties"].tolist()
     return Learning(statistics, (rbf, linear), arrays["learned/steps"].astype(np.int64))
 

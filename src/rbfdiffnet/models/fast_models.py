@@ -63,7 +63,7 @@ def fit_models(
     >>> from rbfdiffnet.models.plan import Plan
     >>> from rbfdiffnet.series.series import Series
     >>> from rbfdiffnet.models.fast_models import fit_models
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> none = np.zeros((90, 0))
     >>> y = np.random.default_rng(0).normal(size=90).cumsum()
     >>> steps = ("auto", "mean")

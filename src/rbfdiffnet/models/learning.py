@@ -2,12 +2,12 @@ r"""Keep on learning: rows that become known later are added to a shared network
 
 .. math:: S \leftarrow S + \sum_{n\ \text{new}} z_n z_n'
 
-with S as in `network.statistics`. The basis, the penalties and the preparations of the series
-stay; the weights are solved anew. That takes as long as the new rows and one solution do, however
-long the history is. A row is learned once, as it looks when its last target becomes known: whether
-a value is an outlier, and what a gap is filled with, is not reconsidered later. Values so far from
-the range a series had when its preparation was fixed that no forecast may reach them are not
-learned, lest one series that has outgrown its scale spoil the network of all.
+with S as in `network.sufficient_statistics`. The basis, the penalties and the preparations of the
+series stay; the weights are solved anew. That takes as long as the new rows and one solution do,
+however long the history is. A row is learned once, as it looks when its last target becomes known:
+whether a value is an outlier, and what a gap is filled with, is not reconsidered later. Values so
+far from the range a series had when its preparation was fixed that no forecast may reach them are
+not learned, lest one series that has outgrown its scale spoil the network of all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel
 from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.models.window_model import WindowModel
-from rbfdiffnet.network.statistics import Statistics
+from rbfdiffnet.network.sufficient_statistics import SufficientStatistics
 from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.threads import one_blas_thread
@@ -40,7 +40,7 @@ class Learning:
 
     Attributes
     ----------
-    statistics : Statistics
+    statistics : SufficientStatistics
         Of the rows of all series.
     penalties : tuple of float
         On the RBF part and on the linear part.
@@ -53,7 +53,7 @@ class Learning:
     >>> from rbfdiffnet.models.fit import fit_panel
     >>> from rbfdiffnet.models.plan import Plan
     >>> from rbfdiffnet.series.series import Series
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> y = np.sin(np.arange(90)) + 0.1 * np.random.default_rng(0).normal(size=90)
     >>> series = Series(y, np.zeros((90, 0)), np.zeros((90, 0)))
     >>> plan = Plan(lambda n: Settings(5, width_factor=4.0), lags=(1, 2, 3), level="none")
@@ -65,7 +65,7 @@ class Learning:
     (87.0, [90])
     """
 
-    statistics: Statistics
+    statistics: SufficientStatistics
     penalties: tuple[float, float]
     steps: Ints
 
@@ -117,7 +117,7 @@ def learn(
         )
     seen, windows = learning.steps.tolist(), shared
 
-    def news() -> tuple[Statistics, float] | None:
+    def news() -> tuple[SufficientStatistics, float] | None:
         rows = [
             new_rows(series, model, plan, steps)
             for model, series, steps in sorted(
@@ -141,11 +141,11 @@ def learn(
 
 
 def _learned(
-    news: Sequence[tuple[Statistics, float] | None],
+    news: Sequence[tuple[SufficientStatistics, float] | None],
     learning: Learning,
     windows: WindowModel,
     tol: float,
-) -> tuple[Statistics, WindowModel]:
+) -> tuple[SufficientStatistics, WindowModel]:
     """Add what is new in each part of a panel, and train the network."""
     statistics = learning.statistics
     for new, largest in filter(None, news):
@@ -180,10 +180,14 @@ def standardized(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array
 
 
 def trained(
-    windows: WindowModel, statistics: Statistics, penalties: tuple[float, float], *, tol: float
+    windows: WindowModel,
+    statistics: SufficientStatistics,
+    penalties: tuple[float, float],
+    *,
+    tol: float,
 ) -> WindowModel:
     """Return the network with the weights that the statistics lead to."""
     ((fit,),) = statistics.solve([penalties], tol=tol)
-    weights = fit.weights.balanced()
+    weights = fit.weights.with_unit_a()
     network = replace(windows.network, a=weights.a, w=weights.w, linear=weights.linear)
     return replace(windows, network=network)

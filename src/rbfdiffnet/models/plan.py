@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.network.parameters import Noise
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.series.transforms import Difference, Transform
 from rbfdiffnet.series.unit_root import adf_test
+from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 __all__ = ["Plan", "default_lags"]
@@ -93,7 +93,7 @@ class Plan:
         Examples
         --------
         >>> from rbfdiffnet.models.plan import Plan
-        >>> from rbfdiffnet.network.training import Settings
+        >>> from rbfdiffnet.network.train import Settings
         >>> plan = Plan(lambda n: Settings(8), lags=tuple(range(1, 105)), shorten=True)
         >>> len(plan.shortened(100).lags), plan.shortened(60)
         (12, None)

@@ -230,7 +230,7 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     >>> from rbfdiffnet.models.series_model import fit_local, forecast_many
     >>> from rbfdiffnet.models.plan import Plan
     >>> from rbfdiffnet.series.series import Series
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> y = np.sin(np.arange(80) * np.pi / 6)
     >>> none = np.zeros((80, 0))
     >>> plan = Plan(lambda n: Settings(8, alpha=1e-8, alpha_linear=1e-8), season_length=12)

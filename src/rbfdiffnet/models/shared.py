@@ -6,6 +6,7 @@ forecasts series it was never trained on.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -18,8 +19,8 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel, nearest_windows, prepare_for
 from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transformed
 from rbfdiffnet.models.window_model import WindowModel, targets_known
-from rbfdiffnet.network.statistics import MOST_COLUMNS, Statistics
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
@@ -172,7 +173,7 @@ def adopt(series: Series, shared: SeriesModel, plan: Plan, effects: Effects | No
 
 def _from_statistics(
     plan: Plan, rows: Sequence[TrainingRows]
-) -> tuple[WindowModel, Statistics, tuple[float, float]] | None:
+) -> tuple[WindowModel, SufficientStatistics, tuple[float, float]] | None:
     """Train on the sufficient statistics of the rows, with penalties chosen as in `_validated`.
 
     They make all the fits cost little more than one, and add up over the parts of a panel. Returned
@@ -213,10 +214,12 @@ def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel |
     return replace(windows, network=network)
 
 
-def _sums(rows: Sequence[TrainingRows], windows: WindowModel) -> tuple[Statistics, Statistics]:
-    """Statistics of the early rows of every series, and of the latest fifth."""
+def _sums(
+    rows: Sequence[TrainingRows], windows: WindowModel
+) -> tuple[SufficientStatistics, SufficientStatistics]:
+    """Sufficient statistics of the early rows of every series, and of the latest fifth."""
     network = windows.network
-    nothing = Statistics.empty(
+    nothing = SufficientStatistics.empty(
         network.centers,
         network.beta,
         order=network.order,
@@ -234,12 +237,14 @@ def _sums(rows: Sequence[TrainingRows], windows: WindowModel) -> tuple[Statistic
 
 
 def _solved(
-    parts: Sequence[tuple[Statistics, Statistics]], windows: WindowModel, tol: float
-) -> tuple[WindowModel, Statistics, tuple[float, float]]:
+    parts: Sequence[tuple[SufficientStatistics, SufficientStatistics]],
+    windows: WindowModel,
+    tol: float,
+) -> tuple[WindowModel, SufficientStatistics, tuple[float, float]]:
     """Add up the statistics of all parts, choose the penalties, and solve for the weights."""
-    early, latest = (reduce(Statistics.merge, sums) for sums in zip(*parts, strict=True))
+    early, latest = (reduce(operator.add, sums) for sums in zip(*parts, strict=True))
     fits = early.solve(_PENALTIES, tol=tol)
-    errors = [latest.loss(fit.weights) @ windows.network.y_scale**2 for (fit,) in fits]
+    errors = [latest.squared_errors(fit.weights) @ windows.network.y_scale**2 for (fit,) in fits]
     best = _PENALTIES[int(np.argmin(errors))]
     everything = early + latest
     return trained(windows, everything, best, tol=tol), everything, best

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.window_model import WindowModel
-from rbfdiffnet.network.parameters import Noise
 from rbfdiffnet.noise import learn_trajectory
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.support.checks import Noise
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

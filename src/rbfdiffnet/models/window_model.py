@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.batch.train import train
 from rbfdiffnet.network.network import Network
-from rbfdiffnet.network.training import Settings, fit_network
+from rbfdiffnet.network.train import Settings, fit_network
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.support.stability import LEAP
 
@@ -269,7 +269,7 @@ def fit_windows(
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> from rbfdiffnet.models.window_model import fit_windows, window_rows
     >>> z = np.sin(np.arange(100) / 3.0)
     >>> none = np.zeros((100, 0))

@@ -20,12 +20,12 @@ Along an axis, with :math:`t = x_i - \mu_{ji}`,
     \partial_i^k \varphi_j = \sum_{m=0}^{\lfloor k/2 \rfloor} \frac{k!}{m!\, (k - 2m)!}\,
     (2t)^{k-2m}\, \beta_j^{k-m}\, g^{(k-m)}(s)
 
-so the derivatives of g are all that a new function has to tell. For the Gaussian this is the
+so a new function has to supply nothing but the derivatives of g. For the Gaussian this is the
 paper's recurrence, :math:`\partial_i^k \varphi_j = u\, \partial_i^{k-1} \varphi_j
 - 2 \beta_j (k - 1)\, \partial_i^{k-2} \varphi_j` with :math:`u = -2 \beta_j t`.
 
-Training needs products with the derivatives, not the derivatives themselves: `evaluate` returns
-what computes them, a `GaussianBasis` or, for any other function, a `RadialBasis`.
+Training needs products with the derivatives, not the derivatives themselves. `evaluate` returns an
+object that computes these products: a `GaussianBasis` or, for any other function, a `RadialBasis`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ from math import factorial
 
 import numpy as np
 
-from rbfdiffnet.network.differential import DifferentialBasis, mean_width
-from rbfdiffnet.network.distances import Array, squared_distances
+from rbfdiffnet.network.differential import (
+    Array,
+    DifferentialBasis,
+    mean_width,
+    squared_distances,
+)
 from rbfdiffnet.network.gaussians import GaussianBasis
 from rbfdiffnet.network.radial import Profile, RadialBasis, axis_derivatives
 
@@ -104,7 +108,7 @@ def evaluate(
     centers : ndarray of shape (c, d)
     beta : ndarray of shape (c,)
     order : int
-        Highest derivative; 0 leaves the basis functions alone (with ``order_zero``).
+        Highest derivative; with 0 (and ``order_zero``) there are only the functions themselves.
     order_zero : bool
         Whether the basis functions themselves are the first term.
     unit : float, optional
@@ -124,8 +128,10 @@ def evaluate(
     (array([[0.5]]), array([[-0.5]]))
     """
     if name == "gaussian":
-        return GaussianBasis.on(X, centers, beta, order=order, order_zero=order_zero, unit=unit)
-    return RadialBasis.on(
+        return GaussianBasis.evaluate(
+            X, centers, beta, order=order, order_zero=order_zero, unit=unit
+        )
+    return RadialBasis.evaluate(
         profile(name), X, centers, beta, order=order, order_zero=order_zero, unit=unit
     )
 
@@ -155,7 +161,7 @@ def gaussian(X: Array, centers: Array, beta: Array) -> Array:
            [0.6065]])
     """
     # paper, eq. (phi)
-    return GaussianBasis.on(X, centers, beta, order=0, order_zero=True).phi.T
+    return GaussianBasis.evaluate(X, centers, beta, order=0, order_zero=True).phi.T
 
 
 def derivatives(
@@ -245,5 +251,5 @@ def contract(X: Array, centers: Array, beta: Array, a: Array, *, order_zero: flo
     >>> np.allclose(contract(X, centers, beta, a), dense)
     True
     """
-    basis = GaussianBasis.on(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
+    basis = GaussianBasis.evaluate(X, centers, beta, order=a.shape[0], order_zero=True, unit=1.0)
     return basis.contract(np.concatenate([[order_zero], a.ravel()])).T

@@ -1,8 +1,8 @@
 r"""Where the basis functions sit: K-Means, self-organizing map and forward selection.
 
-`CENTERS` has them by name: ``kmeans``, ``som`` and ``forward``. All take weighted rows, and a
-weight of 3 means the same as three copies of a row. None depends on the order of the rows. They
-return at most ``n_centers`` centers: no more than there are distinct rows.
+`CENTERS` has these rules by name: ``kmeans``, ``som`` and ``forward``. All take weighted rows, and
+a weight of 3 means the same as three copies of a row. No rule depends on the order of the rows.
+Each returns at most ``n_centers`` centers, and no more than there are distinct rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ import numpy.typing as npt
 
 from rbfdiffnet.network.basis import Array, gaussian, squared_distances
 
-__all__ = ["CENTERS", "Placement", "forward_selection", "kmeans", "place", "self_organizing_map"]
+__all__ = [
+    "CENTERS",
+    "Placement",
+    "forward_selection",
+    "kmeans",
+    "place_centers",
+    "self_organizing_map",
+]
 
 #: Called as ``placement(X, n_centers, y=..., weight=..., rng=...)`` with rows (n, d), the most
 #: centers wanted, targets (n, m), weights of the rows (n,) and a source of random numbers; returns
-#: the centers (c, d). What it does not need goes to ``**_``.
+#: the centers (c, d). A rule takes what it does not need as ``**_``.
 Placement = Callable[..., Array]
 
 
@@ -70,7 +77,7 @@ def kmeans(
     array([[0.1],
            [5.1]])
     """
-    X, weight = _sorted_rows(X, weight)
+    X, weight = _sort_rows(X, weight)
     rng = np.random.default_rng(0) if rng is None else rng
     if n_init is None:
         n_init = 20 if n_centers <= 8 else 5 if n_centers <= 16 else 1
@@ -124,7 +131,7 @@ def self_organizing_map(
     >>> np.sort(self_organizing_map(X, 4).ravel()).round(1)
     array([0.1, 0.4, 0.6, 0.9])
     """
-    X, weight = _sorted_rows(X, weight)
+    X, weight = _sort_rows(X, weight)
     n_centers = min(n_centers, _count_distinct(X))
     rows = max(r for r in range(1, int(n_centers**0.5) + 1) if n_centers % r == 0)
     grid = np.stack(np.divmod(np.arange(n_centers), n_centers // rows), axis=1).astype(float)
@@ -214,7 +221,7 @@ def forward_selection(
     root = np.sqrt(weight)[:, None]
     columns = root * gaussian(X, candidates, np.full(len(candidates), 0.5 / width**2))
     residual = root * (y - np.average(y, axis=0, weights=weight))
-    # The bias is part of every model: take the mean out of the columns, its leverage off the slack.
+    # The bias is part of every model: its mean leaves the columns, its leverage leaves the slack.
     constant = root / np.linalg.norm(root)
     columns -= constant @ (constant.T @ columns)
     slack = np.full(len(X), 1.0 - 1.0 / weight.sum())
@@ -231,7 +238,7 @@ def forward_selection(
         for o in range(y.shape[1]):
             left_out = (residual[:, o : o + 1] - columns * gain[:, o]) / slacks
             errors += np.sum(left_out**2, axis=0)
-        errors[power <= smallest] = np.inf  # spanned by the chosen ones
+        errors[power <= smallest] = np.inf  # spanned by the chosen columns
         pick = int(errors.argmin())
         if not errors[pick] < lowest:
             break
@@ -245,7 +252,7 @@ def forward_selection(
     return candidates[chosen] if chosen else candidates[:1]
 
 
-#: The ways to place centers by name.
+#: The rules to place centers, by name.
 CENTERS: dict[str, Placement] = {
     "kmeans": lambda X, n, *, weight, rng, **_: kmeans(X, n, weight=weight, rng=rng),
     "som": lambda X, n, *, weight, **_: self_organizing_map(X, n, weight=weight),
@@ -253,7 +260,7 @@ CENTERS: dict[str, Placement] = {
 }
 
 
-def place(
+def place_centers(
     how: str | Placement,
     X: Array,
     n_centers: int,
@@ -262,7 +269,7 @@ def place(
     weight: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Array:
-    """Place centers in a way of `CENTERS`, or by a function like those.
+    """Place centers by a name in `CENTERS`, or by a function of that kind.
 
     Parameters
     ----------
@@ -281,12 +288,12 @@ def place(
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.network.centers import place
+    >>> from rbfdiffnet.network.centers import place_centers
     >>> X = np.array([[0.0], [0.2], [5.0], [5.2]])
-    >>> place("kmeans", X, 2, y=X)
+    >>> place_centers("kmeans", X, 2, y=X)
     array([[0.1],
            [5.1]])
-    >>> place(lambda X, n_centers, **_: X[:n_centers], X, 2, y=X)
+    >>> place_centers(lambda X, n_centers, **_: X[:n_centers], X, 2, y=X)
     array([[0. ],
            [0.2]])
     """
@@ -308,11 +315,11 @@ def place(
 
 
 def _loo_error(residual: Array, slack: Array) -> float:
-    """Sum of squared leave-one-out residuals (rows carry the root of their weight)."""
+    """Return the sum of squared leave-one-out residuals (rows carry the root of their weight)."""
     return float(np.sum((residual / np.maximum(slack, 1e-6)[:, None]) ** 2))
 
 
-def _sorted_rows(X: Array, weight: Array | None) -> tuple[Array, Array]:
+def _sort_rows(X: Array, weight: Array | None) -> tuple[Array, Array]:
     """Sort the rows, so that nothing depends on the order they came in."""
     order = np.lexsort(X.T[::-1])
     return X[order], np.ones(len(X)) if weight is None else weight[order]
@@ -326,7 +333,7 @@ def _count_distinct(X: Array) -> int:
 def _cluster_means(
     X: Array, weight: Array, labels: npt.NDArray[np.intp], n_clusters: int
 ) -> tuple[Array, Array]:
-    """Weighted mean and total weight of every cluster (mean 0 where empty)."""
+    """Return weighted mean and total weight of every cluster (mean 0 where empty)."""
     member = np.zeros((n_clusters, len(X)))
     member[labels, np.arange(len(X))] = weight
     mass = member.sum(axis=1)
@@ -336,7 +343,7 @@ def _cluster_means(
 def _lloyd(
     X: Array, weight: Array, centers: Array, max_iter: int, tol: float
 ) -> tuple[Array, float]:
-    """Lloyd's algorithm: the centers and the weighted sum of squared distances."""
+    """Run Lloyd's algorithm; return the centers and the weighted sum of squared distances."""
     X = np.ascontiguousarray(X.T)  # rows of data are contiguous
     norms = np.einsum("in,in->n", X, X)
     rows = np.arange(X.shape[1])
@@ -358,7 +365,7 @@ def _lloyd(
 
 
 def _plus_plus(X: Array, weight: Array, n_centers: int, rng: np.random.Generator) -> Array:
-    """Greedy k-means++ seeds: of a few candidates drawn by distance, the one that helps most."""
+    """Return greedy k-means++ seeds: of a few rows drawn by distance, the most helpful one."""
     n_trials = 2 + int(np.log(n_centers))
     first = np.searchsorted(np.cumsum(weight), rng.random() * weight.sum(), side="right")
     seeds = [X[min(int(first), len(X) - 1)]]
@@ -373,7 +380,7 @@ def _plus_plus(X: Array, weight: Array, n_centers: int, rng: np.random.Generator
         picks = np.minimum(np.searchsorted(mass, np.sort(draws), side="right"), len(X) - 1)
         trial = np.minimum(squared_distances(X[picks], X), closest)
         left = trial @ weight
-        # Two rows nearest to each other tie: rounding must not decide.
+        # Two rows nearest to each other tie, and rounding must not decide between them.
         winner = int(np.flatnonzero(left <= left.min() * (1.0 + 1e-9))[0])
         seeds.append(X[picks[winner]])
         closest = trial[winner]

@@ -1,8 +1,8 @@
-r"""What a differential network needs of its basis functions: three products.
+r"""What a differential network needs of its basis functions: distances and three products.
 
-It never needs the N x c x (order * d) tensor of all derivatives, only three products with it, one
-for each of its axes. `network.gaussians` and `network.radial` compute them; what basis
-functions there are is told in `rbfdiffnet.network.basis`.
+A network never needs the N x c x (order * d) tensor of all derivatives, only three products with
+it, one for each of its axes. `network.gaussians` and `network.radial` compute them;
+`network.basis` names the basis functions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
-from rbfdiffnet.network.distances import Array
-
-__all__ = ["DifferentialBasis", "mean_width"]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,34 +72,34 @@ class DifferentialBasis(ABC):
 
     @property
     def n_terms(self) -> int:
-        """Number of terms p, the length of ``a``."""
+        """Number of terms p, which is the length of ``a``."""
         return int(self.order_zero) + self.order * len(self.x)
 
     @abstractmethod
     def contract(self, a: Array, out: Array | None = None) -> Array:
-        r"""Features :math:`G_{jn} = \sum_p a_p \theta_{pjn}`, shape (c, n), written to ``out``."""
+        r"""Return features :math:`G_{jn} = \sum_p a_p \theta_{pjn}` (c, n), written to ``out``."""
 
     @abstractmethod
     def jacobian(self, w: Array, out: Array | None = None) -> Array:
-        r"""Slopes of the network by ``a``: :math:`\sum_j w_j \theta_{pjn}`, shape (terms, n)."""
+        r"""Return slopes of the network by ``a``: :math:`\sum_j w_j \theta_{pjn}`, (terms, n)."""
 
     @abstractmethod
     def adjoint(self, r: Array) -> Array:
-        r"""Correlations with a residual: :math:`\sum_n r_n \theta_{pjn}`, shape (c, terms)."""
+        r"""Return correlations with a residual: :math:`\sum_n r_n \theta_{pjn}`, (c, terms)."""
 
     @abstractmethod
     def input_gradient(self, a: Array, w: Array) -> Array:
-        """Derivatives of the network by its inputs, shape (d, n)."""
+        """Return derivatives of the network by its inputs, shape (d, n)."""
 
     @abstractmethod
-    def plain(self) -> Self:
+    def without_derivatives(self) -> Self:
         """Return the basis functions themselves, without derivatives."""
 
     @abstractmethod
-    def normalized(self) -> Self:
+    def normalize(self) -> Self:
         r"""Return basis functions that add up to 1, :math:`\varphi_j / \sum_j \varphi_j` (order 0).
 
-        Far from all centers, where every one of them underflows, the nearest takes it all.
+        Far from all centers, where every function underflows, that of the nearest center is 1.
         """
 
     def tensor(self) -> Array:
@@ -108,6 +107,7 @@ class DifferentialBasis(ABC):
         return np.stack([self.contract(a) for a in np.eye(self.n_terms)])
 
     def _split(self, a: Array) -> tuple[float, Array]:
+        """Split the weights into that of order zero and those of the derivatives, (order, d)."""
         first = int(self.order_zero)
         return (float(a[0]) if first else 0.0), a[first:].reshape(self.order, self.x.shape[0])
 
@@ -123,3 +123,37 @@ def mean_width(beta: Array) -> float:
     1.5
     """
     return float(np.mean(1.0 / np.sqrt(2.0 * beta)))
+
+
+def squared_distances(X: Array, centers: Array, *, expand: bool = True) -> Array:
+    r"""Squared distances :math:`\lVert x_n - \mu_j \rVert^2` between rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (c, d)
+    expand : bool, default=True
+        Use :math:`|x|^2 + |\mu|^2 - 2 x \cdot \mu`, clamped at 0, which is one matrix product;
+        otherwise add up squared differences one axis at a time, which never cancels.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbfdiffnet.network.basis import squared_distances
+    >>> squared_distances(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]]))
+    array([[ 0.],
+           [25.]])
+    """
+    if expand:
+        squares = (-2.0 * X) @ centers.T
+        squares += np.einsum("nd,nd->n", X, X)[:, None]
+        squares += np.einsum("cd,cd->c", centers, centers)
+        return np.asarray(np.maximum(squares, 0.0, out=squares))
+    squares = np.zeros((X.shape[0], centers.shape[0]))
+    for i in range(X.shape[1]):
+        squares += np.subtract.outer(X[:, i], centers[:, i]) ** 2
+    return squares

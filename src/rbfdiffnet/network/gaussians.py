@@ -8,10 +8,12 @@ from math import comb
 
 import numpy as np
 
-from rbfdiffnet.network.differential import DifferentialBasis, mean_width
-from rbfdiffnet.network.distances import Array, squared_distances
-
-__all__ = ["GaussianBasis"]
+from rbfdiffnet.network.differential import (
+    Array,
+    DifferentialBasis,
+    mean_width,
+    squared_distances,
+)
 
 # Largest relative error that expanding powers of x may cause before the direct route is taken.
 _CANCELLATION_LIMIT = 1e-11
@@ -38,7 +40,7 @@ class GaussianBasis(DifferentialBasis):
     >>> import numpy as np
     >>> from rbfdiffnet.network.basis import GaussianBasis
     >>> X, centers, beta = np.zeros((5, 2)), np.ones((3, 2)), np.ones(3)
-    >>> basis = GaussianBasis.on(X, centers, beta, order=2, order_zero=True)
+    >>> basis = GaussianBasis.evaluate(X, centers, beta, order=2, order_zero=True)
     >>> basis.n_terms, basis.contract(np.ones(5)).shape, basis.jacobian(np.ones(3)).shape
     (5, (3, 5), (5, 5))
     """
@@ -47,7 +49,7 @@ class GaussianBasis(DifferentialBasis):
     coefficients: Array
 
     @classmethod
-    def on(
+    def evaluate(
         cls,
         X: Array,
         centers: Array,
@@ -58,25 +60,10 @@ class GaussianBasis(DifferentialBasis):
         unit: float | None = None,
         expand: bool | None = None,
     ) -> GaussianBasis:
-        r"""Evaluate the basis functions on the rows of X.
+        """Evaluate Gaussians on the rows of X; see `network.basis.evaluate`.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        centers : ndarray of shape (c, d)
-        beta : ndarray of shape (c,)
-        order : int
-            Highest derivative; 0 leaves the basis functions alone (with ``order_zero``).
-        order_zero : bool
-            Whether the basis functions themselves are the first term.
-        unit : float, optional
-            Length that makes derivatives of all orders comparable; the mean width by default.
-        expand : bool, optional
-            Force (True) or forbid (False) the expansion in powers; decided from the data if None.
-
-        Returns
-        -------
-        GaussianBasis
+        ``expand`` forces (True) or forbids (False) the expansion in powers; None lets the data
+        decide.
         """
         n, d = X.shape
         origin = centers.mean(axis=0)
@@ -103,7 +90,7 @@ class GaussianBasis(DifferentialBasis):
         return cls(phi, x, mu, beta, origin, order, order_zero, unit, powers, coefficients)
 
     def contract(self, a: Array, out: Array | None = None) -> Array:
-        """Features, shape (c, n), written to ``out``."""
+        """Return features, shape (c, n), written to ``out``."""
         zero, rest = self._split(a)
         result = np.empty_like(self.phi) if out is None else out
         if self.powers is None:
@@ -120,7 +107,7 @@ class GaussianBasis(DifferentialBasis):
         return result
 
     def jacobian(self, w: Array, out: Array | None = None) -> Array:
-        """Slopes of the network by ``a``, shape (terms, n)."""
+        """Return slopes of the network by ``a``, shape (terms, n)."""
         first = int(self.order_zero)
         n_axes, n_rows = self.x.shape
         result = np.empty((self.n_terms, n_rows)) if out is None else out
@@ -143,7 +130,7 @@ class GaussianBasis(DifferentialBasis):
         return result
 
     def adjoint(self, r: Array) -> Array:
-        """Correlations with a residual, shape (c, terms)."""
+        """Return correlations with a residual, shape (c, terms)."""
         first = int(self.order_zero)
         weighted = np.multiply(self.phi, r, out=self.scratch)
         result = np.empty((self.phi.shape[0], self.n_terms))
@@ -161,7 +148,7 @@ class GaussianBasis(DifferentialBasis):
         return result
 
     def input_gradient(self, a: Array, w: Array) -> Array:
-        r"""Derivatives of the network by its inputs, shape (d, n).
+        r"""Return derivatives of the network by its inputs, shape (d, n).
 
         .. math::
 
@@ -189,19 +176,19 @@ class GaussianBasis(DifferentialBasis):
             result += k * self.unit * rest[k - 1][:, None] * below
         return np.asarray(-2.0 * result)
 
-    def plain(self) -> GaussianBasis:
+    def without_derivatives(self) -> GaussianBasis:
         """Return the basis functions themselves, without derivatives."""
         nothing = np.zeros((0, 1, *self.mu.shape))
         return replace(self, order=0, order_zero=True, powers=self.x[:0], coefficients=nothing)
 
-    def normalized(self) -> GaussianBasis:
+    def normalize(self) -> GaussianBasis:
         """Return basis functions that add up to 1."""
         exponent = self.beta[:, None] * squared_distances(self.mu, self.x.T, expand=False)
         phi = np.exp(exponent.min(axis=0) - exponent)  # paper, eq. (n-rbfn)
         return replace(self, phi=phi / phi.sum(axis=0))
 
     def _polynomials(self) -> Iterator[tuple[int, Array]]:
-        r"""Each axis i with :math:`\partial_i^k \varphi_j / \varphi_j` of all orders, (k, c, n)."""
+        r"""Yield each axis i with :math:`\partial_i^k \varphi_j / \varphi_j`, shape (k, c, n)."""
         slope = -2.0 * self.beta[:, None]
         for i in range(self.x.shape[0]):
             u = slope * (self.x[i] - self.mu[:, i : i + 1])
@@ -213,17 +200,17 @@ class GaussianBasis(DifferentialBasis):
 
 
 def _can_expand(x: Array, mu: Array, beta: Array, *, power: int) -> bool:
-    """Whether powers of x may be expanded without losing digits to cancellation."""
+    """Tell whether powers of x can be expanded without losing digits to cancellation."""
     reach = max(float(np.abs(x).max(initial=0.0)), float(np.abs(mu).max(initial=0.0)))
     in_widths = max(1.0, reach * float(np.sqrt(2.0 * beta.max(initial=0.0))))
     return bool(in_widths**power * len(x) * np.finfo(float).eps < _CANCELLATION_LIMIT)
 
 
 def _power_coefficients(mu: Array, beta: Array, order: int, unit: float) -> Array:
-    r"""Coefficients :math:`C_{kqji}` of :math:`x_i^q` in :math:`\partial_i^k \varphi_j/\varphi_j`.
+    r"""Return :math:`C_{kqji}`: of :math:`x_i^q` in :math:`\partial_i^k \varphi_j/\varphi_j`.
 
-    The recurrence gives them for powers of :math:`t = x_i - \mu_{ji}`, the binomial theorem for
-    powers of x. Shape (order, order + 1, c, d), times ``unit ** k``.
+    The recurrence gives the coefficients for powers of :math:`t = x_i - \mu_{ji}`, the
+    binomial theorem for powers of x. Shape (order, order + 1, c, d), times ``unit ** k``.
     """
     in_t = np.zeros((order + 1, order + 1, len(beta)))  # [k, power of t, j]
     in_t[0, 0] = 1.0

@@ -6,8 +6,8 @@ Every built-in loss is majorized at a residual :math:`r_0` by a parabola that to
 
     \ell(r) \le \tfrac12 v (r - s)^2 + \text{const}, \qquad v (r_0 - s) = \ell'(r_0)
 
-so a least-squares trainer handles it by repeating weighted least squares with row weights v and
-targets shifted by s; every such step lowers the loss itself. The residual is
+so a least-squares trainer repeats weighted least squares with row weights v and targets shifted by
+s; every such step lowers the loss itself. The residual is
 :math:`r = y - f`, in standard deviations of y. Corners are rounded off over `CORNER`.
 """
 
@@ -23,7 +23,7 @@ from rbfdiffnet.network.basis import Array
 LOSSES = ("squared", "huber", "absolute", "quantile")
 
 #: A user's loss: ``loss(y_true, y_pred) -> (values, derivatives by y_pred)``, row by row.
-UserLoss = Callable[[Array, Array], tuple[Array, Array]]
+LossFunction = Callable[[Array, Array], tuple[Array, Array]]
 
 CORNER = 1e-4
 _HUBER_TUNING = 1.0  # 90 % efficiency for normal errors (Huber, 1964)
@@ -41,20 +41,7 @@ class Loss:
     ``quantile``   :math:`\max(\tau r, (\tau - 1) r)`
     =============  ==========================================================================
 
-    Parameters
-    ----------
-    kind : {"squared", "huber", "absolute", "quantile"}, default="squared"
-    delta : float, default=1.0
-        Where Huber's loss turns linear.
-    quantile : float, default=0.5
-        :math:`\tau`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.network.losses import Loss
-    >>> Loss("huber", delta=1.0).value(np.array([0.5, 3.0]))
-    array([0.125, 2.5  ])
+    where :math:`\delta` is ``delta`` and :math:`\tau` is ``quantile``.
     """
 
     kind: str = "squared"
@@ -92,21 +79,9 @@ class Loss:
 
 
 def huber_delta(r: Array, weight: Array) -> float:
-    """Return Huber's threshold for residuals r: one robust standard deviation.
+    """Return Huber's threshold for residuals (m, n): one robust standard deviation.
 
     Where most residuals are (nearly) zero it is half their 95 % quantile instead.
-
-    Parameters
-    ----------
-    r : ndarray of shape (m, n)
-    weight : ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.network.losses import huber_delta
-    >>> round(huber_delta(np.array([[-1.0, 1.0, 1.0, 2.0]]), np.ones(4)), 4)
-    1.4826
     """
     size = np.abs(r).ravel()
     order = size.argsort()
@@ -119,10 +94,10 @@ def huber_delta(r: Array, weight: Array) -> float:
 
 
 @dataclass(frozen=True)
-class OwnLoss:
-    """A user's function as a loss of standardized residuals; it has no majorizer."""
+class CustomLoss:
+    """A user's function, as a loss of standardized residuals; it has no majorizer."""
 
-    function: UserLoss
+    function: LossFunction
     target: Array  # (m, n), standardized
     y_shift: Array
     y_scale: Array

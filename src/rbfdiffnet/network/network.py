@@ -9,7 +9,7 @@ where s are the lags among the inputs x. With ``order`` 0 and no lags it is the 
 with ``normalize`` the normalized one, whose basis functions add up to 1 everywhere.
 
 Inside, inputs and outputs are standardized; the attributes say how. In the basis functions, input
-i is also multiplied by ``metric[i]``, and left out where that is 0.
+i is also multiplied by ``metric[i]``, and left out where the metric is 0.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Network:
         >>> network.predict(np.array([[-0.5], [0.5]])).round(2).tolist()
         [[-1.0], [1.0]]
         """
-        basis, linear = self._inputs(X)
+        basis, linear = self._features(X)
         # paper, eq. (diff); with order 0 eq. (u-rbfn) or, normalized, eq. (n-rbfn)
         outputs = self.w.T @ basis.contract(self.a) + self.linear.T @ linear
         return outputs.T * self.y_scale + self.y_shift
@@ -142,7 +142,7 @@ class Network:
         >>> np.allclose(total, network.predict(X))
         True
         """
-        basis, inputs = self._inputs(X)
+        basis, inputs = self._features(X)
         lags = inputs[: self.n_lags]
         bias = self.linear[self.n_lags] if self.intercept else np.zeros(self.y_shift.size)
         linear = lags.T[:, :, None] * self.linear[: self.n_lags]
@@ -162,7 +162,7 @@ class Network:
         >>> phi.shape, bool(phi.max() <= 1.0)
         ((50, 5), True)
         """
-        return np.asarray(self._inputs(X)[0].phi.T)
+        return np.asarray(self._features(X)[0].phi.T)
 
     def distances(self, X: Array) -> Array:
         """Squared distances to the centers in the metric of the basis functions, shape (n, c).
@@ -177,7 +177,9 @@ class Network:
         >>> np.allclose(phi, network.activations(X))
         True
         """
-        return squared_distances(self._near((X - self.x_shift) / self.x_scale), self.centers)
+        return squared_distances(
+            self._basis_inputs((X - self.x_shift) / self.x_scale), self.centers
+        )
 
     def gradient(self, X: Array) -> Array:
         r"""Derivatives of the outputs by the inputs, :math:`\partial f_o / \partial x_i`.
@@ -202,7 +204,7 @@ class Network:
         """
         if self.normalize:
             raise ValueError("the gradient is available for networks that are not normalized")
-        basis, _ = self._inputs(X)
+        basis, _ = self._features(X)
         result = np.zeros((len(X), self.x_shift.size, self.y_shift.size))
         active = self.metric > 0
         for o, w in enumerate(self.w.T):
@@ -211,17 +213,17 @@ class Network:
             result[:, -self.n_lags :] += self.linear[: self.n_lags]
         return result / self.x_scale[:, None] * self.y_scale
 
-    def _near(self, Z: Array) -> Array:
-        """Standardized inputs as the basis functions see them, shape (n, d_active)."""
+    def _basis_inputs(self, Z: Array) -> Array:
+        """Return standardized inputs as the basis functions see them, shape (n, d_active)."""
         active = self.metric > 0
         return np.asarray(np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active])
 
-    def _inputs(self, X: Array) -> tuple[DifferentialBasis, Array]:
-        """Basis functions and linear inputs at the rows of X."""
+    def _features(self, X: Array) -> tuple[DifferentialBasis, Array]:
+        """Return basis functions and linear inputs at the rows of X."""
         Z = (X - self.x_shift) / self.x_scale
         basis = evaluate(
             self.basis,
-            self._near(Z),
+            self._basis_inputs(Z),
             self.centers,
             self.beta,
             order=self.order,
@@ -229,7 +231,7 @@ class Network:
             unit=self.unit,
         )
         if self.normalize:
-            basis = basis.normalized()
+            basis = basis.normalize()
         offset = self.x_shift / self.x_scale
         return basis, linear_inputs(Z, self.n_lags, self.intercept, offset)
 

@@ -15,8 +15,8 @@ lasso     :math:`\alpha (|w|_1 + |a|_1) + \alpha_{lin} |\lambda|_1`, corners rou
 
 The constant is never penalized, and a trace of ridge (`TRACE`) on everything linear keeps
 rank-deficient problems solvable. Scaling w up and a down by the same factor changes nothing in
-the network; the ridge penalty does not see it either, the lasso has its minimum where both weigh
-the same. With several outputs, w and :math:`\lambda` have a column for each and a is shared: one
+the network; the ridge penalty does not change either, and the lasso is lowest where both weigh the
+same. With several outputs, w and :math:`\lambda` have a column for each and a is shared: one
 differential operator, a vector of networks.
 """
 
@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from rbfdiffnet.network.basis import Array, DifferentialBasis
-from rbfdiffnet.network.losses import Loss, OwnLoss
+from rbfdiffnet.network.losses import CustomLoss, Loss
 
 PENALTIES = ("ridge", "lasso")
 
@@ -38,29 +38,22 @@ _CORNER = 1e-4  # of the lasso's absolute value
 
 @dataclass(frozen=True)
 class Weights:
-    """The trained weights.
-
-    Attributes
-    ----------
-    a : ndarray of shape (terms,)
-    w : ndarray of shape (c, m)
-    linear : ndarray of shape (q, m)
-    """
+    """The trained weights: a (terms,), w (c, m) and linear (q, m)."""
 
     a: Array
     w: Array
     linear: Array
 
-    def flat(self) -> Array:
-        """All weights in one vector."""
+    def flatten(self) -> Array:
+        """Return all weights in one vector."""
         return np.concatenate([self.a, self.w.ravel(), self.linear.ravel()])
 
-    def like(self, flat: Array) -> Weights:
-        """Inverse of `flat`, with the shapes of self."""
+    def unflatten(self, flat: Array) -> Weights:
+        """Return the weights of a vector from `flatten`, with the shapes of self."""
         a, w, linear = np.split(flat, [self.a.size, self.a.size + self.w.size])
         return Weights(a, w.reshape(self.w.shape), linear.reshape(self.linear.shape))
 
-    def balanced(self) -> Weights:
+    def with_unit_a(self) -> Weights:
         """Return the same network with a of length 1 and the largest component of a positive."""
         size = np.linalg.norm(self.a) * np.sign(self.a[np.abs(self.a).argmax()])
         if size == 0.0:
@@ -72,16 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a trainer ended.
-
-    Attributes
-    ----------
-    weights : Weights
-    value : float
-        Objective there.
-    n_iter : int
-    converged : bool
-    """
+    """Where a trainer ended, with the objective there."""
 
     weights: Weights
     value: float
@@ -115,23 +99,23 @@ class Quadratic:
         """Whether every row counts once."""
         return bool(np.all(self.row_weight == 1.0))
 
-    def weighted(self, rows: Array, group: int) -> Array:
-        """Return rows (an array over rows, the last axis) times the weights of a group."""
+    def weigh(self, rows: Array, group: int) -> Array:
+        """Multiply an array over rows (the last axis) by the row weights of a group."""
         return rows if self.uniform else rows * self.row_weight[group]
 
     def linear_gram(self, linear: Array, group: int) -> Array:
-        """Weighted inner products of the linear inputs, computed once for each group."""
+        """Return weighted inner products of the linear inputs, computed once for each group."""
         if group not in self._linear_grams:
-            self._linear_grams[group] = self.weighted(linear, group) @ linear.T
+            self._linear_grams[group] = self.weigh(linear, group) @ linear.T
         return self._linear_grams[group]
 
     def groups(self) -> list[list[int]]:
-        """Outputs that share row weights and penalty."""
+        """Return lists of the outputs that share row weights and penalty."""
         outputs = list(range(len(self.target)))
         return [outputs] if len(self.row_weight) == 1 else [[o] for o in outputs]
 
     def value(self, weights: Weights, residual: Array) -> float:
-        """Value at some weights, given their residual."""
+        """Return the value at some weights, given their residual."""
         size = float(weights.a @ weights.a) if self.homogeneous else 1.0
         n_centers = len(weights.w)
         squares = np.sum(self.row_weight * residual**2) + self.penalty_a @ weights.a**2
@@ -142,31 +126,17 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Objective:
-    """The data and settings of one training problem.
-
-    Attributes
-    ----------
-    basis : DifferentialBasis
-    linear : ndarray of shape (q, n)
-        Linear inputs; the last row is the constant 1 if ``constant``.
-    target : ndarray of shape (m, n)
-    weight : ndarray of shape (n,)
-        Sample weights.
-    constant : bool
-    penalty : {"ridge", "lasso"}
-    alpha, alpha_linear : float
-    loss : Loss or OwnLoss
-    """
+    """The data and settings of one training problem."""
 
     basis: DifferentialBasis
-    linear: Array
-    target: Array
-    weight: Array
+    linear: Array  # (q, n): the linear inputs, the last of them the constant 1 if `constant`
+    target: Array  # (m, n)
+    weight: Array  # (n,)
     constant: bool
     penalty: str = "ridge"
     alpha: float = 0.0
     alpha_linear: float = 0.0
-    loss: Loss | OwnLoss = Loss()  # noqa: RUF009 - frozen
+    loss: Loss | CustomLoss = Loss()  # noqa: RUF009 - frozen
 
     @property
     def total(self) -> float:
@@ -183,16 +153,16 @@ class Objective:
         return replace(self, alpha=alpha, alpha_linear=alpha_linear)
 
     def predict(self, weights: Weights) -> Array:
-        """Network output, shape (m, n)."""
+        """Return the network's output, shape (m, n)."""
         return weights.w.T @ self.basis.contract(weights.a) + weights.linear.T @ self.linear
 
     def value(self, weights: Weights) -> float:
-        """Objective E: paper, eq. (loss)."""
+        """Return the objective E: paper, eq. (loss)."""
         residual = self.target - self.predict(weights)
         return self._mean(self.loss.value(residual)) + self._penalty(weights)[0]
 
     def gradient(self, weights: Weights) -> tuple[float, Weights]:
-        """Objective E and its derivatives by all weights."""
+        """Return the objective E and its derivatives by all weights."""
         features = self.basis.contract(weights.a)
         residual = self.target - weights.w.T @ features - weights.linear.T @ self.linear
         slope = -self.loss.slope(residual) * self.weight / self.total
@@ -214,7 +184,7 @@ class Objective:
         """
         n_centers, n_linear = self.basis.phi.shape[0], self.linear.shape[0]
         trace = np.full(n_centers + n_linear, TRACE)
-        if weights is None or self.loss.kind == "squared" or isinstance(self.loss, OwnLoss):
+        if weights is None or self.loss.kind == "squared" or isinstance(self.loss, CustomLoss):
             row_weight, target = self.weight[None], self.target
         else:
             curvature, shift = self.loss.majorizer(self.target - self.predict(weights))
@@ -225,12 +195,12 @@ class Objective:
         else:
             penalty = np.concatenate(
                 [
-                    self.alpha / _rounded(weights.w),
-                    self._linear_alpha()[:, None] / _rounded(weights.linear),
+                    self.alpha / _smooth_abs(weights.w),
+                    self._linear_alpha()[:, None] / _smooth_abs(weights.linear),
                 ]
             ).T
             penalty = penalty + trace
-            penalty_a, homogeneous = self.alpha / _rounded(weights.a) + TRACE, False
+            penalty_a, homogeneous = self.alpha / _smooth_abs(weights.a) + TRACE, False
         if len(row_weight) != len(penalty):  # one is shared by all outputs, the other is not
             n_groups = self.target.shape[0]
             row_weight = np.broadcast_to(row_weight, (n_groups, row_weight.shape[1]))
@@ -248,7 +218,7 @@ class Objective:
         return strength
 
     def _penalty(self, weights: Weights) -> tuple[float, Weights]:
-        """Value and derivatives of the penalty."""
+        """Return the value and the derivatives of the penalty."""
         a, w, linear = weights.a, weights.w, weights.linear
         strength = self._linear_alpha()[:, None]
         if self.penalty == "ridge":
@@ -256,16 +226,16 @@ class Objective:
             alpha, strength = self.alpha + TRACE, strength + TRACE
             value = 0.5 * alpha * size_w * size_a + 0.5 * float(np.sum(strength * linear**2))
             return value, Weights(alpha * size_w * a, alpha * size_a * w, strength * linear)
-        value = self.alpha * float(_rounded(w).sum() + _rounded(a).sum())
-        value += float(np.sum(strength * _rounded(linear)))
+        value = self.alpha * float(_smooth_abs(w).sum() + _smooth_abs(a).sum())
+        value += float(np.sum(strength * _smooth_abs(linear)))
         value += 0.5 * TRACE * float(np.sum(w**2) + np.sum(a**2) + np.sum(linear**2))
         return value, Weights(
-            self.alpha * a / _rounded(a) + TRACE * a,
-            self.alpha * w / _rounded(w) + TRACE * w,
-            strength * linear / _rounded(linear) + TRACE * linear,
+            self.alpha * a / _smooth_abs(a) + TRACE * a,
+            self.alpha * w / _smooth_abs(w) + TRACE * w,
+            strength * linear / _smooth_abs(linear) + TRACE * linear,
         )
 
 
-def _rounded(x: Array) -> Array:
-    """Absolute value with its corner rounded off."""
+def _smooth_abs(x: Array) -> Array:
+    """Return the absolute value with its corner rounded off."""
     return np.sqrt(x**2 + _CORNER**2)

@@ -1,7 +1,7 @@
 r"""Products with the derivatives of any radial function, :math:`\varphi_j = g(\beta_j r^2)`.
 
-As in `network.gaussians`, but axis by axis: nothing is known of g but its derivatives. That
-takes longer than the matrix products that Gaussians allow, and never cancels.
+The products are those of `network.gaussians`, added up axis by axis, because nothing is known of g
+but its derivatives. That takes longer than the matrix products of Gaussians, but never cancels.
 """
 
 from __future__ import annotations
@@ -12,34 +12,27 @@ from math import factorial
 
 import numpy as np
 
-from rbfdiffnet.network.differential import DifferentialBasis, mean_width
-from rbfdiffnet.network.distances import Array, squared_distances
-
-__all__ = ["Profile", "RadialBasis", "axis_derivatives"]
+from rbfdiffnet.network.differential import (
+    Array,
+    DifferentialBasis,
+    mean_width,
+    squared_distances,
+)
 
 #: Takes s and an order; returns g(s) and its derivatives up to that order, along a first axis.
 Profile = Callable[[Array, int], Array]
 
 
 def axis_derivatives(t: Array, slopes: Array, order: int) -> Array:
-    r"""Derivatives along an axis, of order 1 and higher.
+    r"""Return the derivatives along an axis of orders 1 to ``order``, stacked along a first axis.
 
     .. math::
 
         \partial_i^k \varphi_j = \sum_{m=0}^{\lfloor k/2 \rfloor} \frac{k!}{m!\, (k - 2m)!}\,
         (2t)^{k-2m}\, \beta_j^{k-m}\, g^{(k-m)}(s)
 
-    Parameters
-    ----------
-    t : ndarray
-        Distances from the centers along the axis.
-    slopes : ndarray of shape (at least order + 1, ...)
-        :math:`\beta_j^q g^{(q)}(s)`, for arrays that go together with t.
-    order : int
-
-    Returns
-    -------
-    ndarray of shape (order, ...)
+    where t are the distances from the centers along the axis, and ``slopes[q]`` is
+    :math:`\beta_j^q g^{(q)}(s)` for q up to ``order``.
     """
     result = np.zeros((order, *np.broadcast_shapes(t.shape, slopes.shape[1:])))
     for k in range(1, order + 1):
@@ -65,7 +58,7 @@ class RadialBasis(DifferentialBasis):
     >>> import numpy as np
     >>> from rbfdiffnet.network.basis import BASES, RadialBasis
     >>> X, centers, beta = np.zeros((5, 2)), np.ones((3, 2)), np.ones(3)
-    >>> basis = RadialBasis.on(
+    >>> basis = RadialBasis.evaluate(
     ...     BASES["inverse_quadratic"], X, centers, beta, order=2, order_zero=True
     ... )
     >>> basis.n_terms, basis.contract(np.ones(5)).shape, basis.jacobian(np.ones(3)).shape
@@ -76,7 +69,7 @@ class RadialBasis(DifferentialBasis):
     slopes: Array
 
     @classmethod
-    def on(
+    def evaluate(
         cls,
         profile: Profile,
         X: Array,
@@ -95,7 +88,7 @@ class RadialBasis(DifferentialBasis):
         return cls(slopes[0], x, mu, beta, origin, order, order_zero, unit, profile, slopes)
 
     def contract(self, a: Array, out: Array | None = None) -> Array:
-        """Features, shape (c, n), written to ``out``."""
+        """Return features, shape (c, n), written to ``out``."""
         zero, rest = self._split(a)
         result = np.empty_like(self.phi) if out is None else out
         np.multiply(self.phi, zero, out=result)
@@ -104,7 +97,7 @@ class RadialBasis(DifferentialBasis):
         return result
 
     def jacobian(self, w: Array, out: Array | None = None) -> Array:
-        """Slopes of the network by ``a``, shape (terms, n)."""
+        """Return slopes of the network by ``a``, shape (terms, n)."""
         first = int(self.order_zero)
         result = np.empty((self.n_terms, self.x.shape[1])) if out is None else out
         if first:
@@ -115,7 +108,7 @@ class RadialBasis(DifferentialBasis):
         return result
 
     def adjoint(self, r: Array) -> Array:
-        """Correlations with a residual, shape (c, terms)."""
+        """Return correlations with a residual, shape (c, terms)."""
         first = int(self.order_zero)
         result = np.empty((len(self.phi), self.n_terms))
         if first:
@@ -126,7 +119,7 @@ class RadialBasis(DifferentialBasis):
         return result
 
     def input_gradient(self, a: Array, w: Array) -> Array:
-        r"""Derivatives of the network by its inputs, shape (d, n).
+        r"""Return derivatives of the network by its inputs, shape (d, n).
 
         .. math::
 
@@ -134,24 +127,24 @@ class RadialBasis(DifferentialBasis):
             (x_i - \mu_{ji}) \sum_p a_p \theta'_{pj}
             + \sum_k k\, a_{ki}\, \partial_i^{k-1} \varphi'_j \Big]
 
-        where a prime says that :math:`\beta_j g'` is in the place of g.
+        where a prime means that :math:`\beta_j g'` takes the place of g.
         """
         _, rest = self._split(a)
         slopes = _slopes(self.profile, self.x, self.mu, self.beta, self.order + 1)[1:]
         primed = replace(self, phi=slopes[0], slopes=slopes)
         weighted = w[:, None] * primed.contract(a)
-        result = np.stack([np.sum(t * weighted, axis=0) for t in self._apart()])
+        result = np.stack([np.sum(t * weighted, axis=0) for t in self._differences()])
         lower = primed.jacobian(w)[int(self.order_zero) :].reshape(self.order, *self.x.shape)
         for k in range(1, self.order + 1):
             below = w @ primed.phi if k == 1 else lower[k - 2]
             result += k * self.unit * rest[k - 1][:, None] * below
         return np.asarray(2.0 * result)
 
-    def plain(self) -> RadialBasis:
+    def without_derivatives(self) -> RadialBasis:
         """Return the basis functions themselves, without derivatives."""
         return replace(self, order=0, order_zero=True)
 
-    def normalized(self) -> RadialBasis:
+    def normalize(self) -> RadialBasis:
         """Return basis functions that add up to 1."""
         total = self.phi.sum(axis=0)
         distances = self.beta[:, None] * squared_distances(self.mu, self.x.T, expand=False)
@@ -159,15 +152,15 @@ class RadialBasis(DifferentialBasis):
         shares = self.phi / np.where(total > 0.0, total, 1.0)
         return replace(self, phi=np.where(total > 0.0, shares, nearest))
 
-    def _apart(self) -> Iterator[Array]:
-        """For each axis the distances from the centers along it, (c, n)."""
+    def _differences(self) -> Iterator[Array]:
+        """Yield, for each axis, the distances from the centers along it, (c, n)."""
         for x, m in zip(self.x, self.mu.T, strict=True):
             yield x - m[:, None]
 
     def _terms(self) -> Iterator[tuple[int, Array]]:
-        """Each axis with the derivatives of all orders along it, (k, c, n), in units."""
+        """Yield each axis with the derivatives of all orders along it, (k, c, n), in units."""
         scale = self.unit ** np.arange(1, self.order + 1)[:, None, None]
-        for i, t in enumerate(self._apart()):
+        for i, t in enumerate(self._differences()):
             yield i, scale * axis_derivatives(t, self.slopes, self.order)
 
 

@@ -10,8 +10,8 @@ r"""How wide the basis functions are: the paper's four rules, and a floor.
 
 A rule can give (nearly) zero: a cluster of one row or of coinciding rows, a single center. A width
 below a hundredth of the spread of the rows is replaced by the distance to the nearest other
-center, or by the spread where that is no larger. So every :math:`\beta_j` is finite, and no basis
-function is a needle that no new row ever meets.
+center, or by the spread where that distance is no larger. So every :math:`\beta_j` is finite, and
+no basis function is a needle that no new row ever meets.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.network.distances import Array, squared_distances
+from rbfdiffnet.network.differential import Array, squared_distances
 
 __all__ = ["WIDTH_RULES", "WidthRule", "widths"]
 
 #: Called as ``rule(X, centers, weight=..., n_nearest=...)`` with rows (n, d), centers (c, d),
-#: weights of the rows (n,) and r; returns the widths (c,). What it does not need goes to ``**_``.
+#: weights of the rows (n,) and r; returns the widths (c,). A rule takes what it does not need as
+#: ``**_``.
 WidthRule = Callable[..., Array]
 
 _SMALLEST = 1e-2  # of the root mean square distance of the rows from their mean
@@ -81,7 +82,7 @@ def widths(
     Parameters
     ----------
     rule : str or callable
-        One of `WIDTH_RULES`, or a function like those.
+        A name in `WIDTH_RULES`, or a function of that kind.
     X : ndarray of shape (n, d)
     centers : ndarray of shape (c, d)
     weight : ndarray of shape (n,), optional
@@ -115,10 +116,11 @@ def widths(
             f"width: the rule must return {len(centers)} finite numbers that are not negative, "
             f"one for each center; it returned {sigma!r}"
         )
-    return _floored(sigma, X, centers, weight)
+    return _replace_tiny(sigma, X, centers, weight)
 
 
-def _floored(sigma: Array, X: Array, centers: Array, weight: Array) -> Array:
+def _replace_tiny(sigma: Array, X: Array, centers: Array, weight: Array) -> Array:
+    """Replace widths that are (nearly) zero, as the top of this module says."""
     deviation = X - np.average(X, axis=0, weights=weight)
     spread = float(np.sqrt(np.average((deviation**2).sum(axis=1), weights=weight)))
     smallest = _SMALLEST * spread

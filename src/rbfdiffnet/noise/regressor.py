@@ -11,13 +11,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network.network import Network
-from rbfdiffnet.network.parameters import Noise, check_noise
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import are_known, known_rows
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
-from rbfdiffnet.support.checks import as_floats, check_number, check_size
+from rbfdiffnet.support.checks import Noise, as_floats, check_noise, check_number, check_size
 from rbfdiffnet.support.threads import one_blas_thread
 
 Array = npt.NDArray[np.float64]

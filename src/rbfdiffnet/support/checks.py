@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.support.stability import LARGEST
+
+#: The argument `noise`: not treated, found in the data, or a standard deviation.
+Noise = float | Literal["auto"] | None
 
 _COUNT_LIMIT = 10**9
 
@@ -100,3 +103,18 @@ def as_list(name: str, values: Any, wanted: str = "a list") -> list[Any]:
         return list(values)
     except TypeError as error:
         raise ValueError(f"{name} must be {wanted}; got {values!r}.") from error
+
+
+def check_noise(noise: Any, basis: Any = "gaussian") -> None:
+    """Raise an error if `noise` makes no sense, or none with this basis."""
+    if noise is None:
+        return
+    if not isinstance(noise, str):
+        check_number("noise", noise, at_least=0.0)
+    elif noise != "auto":
+        raise ValueError(f"noise must be None, 'auto' or a standard deviation, got {noise!r}.")
+    if noise and not (isinstance(basis, str) and basis == "gaussian"):
+        raise ValueError(
+            f"noise is treated with Gaussian basis functions only; got basis={basis!r}. Use "
+            "basis='gaussian', or noise=None."
+        )

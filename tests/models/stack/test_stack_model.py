@@ -15,7 +15,7 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import member_forecasts
 from rbfdiffnet.models.stack.mixing import mixing_weights
 from rbfdiffnet.models.stack.model import StackModel
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
 from stacks import PLAN, arrays, auto, frame, walks
 

@@ -9,7 +9,7 @@ from panels import EVENTS, LEVELS, NAME, future_of, make_panel, to_polars
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.stack.model import StackModel
-from rbfdiffnet.network.training import Settings
+from rbfdiffnet.network.train import Settings
 from stacks import arrays, auto, check, frame, walks
 
 

@@ -125,7 +125,8 @@ def _bases(X: Array, latest: Array, n_centers: int) -> tuple[GaussianBasis, Gaus
         return None
     beta = np.full(len(centers), 0.5 / width**2)
     on_rows, on_latest = (
-        GaussianBasis.on(Z, centers, beta, order=1, order_zero=False) for Z in (near, near_latest)
+        GaussianBasis.evaluate(Z, centers, beta, order=1, order_zero=False)
+        for Z in (near, near_latest)
     )
     return on_rows, on_latest
 

@@ -111,7 +111,7 @@ class StackModel:
     >>> from rbfdiffnet.models.plan import Plan
     >>> from rbfdiffnet.series.series import Series
     >>> from rbfdiffnet.models.stack.model import StackModel
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
     >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
     >>> model = StackModel.of(panel, Plan(lambda n: Settings(n_centers=5)))

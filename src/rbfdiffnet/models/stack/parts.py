@@ -39,7 +39,7 @@ def stack_of(panel: Sequence[Series], plan: Plan, names: Sequence[Any]) -> Stack
     >>> from rbfdiffnet.models.plan import Plan
     >>> from rbfdiffnet.series.series import Series
     >>> from rbfdiffnet.models.stack.parts import stack_of
-    >>> from rbfdiffnet.network.training import Settings
+    >>> from rbfdiffnet.network.train import Settings
     >>> y = np.random.default_rng(0).normal(size=60)
     >>> panel = [Series(y, np.zeros((60, 0)), np.zeros((60, 0)))]
     >>> type(stack_of(panel, Plan(lambda n: Settings(n_centers=5)), ["a"])).__name__
@@ -108,7 +108,7 @@ class PartedStack:
         >>> from rbfdiffnet.models.plan import Plan
         >>> from rbfdiffnet.series.series import Series
         >>> from rbfdiffnet.models.stack.parts import PartedStack
-        >>> from rbfdiffnet.network.training import Settings
+        >>> from rbfdiffnet.network.train import Settings
         >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
         >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
         >>> numbers = np.arange(8) % 2

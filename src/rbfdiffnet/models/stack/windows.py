@@ -14,11 +14,12 @@ from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import member_forecasts
-from rbfdiffnet.network.parameters import Noise
+from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation, clean_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
+from rbfdiffnet.support.checks import Noise
 
 __all__ = ["Window", "odd_values", "prepared", "usable_values"]
 
@@ -69,7 +70,7 @@ class Window:
         >>> from rbfdiffnet.models.plan import Plan
         >>> from rbfdiffnet.series.series import Series
         >>> from rbfdiffnet.models.stack.windows import Window
-        >>> from rbfdiffnet.network.training import Settings
+        >>> from rbfdiffnet.network.train import Settings
         >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
         >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
         >>> window = Window.of(panel, np.full(8, 50), 5, Plan(lambda n: Settings(n_centers=5)))

@@ -6,8 +6,8 @@ r"""Alternating least squares: w and :math:`\lambda` given a, then a given them,
     a \leftarrow (J V J' + P_a)^{-1} J V (z - \lambda \cdot s)
 
 with A, J, V and P as in `network.trainers.varpro`. Both halves lower the objective, so it never
-ends above its start. It needs many more rounds than variable projection, which sees how the one
-half answers the other.
+ends above its start. The method needs many more rounds than variable projection, which knows how
+one half answers a change of the other.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rbfdiffnet.network.trainers.varpro import factorize, project, solve
 def minimize(
     objective: Objective, start: Array | Weights, *, max_iter: int = 100, tol: float = 1e-6
 ) -> Solution:
-    """Minimize from one start: paper, eq. (als); parameters as for variable projection.
+    """Minimize from one start: paper, eq. (als); arguments as for variable projection.
 
-    A round counts as one iteration; it ends when a round lowers the objective by less than
-    ``tol`` of it.
+    A round counts as one iteration. Training ends when a round lowers the objective by less than
+    the fraction `tol`.
     """
     if not isinstance(start, Weights):
         start = project(objective, objective.quadratic(None), start / np.linalg.norm(start)).weights
@@ -41,7 +41,7 @@ def minimize(
 
 
 def _best_a(objective: Objective, quadratic: Quadratic, weights: Weights) -> Weights:
-    """The best a for the other weights (at length 1 where only the product with w counts)."""
+    """Return the best a for the other weights, at length 1 where only its product with w counts."""
     basis = objective.basis
     rest = quadratic.target - weights.linear.T @ objective.linear
     gram, moment = np.zeros((basis.n_terms, basis.n_terms)), np.zeros(basis.n_terms)
@@ -61,4 +61,4 @@ def _best_a(objective: Objective, quadratic: Quadratic, weights: Weights) -> Wei
         return weights
     a = solve(factorize(gram, penalty + 1e-300), moment)
     moved = Weights(a, weights.w, weights.linear)
-    return moved.balanced() if quadratic.homogeneous else moved
+    return moved.with_unit_a() if quadratic.homogeneous else moved

@@ -11,28 +11,19 @@ from scipy import optimize
 from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import Objective, Solution, Weights
 
-_HOPELESS = 100.0
+_HOPELESS = 100.0  # times the objective without the lags
 _MOST_WEIGHTS = 600  # beyond, the dense inverse Hessian costs more than it gives
 
 
 def taylor_start(objective: Objective, w: Array) -> Weights:
-    r"""The paper's start: paper, eq. (start).
+    r"""Return the paper's start: paper, eq. (start).
 
     .. math::
 
         \lambda_i = 1 / l, \qquad a_{ki} = 0.001^k / k!
 
-    with the given weights w of a plain network, and no bias. Data that are not centered can make
-    the mean of the lags far worse than nothing; then :math:`\lambda = 0`.
-
-    Parameters
-    ----------
-    objective : Objective
-    w : ndarray of shape (c, m)
-
-    Returns
-    -------
-    Weights
+    with the given weights w (c, m) of a plain network, and no bias. Data that are not centered can
+    make the mean of the lags far worse than nothing; then :math:`\lambda = 0`.
     """
     basis = objective.basis
     n_lags = objective.linear.shape[0] - int(objective.constant)
@@ -53,28 +44,18 @@ def taylor_start(objective: Objective, w: Array) -> Weights:
 def minimize(
     objective: Objective, start: Weights, *, max_iter: int = 2000, tol: float = 1e-6
 ) -> Solution:
-    """Minimize the objective from one start, any loss and penalty: paper, eq. (bfgs).
+    """Minimize the objective from one start, with any loss and penalty: paper, eq. (bfgs).
 
-    Parameters
-    ----------
-    objective : Objective
-    start : Weights
-    max_iter : int, default=2000
-    tol : float, default=1e-6
-        Largest component of the gradient at the end, relative to the objective at the start.
-
-    Returns
-    -------
-    Solution
-        Never above the start.
+    Training ends where the largest component of the gradient is below `tol` times the objective at
+    the start. The solution is never above the start.
     """
 
     def flat_gradient(flat: Array) -> tuple[float, Array]:
-        value, gradient = objective.gradient(start.like(flat))
-        return value, gradient.flat()
+        value, gradient = objective.gradient(start.unflatten(flat))
+        return value, gradient.flatten()
 
     first = objective.value(start)
-    x = start.flat()
+    x = start.flatten()
     method: Any = "BFGS" if x.size <= _MOST_WEIGHTS else "L-BFGS-B"
     options: Any = {"maxiter": max_iter, "gtol": tol * max(abs(first), 1e-12)}
     with np.errstate(over="ignore", invalid="ignore"):  # far trial steps, which are refused
@@ -82,4 +63,4 @@ def minimize(
     ended = int(result.nit) < max_iter  # also where rounding allows no further step
     if not result.fun < first:
         return Solution(start, first, int(result.nit), ended)
-    return Solution(start.like(result.x), float(result.fun), int(result.nit), ended)
+    return Solution(start.unflatten(result.x), float(result.fun), int(result.nit), ended)

@@ -7,8 +7,8 @@ r"""Plain RBF networks: the weights are linear, so ridge has a closed form and l
 with :math:`\Phi` the basis functions (c rows) at the training points. (The paper prints
 :math:`\Phi y` with the transposed layout, where it has to be :math:`\Phi' y`.)
 
-A lasso sees the rows through their inner products alone, and those of five folds add up to those
-of any four of them: cross-validation goes through the rows once.
+A lasso needs only inner products of the rows, and the products of folds add up: cross-validation
+over five folds goes through the rows once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from sklearn.linear_model import lasso_path
 from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import Objective, Weights
 from rbfdiffnet.network.trainers.varpro import project
-
-__all__ = ["lasso", "repeatable_folds", "ridge"]
 
 _N_FOLDS = 5
 _N_ALPHAS, _SMALLEST_ALPHA = 100, 1e-3  # strengths to choose from; the last, of the first
@@ -41,16 +39,7 @@ def ridge(objective: Objective) -> Weights:
         w^* = (\Phi V \Phi' + \gamma I)^{-1} \Phi V y
 
     with the linear inputs among the rows of :math:`\Phi`, V the weights of the rows and
-    :math:`\gamma` the penalty times their sum.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of basis functions without derivatives.
-
-    Returns
-    -------
-    Weights
+    :math:`\gamma` the penalty times their sum. The basis has no derivatives.
     """
     return project(objective, objective.quadratic(None), np.ones(1)).weights
 
@@ -63,41 +52,18 @@ def lasso(
     alpha: float | None = None,
     folds: npt.NDArray[np.intp] | None = None,
 ) -> tuple[Array, Array, Array]:
-    r"""Lasso of each target on the features and a bias: paper, eq. (lasso).
+    r"""Lasso of each target (m, n) on the features (c, n) and a bias: paper, eq. (lasso).
 
     .. math::
 
         \min_{w, w_0} \frac{1}{2 \sum_n v_n} \sum_n v_n (y_n - w_0 - w \cdot \varphi_n)^2
         + \alpha |w|_1
 
-    Parameters
-    ----------
-    features : ndarray of shape (c, n)
-    target : ndarray of shape (m, n)
-    weight : ndarray of shape (n,)
-    alpha : float, optional
-        Strength; chosen by cross-validation if omitted.
-    folds : ndarray of shape (n,), optional
-        Fold of every row, as given by `repeatable_folds`; needed to choose alpha.
-
-    Returns
-    -------
-    w : ndarray of shape (c, m)
-    bias : ndarray of shape (m,)
-    alpha : ndarray of shape (m,)
-        The strength used for each target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.network.trainers.linear import lasso
-    >>> features = np.array([[0.0, 1.0, 2.0, 3.0]])
-    >>> w, bias, _ = lasso(features, 2.0 * features + 1.0, np.ones(4), alpha=1e-6)
-    >>> w.round(3), bias.round(3)
-    (array([[2.]]), array([1.]))
+    Without `alpha`, cross-validation over the folds of the rows (see `assign_folds`) chooses it for
+    each target. Returns w (c, m), the biases (m,) and the strengths (m,).
     """
-    grams, means = _products(np.concatenate([features, target]), weight, folds)
-    c, everything = len(features), _centered(grams.sum(axis=0))
+    grams, means = _inner_products(np.concatenate([features, target]), weight, folds)
+    c, everything = len(features), _center(grams.sum(axis=0))
     w, used = np.zeros((c, len(target))), np.zeros(len(target))
     for o, y in enumerate(target):
         keep = np.append(np.arange(c), c + o)
@@ -105,7 +71,7 @@ def lasso(
             used[o] = alpha
         elif len(grams) > 1 and np.ptp(y) > 0:
             each = np.append(keep, -1)
-            used[o] = _validated_alpha(grams[:, each[:, None], each])
+            used[o] = _cross_validate_alpha(grams[:, each[:, None], each])
         else:  # a single distinct row, or nothing to explain
             used[o] = _PLAIN_ALPHA
         gram = everything[np.ix_(keep, keep)]
@@ -114,15 +80,12 @@ def lasso(
     return w, means[c:] - means[:c] @ w, used
 
 
-def _products(
+def _inner_products(
     rows: Array, weight: Array, folds: npt.NDArray[np.intp] | None
 ) -> tuple[Array, Array]:
-    """Weighted inner products of rows less their means and of a constant 1, fold by fold.
+    """Return weighted inner products (n_folds, k + 1, k + 1), and the means (k,) of k rows.
 
-    Returns
-    -------
-    grams : ndarray of shape (n_folds, k + 1, k + 1)
-    means : ndarray of shape (k,)
+    The products are those of the rows less their means, and of a constant 1, fold by fold.
     """
     means = np.average(rows, axis=1, weights=weight)
     columns = np.concatenate([rows - means[:, None], np.ones((1, rows.shape[1]))])
@@ -130,21 +93,21 @@ def _products(
     return np.stack([(columns[:, f] * weight[f]) @ columns[:, f].T for f in parts]), means
 
 
-def _centered(gram: Array) -> Array:
-    """Inner products less those of the means, for a weight of 1; the constant is the last row."""
+def _center(gram: Array) -> Array:
+    """Take the means out of inner products, and divide by the weight; the constant comes last."""
     total = gram[-1, -1]
     mean = gram[-1, :-1] / total
     return np.asarray(gram[:-1, :-1] / total - np.outer(mean, mean))
 
 
-def _validated_alpha(grams: Array) -> float:
-    """Strength with the lowest mean squared error, averaged over the folds left out."""
-    largest = float(np.abs(_centered(grams.sum(axis=0))[:-1, -1]).max())
+def _cross_validate_alpha(grams: Array) -> float:
+    """Return the strength with the lowest mean squared error, averaged over the folds left out."""
+    largest = float(np.abs(_center(grams.sum(axis=0))[:-1, -1]).max())
     alphas = np.geomspace(1.0, _SMALLEST_ALPHA, _N_ALPHAS) * max(largest, 1e-15)
     errors = np.zeros(_N_ALPHAS)
     for f, left_out in enumerate(grams):
         train = np.delete(grams, f, axis=0).sum(axis=0)
-        w = _descend(_centered(train), alphas, tol=_TOL_TO_CHOOSE, max_iter=1000)
+        w = _descend(_center(train), alphas, tol=_TOL_TO_CHOOSE, max_iter=1000)
         mean = train[-1, :-1] / train[-1, -1]
         # Residuals are y - w . features - bias: a product of the columns with these weights.
         residual = np.vstack([-w, np.ones(_N_ALPHAS), mean[:-1] @ w - mean[-1]])
@@ -153,8 +116,8 @@ def _validated_alpha(grams: Array) -> float:
 
 
 def _descend(gram: Array, alphas: Array, *, tol: float, max_iter: int) -> Array:
-    """Coordinate descent for descending strengths; the target is the last row of the Gram."""
-    # Where the products are known, nothing but the shape of X and the length of y is looked at.
+    """Run coordinate descent for descending strengths; the target is the last row of the Gram."""
+    # Given the products, scikit-learn uses only the shape of X and the length of y.
     X = np.zeros((1, len(gram) - 1), order="F")
     length = np.sqrt(np.maximum(gram[-1:, -1], 0.0))
     with warnings.catch_warnings():  # near the end of the path: harmless
@@ -172,18 +135,11 @@ def _descend(gram: Array, alphas: Array, *, tol: float, max_iter: int) -> Array:
     return np.asarray(w)
 
 
-def repeatable_folds(X: Array) -> npt.NDArray[np.intp]:
-    """Fold of every row: distinct rows are dealt out in sorted order, copies stay together.
+def assign_folds(X: Array) -> npt.NDArray[np.intp]:
+    """Return the fold of every row: distinct rows are dealt out in sorted order.
 
-    So the folds depend neither on the order of the rows nor on whether a row is repeated or
-    weighted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.network.trainers.linear import repeatable_folds
-    >>> repeatable_folds(np.array([[3.0], [1.0], [2.0], [1.0]]))
-    array([2, 0, 1, 0])
+    Copies of a row stay together. So the folds depend neither on the order of the rows nor on
+    whether a row is repeated or has a larger weight.
     """
     _, index = np.unique(X, axis=0, return_inverse=True)
     return np.asarray(index).ravel() % _N_FOLDS

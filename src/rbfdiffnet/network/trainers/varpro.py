@@ -30,8 +30,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import TRACE, Objective, Quadratic, Solution, Weights
+from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, TrustRegion
 
-_LARGEST_STEP = 1.0  # in units of the length of a
 _LARGEST_WORKSPACE = 2**20  # numbers
 _LARGEST_REGRESSION, _ROWS_FOR_STARTS = 1500, 2000  # features and rows for spectral starts
 _kept = threading.local()
@@ -63,7 +63,7 @@ def project(
         penalty[:, :n_centers] *= a @ a
     factors, coefficients = [], np.empty((len(features), len(quadratic.target)))
     for group, outputs in enumerate(quadratic.groups()):
-        weighted = quadratic.weighted(features, group)
+        weighted = quadratic.weigh(features, group)
         gram = np.empty((n_features, n_features))
         gram[:n_centers, :n_centers] = weighted[:n_centers] @ features[:n_centers].T
         gram[n_centers:, :n_centers] = weighted[n_centers:] @ features[:n_centers].T
@@ -79,7 +79,7 @@ def project(
 def newton_system(
     objective: Objective, quadratic: Quadratic, point: Projection, small: float = 0.0
 ) -> tuple[Array, Array | None]:
-    """Gradient and exact Hessian of the projected objective at a point.
+    """Return the gradient and the exact Hessian of the projected objective at a point.
 
     The Hessian is None where the gradient is no longer than ``small``.
     """
@@ -91,13 +91,13 @@ def newton_system(
         ridge = quadratic.penalty[group, : len(w)]
         for o in outputs:
             jacobian = basis.jacobian(w[:, o], out=room)
-            residual = quadratic.weighted(point.residual[o], group)
+            residual = quadratic.weigh(point.residual[o], group)
             gradient -= jacobian @ residual
             if quadratic.homogeneous:
                 gradient += (ridge @ w[:, o] ** 2) * a
             if len(w.T) == 1 and np.linalg.norm(gradient) <= small:
                 return gradient, None
-            products = quadratic.weighted(jacobian, group) @ point.rows.T
+            products = quadratic.weigh(jacobian, group) @ point.rows.T
             cross, own = products[:, :n_features].T, products[:, n_features:]
             hessian += own
             cross[: len(w)] -= basis.adjoint(residual)
@@ -112,22 +112,11 @@ def newton_system(
 def minimize(
     objective: Objective, start: Array | Weights, *, max_iter: int = 100, tol: float = 1e-6
 ) -> Solution:
-    """Minimize the objective from one start.
+    """Minimize the objective from one start, in at most `max_iter` Newton steps.
 
-    Parameters
-    ----------
-    objective : Objective
-    start : ndarray of shape (terms,) or Weights
-        Weights a to start from. A loss or penalty that is not quadratic is first touched at the
-        start, so it takes all weights; given only a, those of the squared loss and ridge penalty.
-    max_iter : int, default=100
-        Most Newton steps.
-    tol : float, default=1e-6
-        The gradient is small enough below this fraction of the objective.
-
-    Returns
-    -------
-    Solution
+    The start is a (terms,) or all weights. A loss or penalty that is not quadratic is first touched
+    at the start, which needs all weights; given only a, they are those of the squared loss and the
+    ridge penalty. Training ends where the gradient is below the fraction `tol` of the objective.
     """
     a = start.a if isinstance(start, Weights) else start / np.linalg.norm(start)
     floor = 1e-12 * float(np.sum(objective.weight * objective.target**2)) + 1e-300
@@ -137,7 +126,7 @@ def minimize(
     if not objective.is_quadratic and not isinstance(start, Weights):
         quadratic = objective.quadratic(point.weights)
         point = project(objective, quadratic, a, room)
-    radius, converged, n_iter = _LARGEST_STEP, False, 0
+    radius, converged, n_iter = np.full(1, LARGEST_STEP), False, 0
     while not converged and n_iter < max_iter:
         n_iter += 1
         small = tol * point.value + floor if objective.is_quadratic else 0.0
@@ -166,21 +155,12 @@ def minimize(
 
 
 def spectral_starts(objective: Objective) -> Array:
-    r"""Starts from the best network without the rank-one constraint.
+    r"""Return starts from the best network without the rank-one constraint.
 
     The terms of the network weigh :math:`\theta_{pjn}` with the matrix :math:`a_p w_j`. Ridge
-    regression on all of them gives a full matrix instead; its left singular vectors, strongest
-    first, are good guesses for a.
-
-    Parameters
-    ----------
-    objective : Objective
-        With squared loss and ridge penalty.
-
-    Returns
-    -------
-    ndarray of shape (k, terms)
-        Empty where the regression would be too large.
+    regression on all terms gives a full matrix instead; its left singular vectors, the strongest
+    first, are good guesses for a. The result has shape (k, terms), and is empty where the
+    regression would be too large. The objective has the squared loss and a ridge penalty.
     """
     n_terms, n_centers = objective.basis.n_terms, len(objective.basis.phi)
     if n_terms * n_centers > _LARGEST_REGRESSION:
@@ -198,7 +178,7 @@ def spectral_starts(objective: Objective) -> Array:
 
 
 def _workspace(objective: Objective) -> tuple[Array, Array]:
-    """Room for two points of the search, kept from fit to fit (each thread has its own).
+    """Return room for two points of the search, kept from fit to fit (each thread has its own).
 
     Fresh memory would cost a tenth of a fit of a few thousand rows.
     """
@@ -219,62 +199,32 @@ def _trusted_step(
     point: Projection,
     gradient: Array,
     hessian: Array,
-    radius: float,
+    radius: Array,
     spare: Array,
-) -> tuple[Projection, float]:
-    """One Newton step within a trust region: where it leads (rows in spare), and the radius."""
-    a = point.weights.a
-    if quadratic.homogeneous:  # a step along a changes nothing: make it costly
-        hessian = hessian + np.outer(a, a) * (np.abs(np.trace(hessian)) / len(a))
-    bends, axes = np.linalg.eigh(hessian)
-    along = axes.T @ gradient
-    for _ in range(25):
-        step = _step_within(bends, along, radius)
-        length = float(np.linalg.norm(step))
-        candidate = a + axes @ step
-        if quadratic.homogeneous:
-            candidate /= np.linalg.norm(candidate)
-        trial = project(objective, quadratic, candidate, spare)
-        expected = -float(along @ step + 0.5 * bends @ step**2)
-        gain = point.value - trial.value
-        if gain < 0.25 * expected:
-            radius = 0.25 * length
-        elif gain > 0.75 * expected and length > 0.9 * radius:
-            radius = min(2.0 * radius, _LARGEST_STEP)
-        if gain >= 0.0:
-            return trial, max(radius, 1e-8)
-    return point, radius
+) -> tuple[Projection, Array]:
+    """Take one Newton step within a trust region; return where it leads and the radius.
 
-
-def _step_within(bends: Array, along: Array, radius: float) -> Array:
-    """Minimize a quadratic within a ball, in the axes of its curvature.
-
-    The step is -g / (bends + shift), with the smallest shift that makes it convex and short,
-    found by Newton's method on 1 / length (More and Sorensen, 1983).
+    The rows of the new point are written to `spare`.
     """
-    shift = max(0.0, -float(bends.min())) + 1e-12 * float(np.abs(bends).max()) + 1e-300
-    for _ in range(20):
-        step = -along / (bends + shift)
-        length = float(np.sqrt(step @ step))
-        if length <= 1.01 * radius:
-            break
-        slope = float(step @ (step / (bends + shift)))
-        shift += (length / radius - 1.0) * length**2 / slope
-    return step
+    region = TrustRegion.around(
+        point.weights.a[None],
+        gradient[None],
+        hessian[None],
+        radius,
+        unit_length=quadratic.homogeneous,
+    )
+    for _, candidates in region.propose():
+        trial = project(objective, quadratic, candidates[0], spare)
+        if region.judge(np.array([point.value - trial.value])).size:
+            return trial, region.radius
+    return point, region.radius
 
 
 def factorize(gram: Array, ridge: Array) -> Array:
-    """Lower Cholesky factor of gram + diag(ridge), plus a trace where rounding makes it indefinite.
+    """Return the lower Cholesky factor of gram + diag(ridge), both of size k.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (k, k)
-        Only its lower triangle is read.
-    ridge : ndarray of shape (k,)
-
-    Returns
-    -------
-    ndarray of shape (k, k)
+    Only the lower triangle of gram is read. Where rounding makes the matrix indefinite, a trace of
+    ridge is added until it is not.
     """
     diagonal = np.einsum("ii->i", gram)
     diagonal += ridge

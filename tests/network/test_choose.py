@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from problems import make_objective
-from rbfdiffnet.network.candidates import Candidate, default_start, fit_candidate, leave_one_out
-from rbfdiffnet.network.input_metric import grown_metric, pruned_metrics
+from rbfdiffnet.network.choose import (
+    Candidate,
+    default_start,
+    fit_candidate,
+    grow_metric,
+    leave_one_out_errors,
+    prune_metric,
+)
 from rbfdiffnet.network.trainers.varpro import minimize, project
 
 
@@ -31,7 +37,7 @@ def without_row(objective, n):
 def test_errors_of_a_plain_network_equal_refitting_without_each_row():
     objective = make_objective(1, n=40, order=0, alpha=1e-2)
     point = project(objective, objective.quadratic(None), np.ones(1))
-    errors = leave_one_out(objective, point)
+    errors = leave_one_out_errors(objective, point)
     for n in range(40):
         rest = without_row(objective, n)
         weights = project(rest, rest.quadratic(None), np.ones(1)).weights
@@ -43,7 +49,7 @@ def test_errors_of_a_differential_network_are_close_to_retraining():
     objective = make_objective(2, n=80, c=5, order=1, alpha=1e-2)
     solution = minimize(objective, default_start(objective.basis))
     point = project(objective, objective.quadratic(None), solution.weights.a)
-    errors = leave_one_out(objective, point)
+    errors = leave_one_out_errors(objective, point)
     retrained = []
     for n in range(80):
         rest = without_row(objective, n)
@@ -88,7 +94,7 @@ def one_nonlinear_input():
 
 
 def test_metric_favors_the_nonlinear_input(one_nonlinear_input):
-    by_threshold, by_half = pruned_metrics(one_nonlinear_input)
+    by_threshold, by_half = prune_metric(one_nonlinear_input)
     assert by_threshold[0] == by_half[0] == 1.0
     assert np.all(by_threshold[1:] < 1.0)
     assert np.count_nonzero(by_half) == 2
@@ -96,8 +102,8 @@ def test_metric_favors_the_nonlinear_input(one_nonlinear_input):
 
 def test_metric_takes_back_the_input_that_explains_the_residual(one_nonlinear_input):
     weights = one_nonlinear_input.weights
-    silent = weights.like(np.zeros_like(weights.flat()))
+    silent = weights.unflatten(np.zeros_like(weights.flatten()))
     blind = replace(one_nonlinear_input, metric=np.array([0.0, 1.0, 1.0, 0.0]), weights=silent)
-    grown = grown_metric(blind, blind.objective.basis.x)
+    grown = grow_metric(blind, blind.objective.basis.x)
     assert grown[0] > 0.0
     assert grown[3] == 0.0

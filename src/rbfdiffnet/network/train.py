@@ -9,24 +9,17 @@ from typing import Any
 import numpy as np
 
 from rbfdiffnet.network.basis import Array, DifferentialBasis, evaluate
-from rbfdiffnet.network.candidates import Candidate
-from rbfdiffnet.network.centers import Placement, place
-from rbfdiffnet.network.losses import Loss, OwnLoss, UserLoss, huber_delta
+from rbfdiffnet.network.centers import Placement, place_centers
+from rbfdiffnet.network.choose import Candidate, choose_settings
+from rbfdiffnet.network.losses import CustomLoss, Loss, LossFunction, huber_delta
 from rbfdiffnet.network.network import Network, linear_inputs
 from rbfdiffnet.network.objective import Objective, Solution, Weights
-from rbfdiffnet.network.rows import Rows, standardize
-from rbfdiffnet.network.selection import choose
-from rbfdiffnet.network.trainers import als, bfgs, varpro
-from rbfdiffnet.network.trainers.linear import lasso, repeatable_folds, ridge
+from rbfdiffnet.network.rows import StandardizedRows, standardize_rows
+from rbfdiffnet.network.trainers import SOLVERS, bfgs, varpro
+from rbfdiffnet.network.trainers.linear import assign_folds, lasso, ridge
 from rbfdiffnet.network.widths import WidthRule, widths
 
 METRICS = ("learned", "standard", "common")
-#: The trainers by name, each with its usual limit of iterations.
-SOLVERS: dict[str, tuple[Callable[..., Solution], int]] = {
-    "varpro": (varpro.minimize, 300),
-    "als": (als.minimize, 2000),
-    "bfgs": (bfgs.minimize, 3000),
-}
 
 _ROWS_TO_CHOOSE = 4000  # on which settings are compared
 _CALIBRATED = 2.0  # standard errors by which a robust loss may shift the mean
@@ -49,7 +42,7 @@ class Settings:
     n_nearest: int = 10
     metric: str | Array = "standard"
     solver: str = "varpro"
-    loss: str | UserLoss = "squared"
+    loss: str | LossFunction = "squared"
     quantile: float = 0.5
     penalty: str = "ridge"
     alpha: float | None = None
@@ -61,7 +54,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Fit:
+class NetworkFit:
     """A trained network and how it came about."""
 
     network: Network
@@ -72,31 +65,18 @@ class Fit:
     solution: Solution
 
 
-def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
-    """Train a network.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    Y : ndarray of shape (n, m)
-    weight : ndarray of shape (n,)
-        Sample weights, not negative, not all zero; only their ratios matter.
-    settings : Settings
-
-    Returns
-    -------
-    Fit
-    """
-    rows = standardize(
-        X, Y, weight, center_target=settings.intercept, common=_is(settings.metric, "common")
+def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> NetworkFit:
+    """Train a network on X (n, d), Y (n, m) and weights (n,), not negative and not all zero."""
+    rows = standardize_rows(
+        X, Y, weight, center_target=settings.intercept, common=_is_named(settings.metric, "common")
     )
     robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
-    calm = rows.without_outliers() if robust else rows
-    candidate = _choose(calm.at_most(_ROWS_TO_CHOOSE), settings)
+    clipped = rows.clip_outliers() if robust else rows
+    candidate = _choose_candidate(clipped.subsample(_ROWS_TO_CHOOSE), settings)
     basis = _basis(rows, candidate.metric, candidate.centers, candidate.beta, settings)
-    objective = _penalized(rows, _objective(rows, basis, settings), candidate, settings)
-    objective, solution, loss = _train(objective, candidate, calm, settings)
-    weights = solution.weights.balanced() if settings.order else solution.weights
+    objective = _add_penalty(rows, _objective(rows, basis, settings), candidate, settings)
+    objective, solution, loss = _train(objective, candidate, clipped, settings)
+    weights = solution.weights.with_unit_a() if settings.order else solution.weights
     network = Network(
         centers=candidate.centers,
         beta=basis.beta,
@@ -116,19 +96,21 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Fit:
         unit=basis.unit,
         basis=settings.basis,
     )
-    return Fit(network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution)
+    return NetworkFit(
+        network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution
+    )
 
 
-def _is(metric: str | Array, name: str) -> bool:
+def _is_named(metric: str | Array, name: str) -> bool:
     return isinstance(metric, str) and metric == name
 
 
-def _n_lags(rows: Rows, settings: Settings) -> int:
+def _n_lags(rows: StandardizedRows, settings: Settings) -> int:
     return rows.Z.shape[1] if settings.n_lags is None else settings.n_lags
 
 
 def _basis(
-    rows: Rows, metric: Array, centers: Array, beta: Array, settings: Settings
+    rows: StandardizedRows, metric: Array, centers: Array, beta: Array, settings: Settings
 ) -> DifferentialBasis:
     """Return the basis functions at the rows."""
     active = metric > 0
@@ -140,18 +122,18 @@ def _basis(
         order=settings.order,
         order_zero=settings.order_zero,
     )
-    return basis.normalized() if settings.normalize else basis
+    return basis.normalize() if settings.normalize else basis
 
 
-def _objective(rows: Rows, basis: DifferentialBasis, settings: Settings) -> Objective:
-    """Return the training problem, without penalty."""
+def _objective(rows: StandardizedRows, basis: DifferentialBasis, settings: Settings) -> Objective:
+    """Return the training problem without its penalty."""
     offset = rows.x_shift / rows.x_scale
     linear = linear_inputs(rows.Z, _n_lags(rows, settings), settings.intercept, offset)
     return Objective(basis, linear, rows.target, rows.weight, settings.intercept)
 
 
-def _choose(rows: Rows, settings: Settings) -> Candidate:
-    """Fix the width factor, the penalties and the metric."""
+def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
+    """Choose the width factor, the penalties and the metric, where they are not given."""
 
     def builder(metric: Array) -> Callable[[float], Objective]:
         active = metric > 0
@@ -169,14 +151,14 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
 
     given = settings.metric
     metric = np.ones(rows.Z.shape[1]) if isinstance(given, str) else given
-    ridge, learn = settings.penalty == "ridge", _is(given, "learned")
+    ridge, learn = settings.penalty == "ridge", _is_named(given, "learned")
     # The strength of a lasso is chosen later, by cross-validation.
     factor, alpha = settings.width_factor, settings.alpha
     if factor is not None and not learn and not (ridge and alpha is None):
         objective = builder(metric)(factor)
         objective = objective.with_alpha(alpha or 0.0, settings.alpha_linear or 0.0)
-        return Candidate.unscored(objective, factor, metric)
-    return choose(
+        return Candidate.without_score(objective, factor, metric)
+    return choose_settings(
         builder,
         rows.Z.T,
         metric,
@@ -189,40 +171,44 @@ def _choose(rows: Rows, settings: Settings) -> Candidate:
     )
 
 
-def _place_centers(near: Array, rows: Rows, metric: Array, settings: Settings) -> Array:
+def _place_centers(near: Array, rows: StandardizedRows, metric: Array, settings: Settings) -> Array:
     how = settings.centers
     if isinstance(how, np.ndarray):
         return (((how - rows.x_shift) / rows.x_scale) * metric)[:, metric > 0]
     rng = np.random.default_rng(settings.seed)
-    return place(how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng)
+    return place_centers(
+        how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng
+    )
 
 
-def _penalized(
-    rows: Rows, objective: Objective, candidate: Candidate, settings: Settings
+def _add_penalty(
+    rows: StandardizedRows, objective: Objective, candidate: Candidate, settings: Settings
 ) -> Objective:
-    """Return the problem with the penalty asked for."""
+    """Return the objective with the penalty that the settings ask for."""
     if settings.penalty == "ridge":
         return objective.with_alpha(candidate.alpha, candidate.alpha_linear)
     alpha, alpha_linear = settings.alpha, settings.alpha_linear
     if settings.order == 0:  # chosen together with the weights, for each output
         return replace(objective, penalty="lasso", alpha=alpha or 0.0)
     if alpha is None or alpha_linear is None:
-        # The paper's way: the strength that cross-validation gives the plain network.
-        _, _, by_output = lasso(objective.basis.phi, rows.target, rows.weight, folds=_folds(rows))
+        # As in the paper: the strength that cross-validation chooses for the plain network.
+        _, _, by_output = lasso(
+            objective.basis.phi, rows.target, rows.weight, folds=_folds_of(rows)
+        )
         alpha = alpha_linear = float(by_output.mean())
     return replace(objective, penalty="lasso", alpha=alpha, alpha_linear=alpha_linear)
 
 
-def _folds(rows: Rows) -> Any:
-    return repeatable_folds(np.column_stack([rows.Z, rows.target.T]))
+def _folds_of(rows: StandardizedRows) -> Any:
+    return assign_folds(np.column_stack([rows.Z, rows.target.T]))
 
 
 def _train(
-    objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
+    objective: Objective, candidate: Candidate, rows: StandardizedRows, settings: Settings
 ) -> tuple[Objective, Solution, str]:
     """Train all weights; return the objective, the best solution and the name of the loss.
 
-    Rows are those without outliers where the loss is robust; the objective has all targets.
+    With a robust loss the targets of `rows` are clipped; those of the objective are not.
     """
     if settings.order == 0:
         return _train_plain(objective, rows, settings)
@@ -230,51 +216,49 @@ def _train(
         "max_iter": settings.max_iter or SOLVERS[settings.solver][1],
         "tol": settings.tol,
     }
-    # Least squares would be thrown off by outliers: robust losses start from targets without.
-    calm = replace(objective, target=rows.target)
-    starts = _starts(calm, candidate, rows, settings)
-    squared = min((_solve(calm, start, settings.solver, options) for start in starts), key=_value)
+    # Outliers would throw least squares off, so robust losses start from clipped targets.
+    clipped = replace(objective, target=rows.target)
+    starts = _starts(clipped, candidate, rows, settings)
+    squared = min(
+        (_solve(clipped, start, settings.solver, options) for start in starts),
+        key=lambda s: s.value,
+    )
     if settings.loss == "squared":
         return objective, squared, "squared"
     if callable(settings.loss):
-        own = _own_objective(settings.loss, objective, squared.weights, rows)
+        custom = _with_custom_loss(settings.loss, objective, squared.weights, rows)
         options["max_iter"] = settings.max_iter or SOLVERS["bfgs"][1]
-        return own, bfgs.minimize(own, squared.weights, **options), "user"
-    residual = calm.target - calm.predict(squared.weights)
+        return custom, bfgs.minimize(custom, squared.weights, **options), "user"
+    residual = clipped.target - clipped.predict(squared.weights)
     kind = "huber" if settings.loss == "auto" else settings.loss
     loss = Loss(kind, delta=huber_delta(residual, rows.weight), quantile=settings.quantile)
     robust = replace(objective, loss=loss)
     solution = _solve(robust, squared.weights, settings.solver, options)
     if settings.loss == "auto" and not _is_calibrated(robust, solution.weights):
-        if not np.array_equal(calm.target, objective.target):
+        if not np.array_equal(clipped.target, objective.target):
             squared = _solve(objective, squared.weights, settings.solver, options)
         return objective, squared, "squared"
     return robust, solution, kind
 
 
-def _own_objective(
-    function: UserLoss, objective: Objective, weights: Weights, rows: Rows
+def _with_custom_loss(
+    function: LossFunction, objective: Objective, weights: Weights, rows: StandardizedRows
 ) -> Objective:
-    """Objective with a user's loss, brought to a scale on which the penalty means the same.
+    """Return the objective with a user's loss, on a scale on which the penalty means the same.
 
-    That is the scale on which the trained network improves as much on a constant as it does in
-    squared loss.
+    On that scale the trained network improves on a constant as much as it does in squared loss.
     """
-    own = OwnLoss(function, rows.target, rows.y_shift, rows.y_scale)
+    custom = CustomLoss(function, rows.target, rows.y_shift, rows.y_scale)
     constant = np.average(rows.target, axis=1, weights=rows.weight)[:, None]
     residuals = rows.target - constant, rows.target - objective.predict(weights)
     squared, user = (
-        [float(np.sum(loss.value(r) @ rows.weight)) for r in residuals] for loss in (Loss(), own)
+        [float(np.sum(loss.value(r) @ rows.weight)) for r in residuals] for loss in (Loss(), custom)
     )
     if not np.all(np.isfinite(user)):
         raise ValueError("loss returned values that are not finite for ordinary predictions")
     if user[0] > user[1]:
-        own = replace(own, factor=(squared[0] - squared[1]) / (user[0] - user[1]))
-    return replace(objective, loss=own)
-
-
-def _value(solution: Solution) -> float:
-    return solution.value
+        custom = replace(custom, factor=(squared[0] - squared[1]) / (user[0] - user[1]))
+    return replace(objective, loss=custom)
 
 
 def _solve(objective: Objective, start: Weights, solver: str, options: dict[str, Any]) -> Solution:
@@ -282,13 +266,13 @@ def _solve(objective: Objective, start: Weights, solver: str, options: dict[str,
 
 
 def _train_plain(
-    objective: Objective, rows: Rows, settings: Settings
+    objective: Objective, rows: StandardizedRows, settings: Settings
 ) -> tuple[Objective, Solution, str]:
-    """Weights of a plain network: closed-form ridge, or lasso."""
+    """Train the weights of a plain network: ridge in closed form, or lasso."""
     if settings.penalty == "ridge":
         weights = ridge(objective)
     else:
-        phi, folds = objective.basis.phi, _folds(rows)
+        phi, folds = objective.basis.phi, _folds_of(rows)
         w, bias, used = lasso(phi, rows.target, rows.weight, alpha=settings.alpha, folds=folds)
         weights = Weights(np.ones(1), w, bias[None])
         objective = replace(objective, alpha=float(used.mean()))
@@ -296,16 +280,18 @@ def _train_plain(
 
 
 def _starts(
-    objective: Objective, candidate: Candidate, rows: Rows, settings: Settings
+    objective: Objective, candidate: Candidate, rows: StandardizedRows, settings: Settings
 ) -> list[Weights]:
-    """Return the first start (the paper's for BFGS), then spectral, then random ones."""
+    """Return the first start (for BFGS that of the paper), then spectral and random starts."""
     quadratic = objective.quadratic(None)
     if settings.solver == "bfgs":
         if settings.penalty == "lasso":
             w, _, _ = lasso(objective.basis.phi, rows.target, rows.weight, alpha=objective.alpha)
         else:
             constant = objective.linear[-1:] if objective.constant else objective.linear[:0]
-            w = ridge(replace(objective, basis=objective.basis.plain(), linear=constant)).w
+            w = ridge(
+                replace(objective, basis=objective.basis.without_derivatives(), linear=constant)
+            ).w
         first = bfgs.taylor_start(objective, w)
     else:
         first = varpro.project(objective, quadratic, candidate.weights.a).weights
@@ -321,7 +307,7 @@ def _starts(
 
 
 def _is_calibrated(objective: Objective, weights: Weights) -> bool:
-    """Whether the residuals neither have a mean nor a trend along the prediction."""
+    """Tell whether the residuals have neither a mean nor a trend along the prediction."""
     prediction = objective.predict(weights)
     residual = objective.target - prediction
     weight, total = objective.weight, objective.total
