@@ -187,7 +187,7 @@ def trained(
     tol: float,
 ) -> WindowModel:
     """Return the network with the weights that the statistics lead to."""
-    ((fit,),) = statistics.solve([penalties], tol=tol)
+    (fit,) = statistics.solve([penalties], tol=tol)
     weights = fit.weights.with_unit_a()
     network = replace(windows.network, a=weights.a, w=weights.w, linear=weights.linear)
     return replace(windows, network=network)

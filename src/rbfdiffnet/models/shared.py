@@ -244,7 +244,7 @@ def _solved(
     """Add up the statistics of all parts, choose the penalties, and solve for the weights."""
     early, latest = (reduce(operator.add, sums) for sums in zip(*parts, strict=True))
     fits = early.solve(_PENALTIES, tol=tol)
-    errors = [latest.squared_errors(fit.weights) @ windows.network.y_scale**2 for (fit,) in fits]
+    errors = [latest.squared_errors(fit.weights) @ windows.network.y_scale**2 for fit in fits]
     best = _PENALTIES[int(np.argmin(errors))]
     everything = early + latest
     return trained(windows, everything, best, tol=tol), everything, best

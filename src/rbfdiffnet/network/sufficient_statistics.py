@@ -9,7 +9,7 @@ inputs, y the targets and v the weights of the rows. Statistics add up, over the
 cluster as over time, and subtract: all rows but those of a fold are ``everything - fold``. Fits and
 their errors on any such rows take milliseconds, however many rows there are. One row costs about
 :math:`(cK)^2` operations, as much as some ten Newton steps, so statistics pay where the same rows
-are fitted more than once: with many penalties, starts or folds, or with many targets.
+are fitted more than once: with many penalties or folds, or with many targets.
 
 Training is variable projection on inner products alone. With the Gram matrix
 :math:`T_{pj,qk} = \sum_n v_n \theta_{pjn} \theta_{qkn}`, everything that
@@ -159,23 +159,16 @@ class SufficientStatistics:
         return replace(self, gram=self.gram - other.gram)
 
     def solve(
-        self,
-        penalties: npt.ArrayLike,
-        starts: Array | None = None,
-        *,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-    ) -> list[list[Solution]]:
-        r"""Train a network for every penalty (the outer list) from every start (the inner lists).
+        self, penalties: npt.ArrayLike, *, max_iter: int = 100, tol: float = 1e-6
+    ) -> list[Solution]:
+        r"""Train a network for every pair of penalties :math:`(\rho, \rho_\lambda)`.
 
         .. math::
 
             \min_{a, w, \lambda} \frac{1}{2 \sum_n v_n} \sum_{no} v_n \big(y_{no} - f_o(x_n)\big)^2
             + \tfrac12 \rho |a|^2 |w|^2 + \tfrac12 \rho_\lambda |\lambda|^2, \qquad |a| = 1
 
-        Penalties are pairs :math:`(\rho, \rho_\lambda)`; the constant is never penalized. Starts
-        have shape (n_starts, terms); by default there is one, with all terms alike. All targets
-        share a.
+        The constant is never penalized. All targets share a, whose terms start alike.
         """
         pairs = np.asarray(penalties, dtype=np.float64)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.all(pairs >= 0):
@@ -183,22 +176,10 @@ class SufficientStatistics:
                 "penalties must be pairs of numbers that are not negative (RBF part, linear "
                 f"part), got {penalties!r}"
             )
-        starts = np.ones((1, self.n_terms)) if starts is None else starts
-        if starts.ndim != 2 or starts.shape[1] != self.n_terms:
-            raise ValueError(
-                f"starts must have the shape (n_starts, {self.n_terms}), got {starts.shape}"
-            )
         if not self.total > 0.0:
             raise ValueError("there are no rows to train on: add some first")
-        n_starts = len(starts)
-        solutions = minimize_all(
-            self._inner_products(),
-            np.repeat(pairs, n_starts, axis=0),
-            np.tile(starts, (len(pairs), 1)),
-            max_iter=max_iter,
-            tol=tol,
-        )
-        return [solutions[i : i + n_starts] for i in range(0, len(solutions), n_starts)]
+        starts = np.ones((len(pairs), self.n_terms))
+        return minimize_all(self._inner_products(), pairs, starts, max_iter=max_iter, tol=tol)
 
     def squared_errors(self, weights: Weights) -> Array:
         r"""Return :math:`\sum_n v_n (y_{no} - f_o(x_n))^2`, shape (m,), for any weights."""
