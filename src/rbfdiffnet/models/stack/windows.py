@@ -14,7 +14,6 @@ from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import member_forecasts
-from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation, clean_many
