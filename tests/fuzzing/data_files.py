@@ -14,7 +14,7 @@ from fuzzing.claims import Refused, attempt
 from fuzzing.mutations import edited, edits
 from fuzzing.trial import for_all
 from rbfdiffnet.readers import ColumnChoices, read_data
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 
 PIECES = [
     *(
@@ -138,7 +138,7 @@ def changed_bytes(kind, layout, delimiter, changes, told, repeats, dates, decima
     }[kind]()
     found = read(
         data,
-        wanted=ColumnChoices(told, (), None, None, dates, repeats),
+        choices=ColumnChoices(told, (), None, None, dates, repeats),
         decimal=decimal,
         exog=exog,
         freq=freq,
@@ -189,8 +189,8 @@ def written_panels(
             data = as_csv(rows, delimiter, quoting=quoting).encode(encoding)
         except UnicodeEncodeError:
             return
-    wanted = ColumnChoices(layout) if told else None
-    found = read(data, wanted=wanted, decimal=".")
+    choices = ColumnChoices(layout) if told else None
+    found = read(data, choices=choices, decimal=".")
     if isinstance(found, Refused):
         return
     data_are_sound(found)

@@ -1,7 +1,7 @@
 import pytest
 
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.readers.frequency import describe_frequency
+from rbfdiffnet.readers.read import describe_frequency
 
 
 @pytest.mark.parametrize(

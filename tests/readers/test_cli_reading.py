@@ -9,7 +9,7 @@ import pytest
 from cli_files import days, fails, panel, run
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.dates import parse_times
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 
 
 def known(data):

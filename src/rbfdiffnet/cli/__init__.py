@@ -21,7 +21,7 @@ from rbfdiffnet import __version__
 from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
 from rbfdiffnet.cli.arguments import hint_for_missing_file
 from rbfdiffnet.cli.signals import StopHandler, Stopped
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.files import is_same_file, remove_unfinished
 from rbfdiffnet.support.text import one_line
 

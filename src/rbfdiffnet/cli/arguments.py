@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rbfdiffnet.forecasting.presets import PRESETS
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 
 if TYPE_CHECKING:
     from rbfdiffnet.cli.terminal import Console

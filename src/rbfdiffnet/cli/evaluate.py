@@ -22,7 +22,7 @@ from rbfdiffnet.cli.run import (
     spread_evenly,
 )
 from rbfdiffnet.cli.terminal import Console, describe_problems
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
 

@@ -29,7 +29,7 @@ from rbfdiffnet.cli.run import (
     select_series,
 )
 from rbfdiffnet.cli.terminal import Console
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.files import check_writable, replace_file
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_dates

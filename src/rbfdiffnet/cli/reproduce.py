@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rbfdiffnet.cli.arguments import positive
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 
 _FOLDER = "reproduction"
 _INSTALL = "pip install 'rbfdiffnet[paper]'"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.readers import Data
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 
 if TYPE_CHECKING:

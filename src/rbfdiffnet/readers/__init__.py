@@ -1,6 +1,11 @@
-"""Tables of series: which columns hold what, in which layout, and what was assumed."""
+"""Tables as people write them become long frames of series, and all that was assumed is said.
 
-from rbfdiffnet.readers.data import Data, example_data, read_data
-from rbfdiffnet.readers.roles import ColumnChoices
+The way: `read` (bytes), `csv_text` or `parquet`, `table`, `columns` (which column is what, with
+`dates` and `numbers`), `layouts` (series). A new file format goes beside `parquet`, another
+notation into `dates` or `numbers`. Nothing here imports the commands.
+"""
+
+from rbfdiffnet.readers.columns import ColumnChoices
+from rbfdiffnet.readers.read import Data, example_data, read_data
 
 __all__ = ["ColumnChoices", "Data", "example_data", "read_data"]

@@ -3,21 +3,123 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.readers.regular import filled, ordered, tidier
-from rbfdiffnet.readers.words import month_number
+from rbfdiffnet.panel.frequency import Frequency
+from rbfdiffnet.panel.grid import Grid
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ORDERS", "Times", "parse_times"]
+# Words of several languages for units of time and months --------------------------------------
+
+#: What columns of parts of dates are called; English, German, French, Spanish, Italian, Dutch.
+TIME_UNITS = {
+    "day": ("day", "tag", "jour", "dia", "giorno", "dag"),
+    "week": ("week", "woche", "kalenderwoche", "semaine", "semana", "settimana"),
+    "month": ("month", "monat", "mois", "mes", "mese", "maand"),
+    "quarter": ("quarter", "quartal", "trimestre", "kwartaal"),
+    "year": ("year", "jahr", "annee", "ano", "anno", "jaar"),
+}
+_UNIT_OF_WORD = {word: unit for unit, words in TIME_UNITS.items() for word in words} | {
+    **{"dd": "day", "kw": "week", "cw": "week", "wk": "week", "mm": "month", "mon": "month"},
+    **{"qtr": "quarter", "yr": "year", "yyyy": "year", "an": "year"},
+}
+_FILLERS = {"iso", "calendar", "no", "nr", "num", "number", "of"}
+_MONTHS = (
+    "january januar janner janvier enero gennaio januari",
+    "february februar fevrier febrero febbraio februari",
+    "march marz maerz mrz mars marzo maart mrt",
+    "april avril abril aprile",
+    "may mai mayo maggio mei",
+    "june juni juin junio giugno",
+    "july juli juillet julio luglio",
+    "august aout agosto augustus",
+    "september septembre septiembre settembre",
+    "october oktober octobre octubre ottobre",
+    "november novembre noviembre",
+    "december dezember decembre diciembre dicembre",
+)
+_SHORT_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+
+def fold_text(text: str) -> str:
+    """Return text in small letters without accents."""
+    parts = unicodedata.normalize("NFKD", text.lower())
+    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+
+
+def _split_words(name: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", fold_text(name))
+
+
+def find_time_unit(name: str) -> str:
+    """Return the unit of time that a column's name means as a whole, empty where it means none."""
+    words = [word for word in _split_words(name) if word not in _FILLERS]
+    return _UNIT_OF_WORD.get(words[0], "") if len(words) == 1 else ""
+
+
+def mentions_weeks(name: str) -> bool:
+    """Tell whether the name of a column says that its dates are weeks."""
+    words = _split_words(name)
+    return any(_UNIT_OF_WORD.get(word) == "week" or word == "yearweek" for word in words)
+
+
+def mentions_time(name: str) -> bool:
+    """Tell whether the name of a column has a unit of time among its words."""
+    return any(word in _UNIT_OF_WORD for word in _split_words(name))
+
+
+def find_month(word: str) -> int:
+    """Return the number of the month that a word names or begins to name, 0 where it is none."""
+    start = fold_text(word).removesuffix(".")
+    if len(start) < 3:
+        return 0
+    found = (i for i, names in enumerate(_MONTHS) if f" {start}" in f" {names}")
+    return next(found, -1) + 1
+
+
+# How regular dates are: which of two readings makes more sense --------------------------------
+
+_CLEARLY_MORE = 1.1  # times as many steps filled: a reading that makes one doubt the other
+
+
+def fill_share(dates: pd.Series[Any]) -> float:
+    """Return the share of the steps from the first to the last date that have a date."""
+    times = np.sort(dates.dropna().dt.tz_localize(None).unique()).astype("M8[ns]")
+    codes = np.zeros(len(times), dtype=np.int64)
+    frequency = Frequency.infer(times, codes)
+    if frequency is None:
+        return 0.0
+    stamps = times.view(np.int64)
+    grid = Grid.from_times(frequency, stamps, codes, 1)
+    steps, on_grid = grid.locate(stamps, codes)
+    return float(on_grid.sum() / (steps[on_grid].max() + 1))
+
+
+def _is_monotonic(dates: pd.Series[Any]) -> bool:
+    return bool(dates.is_monotonic_increasing or dates.is_monotonic_decreasing)
+
+
+def is_more_regular(dates: pd.Series[Any], others: pd.Series[Any]) -> bool:
+    """Tell whether only `dates` are in order, or else whether they leave clearly fewer gaps."""
+    if _is_monotonic(dates) != _is_monotonic(others):
+        return _is_monotonic(dates)
+    shorter = np.ptp(dates.to_numpy()) <= np.ptp(others.to_numpy())
+    return bool(shorter and fill_share(dates) > _CLEARLY_MORE * fill_share(others))
+
+
+# Parsing --------------------------------------------------------------------------------------
+
+DATE_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
+_USUAL_ORDER = {".": "dmy", "-": "dmy", "/": "mdy"}
 
 _COUNTED = re.compile(r"([A-Za-z][A-Za-z _-]*?)[ _-]?(\d{1,9})")
 _TRIPLE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?=$|[ T])(.*)")
@@ -26,150 +128,121 @@ _UNORDERED = re.compile(r"\d{1,2}[ ./-]+\d{1,2}[ ./-]+\d{2,4}.*")
 _MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
 _NAME_YEAR = re.compile(r"([^\W\d_]{3,12})\.?[-' ]+(\d{2})")
 _QUARTER = re.compile(r"(\d{4})[-/ ]*[QT]([1-4])|[QT]([1-4])[-/ ]*(\d{4})")
-_WORD = r"(?:w|kw|cw|wk|week|woche|semaine)"
+_WEEK_WORD = r"(?:w|kw|cw|wk|week|woche|semaine)"
 _WEEK = re.compile(
-    rf"\d{{4}}[-/ ]*{_WORD}[- ]?\d{{1,2}}|{_WORD}[-. ]*\d{{1,2}}[-/. ]+\d{{4}}", re.IGNORECASE
+    rf"\d{{4}}[-/ ]*{_WEEK_WORD}[- ]?\d{{1,2}}|{_WEEK_WORD}[-. ]*\d{{1,2}}[-/. ]+\d{{4}}",
+    re.IGNORECASE,
 )
 _PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
-# What pandas may try its hand at; it would take a lone 'may' for a date, too.
+# What pandas may parse as a date; it would take a lone 'may' for one, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
-# Words that it would pass over: H1 2024 is no day of January.
-_OTHER = re.compile(
+# Words that pandas would pass over: H1 2024 is no day of January.
+_OTHER_WORD = re.compile(
     r"(?<![^\W\d_])(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|st|nd|rd|th|am|pm|utc|gmt"
     r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?)(?![^\W\d_])|(?<=\d)[TZ])"
     r"[^\W\d_]",
     re.IGNORECASE,
 )
-ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
-_DAY_FIRST = {".": "dmy", "-": "dmy", "/": "mdy"}
-_NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
 
 @dataclass(frozen=True)
-class Times:
+class ParsedTimes:
     """A column of dates or whole numbers.
 
-    Parameters
-    ----------
-    values : Series
-        Dates or whole numbers.
-    bad : ndarray of int
-        The rows that are neither; their values mean nothing.
-    note : str
-        What was assumed, empty where nothing was.
-    hint : str
-        What is wrong with the bad rows, where there is more to say than that they are no dates.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.dates import parse_times
-    >>> parse_times(pd.Series(["d_1", "d_2"])).integer
-    True
+    `bad` has the rows that are neither; their values mean nothing. `note` says what was assumed,
+    `hint` what is wrong with the bad rows if there is more to say than that they are no dates.
     """
 
     values: pd.Series[Any]
-    bad: npt.NDArray[np.int64]
+    bad: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     note: str = ""
     hint: str = ""
 
+    @classmethod
+    def from_dates(cls, dates: pd.Series[Any], note: str = "") -> ParsedTimes:
+        """Take dates, of which the missing ones are bad."""
+        return cls(dates, np.flatnonzero(dates.isna()), note)
+
     @property
-    def integer(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether these are whole numbers."""
         return self.values.dtype.kind in "iu"
 
 
-def parse_times(cells: pd.Series[Any], order: str | None = None, *, weeks: bool = False) -> Times:
-    """Read a column as dates, or as whole numbers that count steps.
+def parse_times(
+    cells: pd.Series[Any], order: str | None = None, *, weeks: bool = False
+) -> ParsedTimes:
+    """Parse a column as dates, or as whole numbers that count steps.
 
     Of whole numbers, years (2024), months (202401) and days (20240131, 31012024) are dates. Where
     the days of 1/2/2024 could all be months, the reading that gives the more regular dates is
     taken; if that does not tell, points and hyphens mean that days come first, slashes that months
-    do.
-
-    Parameters
-    ----------
-    cells : Series
-    order : {"dmy", "mdy", "ymd"}, optional
-        Whether days, months or two-digit years come first.
-    weeks : bool, default=False
-        Whether 202401 and 01/2024 are weeks rather than months.
-
-    Returns
-    -------
-    Times
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.dates import parse_times
-    >>> parse_times(pd.Series(["13.1.2024", "14.1.2024"])).values.dt.day.tolist()
-    [13, 14]
-    >>> parse_times(pd.Series(["1/2/2024", "1/3/2024"])).note
-    "Dates such as '1/2/2024' are read as month, day, year (otherwise: --dates dmy)"
+    do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and 01/2024 are weeks rather
+    than months.
     """
     import pandas as pd
 
     kind = cells.dtype.kind
     if kind == "M":
-        return Times(cells, np.flatnonzero(cells.isna()))
+        return ParsedTimes.from_dates(cells)
     if kind in "iu":
-        return _of_integers(cells, order, weeks)
+        return _parse_integers(cells, order, weeks)
     codes, distinct = pd.factorize(cells)
     if not len(distinct):
-        return Times(pd.Series(cells.to_numpy(dtype="M8[ns]")), np.arange(len(cells)))
+        return ParsedTimes(pd.Series(cells.to_numpy(dtype="M8[ns]")), np.arange(len(cells)))
     if kind == "f" and np.isfinite(distinct).all() and np.all(distinct == np.rint(distinct)):
-        found = _of_integers(pd.Series(distinct.astype(np.int64)), order, weeks)
+        found = _parse_integers(pd.Series(distinct.astype(np.int64)), order, weeks)
     else:
-        found = _of_text([str(cell).strip() for cell in distinct], order, weeks)
+        found = _parse_texts([str(cell).strip() for cell in distinct], order, weeks)
     failed = np.zeros(len(distinct) + 1, dtype=bool)
     failed[found.bad] = True
     failed[-1] = True  # the code of missing cells is -1, and what they get below is not used
     values = found.values.take(np.maximum(codes, 0)).reset_index(drop=True)
-    return Times(values, np.flatnonzero(failed[codes]), found.note, found.hint)
+    return ParsedTimes(values, np.flatnonzero(failed[codes]), found.note, found.hint)
 
 
-def _of_integers(numbers: pd.Series[Any], order: str | None, weeks: bool) -> Times:
-    """Years, months and days written as numbers, or numbers of steps."""
+def _are_years(values: npt.NDArray[Any]) -> bool:
+    """Tell whether all numbers are years that fit in nanoseconds."""
+    return bool(values.size and ((values >= 1700) & (values < 2262)).all())
+
+
+def _parse_integers(numbers: pd.Series[Any], order: str | None, weeks: bool) -> ParsedTimes:
+    """Parse years, months and days written as numbers, or numbers of steps."""
     import pandas as pd
 
     values = numbers.to_numpy()
-    none = np.empty(0, dtype=np.int64)
-    years = {4: values, 6: values // 100, 8: values // 10_000}
-    for digits, form in ((4, "%Y"), (6, "%Y%m"), (8, "%Y%m%d")):
-        year = years[digits]
-        if digits == 6 and weeks:
-            continue
-        if values.size and ((year >= 1700) & (year < 2262)).all():
+    year, rest = values // 100, values % 100
+    forms = [("%Y", values), ("%Y%m", year), ("%Y%m%d", values // 10_000)]
+    for form, years in forms:
+        if _are_years(years) and not (form == "%Y%m" and weeks):
             dates = pd.to_datetime(numbers.astype(str), format=form, errors="coerce")
             if not dates.isna().any():
-                return Times(dates.dt.as_unit("ns"), none)
-    year, week = values // 100, values % 100
-    if values.size and ((year >= 1700) & (year < 2262) & (week >= 1) & (week <= 53)).all():
-        mondays = _mondays(zip(year.tolist(), week.tolist(), strict=True))
+                return ParsedTimes(dates.dt.as_unit("ns"))
+    if _are_years(year) and ((rest >= 1) & (rest <= 53)).all():
+        mondays = _find_mondays(zip(year.tolist(), rest.tolist(), strict=True))
         if not mondays.isna().any():
-            return Times(mondays, none, f"Numbers such as {values[0]} are read as years and weeks")
-    if (found := _of_eight(numbers, order)) is not None:
+            note = f"Numbers such as {values[0]} are read as years and weeks"
+            return ParsedTimes(mondays, note=note)
+    if (found := _parse_eight_digits(numbers, order)) is not None:
         return found
     if values.size and (values >= 10_101).all() and (values <= 991_231).all():
         short = numbers.astype(str).str.zfill(6)
         dates = pd.to_datetime(short, format="%y%m%d", errors="coerce")
         if not dates.isna().any() and np.ptp(values) >= len(values):
             note = f"Numbers such as {values[0]} are read as year, month, day"
-            return Times(dates.dt.as_unit("ns"), none, note)
-    return Times(numbers.astype(np.int64), none)
+            return ParsedTimes(dates.dt.as_unit("ns"), note=note)
+    return ParsedTimes(numbers.astype(np.int64))
 
 
-def _of_eight(numbers: pd.Series[Any], order: str | None) -> Times | None:
-    """Read 31012024 and 1022024, whose zero was lost, where all of them are such dates."""
+def _parse_eight_digits(numbers: pd.Series[Any], order: str | None) -> ParsedTimes | None:
+    """Parse 31012024 and 1022024, whose zero was lost, where all numbers are such dates."""
     values = numbers.to_numpy()
-    year = values % 10_000
-    fits = (values >= 1_010_000) & (values < 100_000_000) & (year >= 1700) & (year < 2262)
-    if not (values.size and fits.all()):
+    within = (values >= 1_010_000) & (values < 100_000_000)
+    if not (_are_years(values % 10_000) and within.all()):
         return None
     digits = numbers.astype(str).str.zfill(8)
-    found = _of_triples([f"{cell[:2]}.{cell[2:4]}.{cell[4:]}" for cell in digits], order)
+    found = _parse_triples([f"{cell[:2]}.{cell[2:4]}.{cell[4:]}" for cell in digits], order)
     if len(found.bad):
         return found if found.hint else None
     if found.note:
@@ -181,113 +254,112 @@ def _of_eight(numbers: pd.Series[Any], order: str | None) -> Times | None:
     return replace(found, note=note)
 
 
-def _of_text(cells: list[str], order: str | None, weeks: bool) -> Times:
-    """Read distinct cells."""
+def _parse_texts(cells: list[str], order: str | None, weeks: bool) -> ParsedTimes:
+    """Parse distinct cells."""
     import pandas as pd
 
-    none = np.empty(0, dtype=np.int64)
-    counted = [_COUNTED.fullmatch(cell) for cell in cells]
-    if cells and all(counted) and len({match[1] for match in counted if match}) == 1:
-        return Times(pd.Series([int(match[2]) for match in counted if match]), none)
-    if cells and all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
-        return _of_integers(pd.Series([int(cell) for cell in cells]), order, weeks)
-    if cells and (found := _of_weeks(cells, weeks)) is not None:
+    counted = [match for cell in cells if (match := _COUNTED.fullmatch(cell))]
+    if len(counted) == len(cells) and len({match[1] for match in counted}) == 1:
+        return ParsedTimes(pd.Series([int(match[2]) for match in counted]))
+    if all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
+        return _parse_integers(pd.Series([int(cell) for cell in cells]), order, weeks)
+    if (found := _parse_weeks(cells, weeks)) is not None:
         return found
-    if cells and all(_NAME_YEAR.fullmatch(cell) for cell in cells):
-        return _of_names(cells)
+    if all(_NAME_YEAR.fullmatch(cell) for cell in cells):
+        return _parse_names_and_years(cells)
     if any(_TRIPLE.fullmatch(cell) for cell in cells):
-        found = _of_triples(cells, order)
+        found = _parse_triples(cells, order)
     else:
-        found = _checked(_by_pandas([_year_first(cell) for cell in cells]))
+        found = ParsedTimes.from_dates(_parse_by_pandas([_normalize(cell) for cell in cells]))
     zone = getattr(found.values.dt, "tz", None)
     if not found.note and str(zone) == "UTC" and any(_OFFSET.fullmatch(cell) for cell in cells):
         return replace(found, note="Times have different offsets from UTC: they are given in UTC")
     return found
 
 
-def _of_weeks(cells: list[str], weeks: bool) -> Times | None:
-    """Read weeks of years; nothing where some cell is none."""
+def _parse_weeks(cells: list[str], weeks: bool) -> ParsedTimes | None:
+    """Parse weeks of years; return nothing where some cell is none."""
     for form in (_WEEK, *([_PAIR] if weeks else [])):
         if all(form.fullmatch(cell) for cell in cells):
             pairs = [sorted(re.findall(r"\d+", cell), key=len) for cell in cells]
-            mondays = _mondays((int(year), int(week)) for week, year in pairs)
+            mondays = _find_mondays((int(year), int(week)) for week, year in pairs)
             note = "" if form is _WEEK else f"'{cells[0]}' and the like are read as weeks"
-            return replace(_checked(mondays), note=note)
+            return ParsedTimes.from_dates(mondays, note)
     return None
 
 
-def _mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
-    """Return the Mondays of the weeks of years, as ISO 8601 counts them."""
+def _find_mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
+    """Return the Mondays of (year, week) as ISO 8601 counts them, missing where there is none."""
     import pandas as pd
 
     pairs = list(weeks)
     days = [f"{year}-{week:02d}-1" for year, week in pairs]
-    read = pd.to_datetime(days, format="%G-%V-%u", errors="coerce")
-    dates = _nanoseconds(pd.Series(read))
+    parsed = pd.to_datetime(days, format="%G-%V-%u", errors="coerce")
+    dates = _to_nanoseconds(pd.Series(parsed))
     same = dates.dt.isocalendar().week.to_numpy(dtype=np.float64, na_value=np.nan)
     return dates.where(same == [week for _, week in pairs])  # not all years have 53
 
 
-def _of_names(cells: list[str]) -> Times:
-    """Read Jan-24 as a month of a year, unless the numbers could as well be days."""
-    import pandas as pd
-
+def _parse_names_and_years(cells: list[str]) -> ParsedTimes:
+    """Parse Jan-24 as a month of a year, unless the numbers could as well be days."""
     pairs = [match for cell in cells if (match := _NAME_YEAR.fullmatch(cell))]
-    months = [month_number(match[1]) for match in pairs]
-    years = [int(match[2]) + (1900 if int(match[2]) > 68 else 2000) for match in pairs]
-    texts = [
-        f"{year}-{month:02d}-01" if month else "" for year, month in zip(years, months, strict=True)
-    ]
-    dates = _by_pandas(texts)
-    known = dates.dropna()
-    if ordered(known) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
-        return _checked(dates)
+    months = [(find_month(match[1]), _complete_year(match[2])) for match in pairs]
+    dates = _parse_by_pandas([f"{year}-{month:02d}-01" if month else "" for month, year in months])
+    if _is_monotonic(dates.dropna()) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
+        return ParsedTimes.from_dates(dates)
     hint = "may be a day or a month of a year"
-    return Times(pd.Series(dates), np.arange(len(cells)), hint=hint)
+    return ParsedTimes(dates, np.arange(len(cells)), hint=hint)
 
 
-def _of_triples(cells: list[str], order: str | None) -> Times:
-    """Read dates whose day and month are both numbers, and of which the year may be short."""
+def _complete_year(digits: str) -> str:
+    """Return two digits of a year as four: 69 to 99 are of the last century."""
+    return f"{'19' if int(digits) > 68 else '20'}{int(digits):02d}"
+
+
+def _parse_triples(cells: list[str], order: str | None) -> ParsedTimes:
+    """Parse dates whose day and month are both numbers, and whose year may have two digits."""
     triples = [match for cell in cells if (match := _TRIPLE.fullmatch(cell))]
     readings = {
-        name: _by_pandas([_turned(cell, name) or _year_first(cell) for cell in cells])
-        for name in ORDERS
+        name: _parse_by_pandas([_reorder(cell, name) or _normalize(cell) for cell in cells])
+        for name in DATE_ORDERS
     }
     if order is not None:
-        return _checked(readings[order])
+        return ParsedTimes.from_dates(readings[order])
     failures = {name: int(dates.isna().sum()) for name, dates in readings.items()}
     by_year = failures.pop("ymd")
     best = min(failures, key=lambda name: failures[name])
-    other = "mdy" if best == "dmy" else "dmy"
+    other = _exchange(best)
     if by_year < failures[best]:
-        return _noted(readings["ymd"], triples[0][0], "ymd", best)
-    if failures["dmy"] == failures["mdy"] and not readings["dmy"].equals(readings["mdy"]):
-        usual = _DAY_FIRST[triples[0][2]]
-        first, second = usual, "mdy" if usual == "dmy" else "dmy"
-        more = filled(readings[second]) > filled(readings[first]) + 1e-9
-        best, other = (second, first) if more else (first, second)
-        told = False
-    else:
-        told = True
+        return _note_order(readings["ymd"], triples[0][0], "ymd", best)
+    certain = failures["dmy"] != failures["mdy"] or readings["dmy"].equals(readings["mdy"])
+    if not certain:
+        best = _USUAL_ORDER[triples[0][2]]
+        other = _exchange(best)
+        if fill_share(readings[other]) > fill_share(readings[best]) + 1e-9:
+            best, other = other, best
     if by_year == failures[best]:  # 23-01-31: is 23 the year?
-        last, year = filled(readings[best]), filled(readings["ymd"])
-        if year > last + 1e-9:
-            return _noted(readings["ymd"], triples[0][0], "ymd", best)
-        if triples[0][2] == "-" and year > last - 1e-9:
+        last, first = fill_share(readings[best]), fill_share(readings["ymd"])
+        if first > last + 1e-9:
+            return _note_order(readings["ymd"], triples[0][0], "ymd", best)
+        if triples[0][2] == "-" and first > last - 1e-9:
             hint = "may have its year first or last (say which with --dates)"
-            return Times(readings[best], np.arange(len(cells)), hint=hint)
-    if (turned := _flipped(cells, readings[best], told)) is not None:
-        return turned
-    if told:
-        return _checked(readings[best])
+            return ParsedTimes(readings[best], np.arange(len(cells)), hint=hint)
+    if (found := _check_exchanged(cells, readings[best], certain)) is not None:
+        return found
+    if certain:
+        return ParsedTimes.from_dates(readings[best])
     example = next(match[0] for match in triples if int(match[1]) != int(match[3]))
-    return _noted(readings[best], example, best, other)
+    return _note_order(readings[best], example, best, other)
 
 
-def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | None:
+def _exchange(order: str) -> str:
+    return "mdy" if order == "dmy" else "dmy"
+
+
+def _check_exchanged(cells: list[str], dates: pd.Series[Any], certain: bool) -> ParsedTimes | None:
     """Refuse dates of which a program exchanged day and month where it could; note two forms.
 
-    That leaves 2024-02-01, the second of January, beside 13/01/2024.
+    Such a program leaves 2024-02-01, the second of January, beside 13/01/2024.
     """
     import pandas as pd
 
@@ -297,34 +369,35 @@ def _flipped(cells: list[str], dates: pd.Series[Any], told: bool) -> Times | Non
     fixed = [i for i in sound.index[~small] if _TRIPLE.fullmatch(cells[i])]
     either = sound.index[small & (day != month)].to_numpy()
     others = [i for i in sound.index if _YEAR_FIRST.fullmatch(cells[i])]
-    if not (fixed and either.size and (told or others)):
+    if not (fixed and either.size and (certain or others)):
         return None
     parts = {
         "year": sound.dt.year,
         "month": day.where(small, month),
         "day": month.where(small, day),
     }
-    turned = pd.to_datetime(pd.DataFrame(parts)) + (sound - sound.dt.normalize())
-    if tidier(turned, sound):
+    exchanged = pd.to_datetime(pd.DataFrame(parts)) + (sound - sound.dt.normalize())
+    if is_more_regular(exchanged, sound):
         hint = (
             f"may have its day and month exchanged, unlike '{cells[fixed[0]]}': the dates would be "
             "more regular so (if they are right, say --dates)"
         )
-        return Times(dates, either, hint=hint)
+        return ParsedTimes(dates, either, hint=hint)
     if not others:
         return None
     first, second = cells[others[0]], cells[fixed[0]]
     note = f"Dates are written in two ways, such as '{first}' and '{second}'"
-    return replace(_checked(dates), note=note)
+    return ParsedTimes.from_dates(dates, note)
 
 
-def _noted(dates: pd.Series[Any], example: str, order: str, other: str) -> Times:
-    note = f"Dates such as '{example}' are read as {ORDERS[order]} (otherwise: --dates {other})"
-    return replace(_checked(dates), note=note)
+def _note_order(dates: pd.Series[Any], example: str, order: str, other: str) -> ParsedTimes:
+    words = DATE_ORDERS[order]
+    note = f"Dates such as '{example}' are read as {words} (otherwise: --dates {other})"
+    return ParsedTimes.from_dates(dates, note)
 
 
-def _turned(cell: str, order: str) -> str:
-    """Write a date of three numbers with the year first; nothing where it is none."""
+def _reorder(cell: str, order: str) -> str:
+    """Write a date of three numbers with the year first; return nothing where it is none."""
     match = _TRIPLE.fullmatch(cell)
     if not match:
         return ""
@@ -332,13 +405,12 @@ def _turned(cell: str, order: str) -> str:
     day, month, year = (match[i] for i in places)
     if len(day) == 4 or len(year) == 1 or not (1 <= int(month) <= 12 and 1 <= int(day) <= 31):
         return ""
-    if len(year) == 2:
-        year = f"{'19' if int(year) > 68 else '20'}{year}"
+    year = _complete_year(year) if len(year) == 2 else year
     return f"{year}-{int(month):02d}-{int(day):02d}{match[5]}"
 
 
-def _year_first(cell: str) -> str:
-    """Write other dates so that pandas reads them in one way; nothing where they are none."""
+def _normalize(cell: str) -> str:
+    """Write other dates so that pandas reads them in one way; return nothing where it must not."""
     if match := _MONTH_YEAR.fullmatch(cell):
         return f"{match[2]}-{int(match[1]):02d}-01"
     if match := _YEAR_FIRST.fullmatch(cell):
@@ -349,40 +421,36 @@ def _year_first(cell: str) -> str:
         return ""
     named = re.sub(
         r"[^\W\d_]{3,}\.?",
-        lambda word: _NAMES[n - 1] if (n := month_number(word[0])) else word[0],
+        lambda word: _SHORT_MONTHS[n - 1] if (n := find_month(word[0])) else word[0],
         re.sub(r" del? ", " ", cell),
     )
-    return named if _DATE.fullmatch(named) and not _OTHER.search(named) else ""
+    return named if _DATE.fullmatch(named) and not _OTHER_WORD.search(named) else ""
 
 
-def _by_pandas(cells: list[str]) -> pd.Series[Any]:
+def _parse_by_pandas(cells: list[str]) -> pd.Series[Any]:
+    """Parse dates; those that pandas cannot read are missing."""
     import pandas as pd
 
+    texts = pd.Series(cells, dtype=object)
     for form in ("ISO8601", "mixed"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                dates = pd.to_datetime(pd.Series(cells, dtype=object), errors="coerce", format=form)
+                dates = pd.to_datetime(texts, errors="coerce", format=form)
                 if dates.dtype == object:
                     raise ValueError("time zones differ")
             except (ValueError, OverflowError):  # as over a change of clocks
-                dates = pd.to_datetime(
-                    pd.Series(cells, dtype=object), errors="coerce", format=form, utc=True
-                )
+                dates = pd.to_datetime(texts, errors="coerce", format=form, utc=True)
         if not dates.isna().any():
             break
-    return _nanoseconds(dates)
+    return _to_nanoseconds(dates)
 
 
-def _nanoseconds(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Dates in nanoseconds; those of other centuries, too far away for that, are missing."""
+def _to_nanoseconds(dates: pd.Series[Any]) -> pd.Series[Any]:
+    """Return dates in nanoseconds; those of other centuries, too far away for that, are missing."""
     import pandas as pd
 
     zone = None if dates.dt.tz is None else "UTC"
     low, high = pd.Timestamp.min.tz_localize(zone), pd.Timestamp.max.tz_localize(zone)
     near = dates.where((dates >= low) & (dates <= high))
     return near.dt.as_unit("ns")  # type: ignore[no-any-return]
-
-
-def _checked(dates: pd.Series[Any]) -> Times:
-    return Times(dates, np.flatnonzero(dates.isna()))

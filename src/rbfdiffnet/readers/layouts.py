@@ -1,40 +1,61 @@
-"""Many series in memory, as lean as they came, and parts of them as long frames."""
+"""The layouts of tables: series below each other, in columns, in rows, or in crossed dates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.readers.columns import (
+    MANY_REPEATS,
+    ColumnChoices,
+    CrossTable,
+    find_cross_table,
+    find_id_columns,
+    find_step_columns,
+    find_target_column,
+    has_units,
+    is_id_name,
+    is_number_column,
+    is_time_name,
+    is_value_name,
+    join_date_parts,
+    make_ids,
+)
+from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
+from rbfdiffnet.readers.numbers import (
+    missing_notes,
+    negative_notes,
+    parse_numbers_of,
+    read_numbers,
+)
+from rbfdiffnet.readers.table import Table, is_text, quote_names
+from rbfdiffnet.support.errors import CommandError
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LongLayout", "MatrixLayout"]
-
 _EXACT = 2**24  # whole numbers up to here are exact in 32 bits
+_MOST_UNUSED = 8  # columns without use that a note names
+_MOST_TOTALS = 3  # lines at the end that may be totals, and series whose totals are noted
+_TOTAL = re.compile(
+    r"((grand |sub|general )?totals?|sum|summen?|gesamt\w*|insgesamt|somme|suma|totaal|totale)\b.*",
+    re.IGNORECASE,
+)
+
+# Many series in memory ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class LongLayout:
     """Series as rows of a long frame, series by series.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        ``unique_id`` (a categorical column), ``ds``, ``y`` and inputs.
-    offsets : ndarray of shape (n_series + 1,)
-        Where the series begin.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.layouts import LongLayout
-    >>> ids = pd.Categorical(["b", "a", "b"], categories=["b", "a"])
-    >>> long = LongLayout.of(pd.DataFrame({"unique_id": ids, "ds": [1, 1, 2], "y": [5, 6, 7]}))
-    >>> long.n_series, long.part(0, 1)["y"].tolist()
-    (2, [5, 7])
+    `frame` has ``unique_id`` (a categorical column), ``ds``, ``y`` and inputs; `offsets`, of shape
+    (n_series + 1,), says where the series begin.
     """
 
     frame: pd.DataFrame
@@ -56,6 +77,11 @@ class LongLayout:
         return self.frame["unique_id"].cat.categories.tolist()
 
     @property
+    def times(self) -> pd.Series[Any]:
+        """Dates or whole numbers of all rows."""
+        return self.frame["ds"]
+
+    @property
     def n_series(self) -> int:
         """Number of series."""
         return len(self.offsets) - 1
@@ -73,29 +99,9 @@ class LongLayout:
 
 @dataclass(frozen=True, eq=False)
 class MatrixLayout:
-    """Series that share their dates: a row each.
+    """Series that share their dates: `values` of shape (n_series, n_times), `times` ascending.
 
-    A series begins with its first value. With ``open_end`` it also ends with its last one.
-
-    Parameters
-    ----------
-    names : list of str
-    times : Series
-        Dates or whole numbers of the columns, ascending.
-    values : ndarray of shape (n_series, n_times)
-    open_end : bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.layouts import MatrixLayout
-    >>> values = np.array([[1.0, 2.0], [np.nan, 3.0]])
-    >>> MatrixLayout(["a", "b"], pd.Series([1, 2]), values).part(0, 2)
-      unique_id  ds    y
-    0         a   1  1.0
-    1         a   2  2.0
-    2         b   2  3.0
+    A series begins with its first value. With `open_end` it also ends with its last one.
     """
 
     names: list[str]
@@ -125,8 +131,7 @@ class MatrixLayout:
         import pandas as pd
 
         values = self.values[start:stop]
-        n, width = values.shape
-        kept = np.ones((n, width), dtype=bool)
+        kept = np.ones(values.shape, dtype=bool)
         if values.dtype.kind == "f":
             known = ~np.isnan(values)
             kept = np.maximum.accumulate(known, axis=1)
@@ -135,28 +140,391 @@ class MatrixLayout:
             kept[~known.any(axis=1), -1:] = True  # series without values stay
         rows, columns = np.nonzero(kept)
         ids = pd.Categorical.from_codes(rows + start, categories=pd.Index(self.names))
+        times = self.times.take(columns).array
         return pd.DataFrame(
-            {
-                "unique_id": ids,
-                "ds": self.times.take(columns).array,
-                "y": lean(values[kept]),
-            },
-            copy=False,
+            {"unique_id": ids, "ds": times, "y": _shrink_floats(values[kept])}, copy=False
         )
 
 
-def lean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers as floats, in 32 bits where nothing is lost.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.readers.layouts import lean
-    >>> lean(np.array([1, 2], dtype=np.int16)).dtype, lean(np.array([0.1])).dtype
-    (dtype('float32'), dtype('float64'))
-    """
+def _shrink_floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers as floats; whole numbers in 32 bits where nothing is lost."""
     if values.dtype.kind in "iub" and (
         values.dtype.itemsize <= 2 or (values.size and np.abs(values).max() <= _EXACT)
     ):
         return values.astype(np.float32)
     return values if values.dtype.kind == "f" else values.astype(np.float64)
+
+
+# From a table to series -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedTable:
+    """Series, from which columns they were read, and what was assumed."""
+
+    series: LongLayout | MatrixLayout
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()) -> ParsedTable:
+    """Find the series in a table; `inputs` are further columns to keep, of long tables only."""
+    layout = choices.layout
+    named = [c for c in (*choices.ids, choices.time, choices.target) if c is not None]
+    for column in named:
+        if named.count(column) > 1:
+            raise CommandError(
+                f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
+                "different ones"
+            )
+    if layout is None and not (choices.target or choices.time or inputs):
+        cross = find_cross_table(table, [c for c in table.columns if _is_total(c)])
+        if cross is not None:
+            return _parse_cross_table(table, choices, cross)
+        steps = find_step_columns(table, dates_only=True)  # beside them, dates are attributes
+        if steps:
+            return _parse_rows(table, choices, steps)
+    time, joined = None, list[str]()
+    if layout != "rows":
+        table, time, joined = join_date_parts(table, choices, inputs)
+    if layout == "rows" or (layout is None and time is None and not (choices.target or inputs)):
+        steps = find_step_columns(table)
+        if steps:
+            return _parse_rows(table, choices, steps)
+        if layout == "rows":
+            raise CommandError(
+                f"{table.name} has no columns named by dates or numbers (columns: "
+                f"{table.list_columns()}), which --layout rows needs"
+            )
+    if time is None:
+        raise CommandError(
+            f"{table.name} has no column of dates (columns: {table.list_columns()}); "
+            "add one, or name it with --time-col"
+        )
+    table, left_out = _drop_totals(table, time)
+    times = _read_times(table, time, choices.order)
+    stamps = times.values.to_numpy()
+    ids = [] if layout == "wide" else find_id_columns(table, stamps, choices, [time, *inputs])
+    free = [column for column in table.columns if column not in {time, *ids}]
+    numbers = [c for c in free if is_number_column(table, c) or has_units(table, c)]
+    plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
+    repeated = times.values.duplicated().mean() > MANY_REPEATS
+    told = choices.ids or choices.target or inputs
+    if layout == "wide" or (layout is None and plain and not (ids or repeated or told)):
+        parsed = _parse_wide(table, choices, time, times, numbers)
+    else:
+        parsed = _parse_long(table, choices, time, times, ids, inputs)
+    return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
+
+
+def _read_times(table: Table, column: str, order: str | None) -> ParsedTimes:
+    """Parse a column of dates, or raise with the first cell that is no date."""
+    import pandas as pd
+
+    cells = table.date_cells(column)
+    times = parse_times(cells, order, weeks=mentions_weeks(column))
+    if not len(times.bad):
+        return times
+    row = int(times.bad[0])
+    cell = cells.iloc[row]
+    where = f"{table.name}, {table.locate_row(row)}"
+    if cell == column:
+        raise CommandError(f"{where} repeats the names of the columns; remove it")
+    if row == 0 and is_time_name(str(cell)):
+        raise CommandError(
+            f"{where} looks like the names of the columns ('{cell}'); remove the lines above it"
+        )
+    what = "the date is missing" if pd.isna(cell) else f"'{cell}' is not a date like the others"
+    if times.hint:
+        what = f"'{cell}' {times.hint}"
+    raise CommandError(
+        f"{table.locate(row, column)}: {what}; write dates as YYYY-MM-DD, remove the line if it "
+        "is a total or a remark, or choose another column with --time-col"
+    )
+
+
+def _parse_long(
+    table: Table,
+    choices: ColumnChoices,
+    time: str,
+    times: ParsedTimes,
+    ids: list[str],
+    inputs: Sequence[str],
+) -> ParsedTable:
+    """Parse a table with a row for each series and date."""
+    import pandas as pd
+
+    target = find_target_column(table, choices, [time, *ids, *inputs])
+    remedy = "choose another column with --target-col"
+    values = _shrink_floats(read_numbers(table, target, remedy))
+    names = make_ids(table, ids) if ids else _repeat_name(target, len(values))
+    columns: dict[str, Any] = {"unique_id": names, "ds": times.values.array, "y": values}
+    columns |= {column: read_input(table, column) for column in inputs}
+    frame = pd.DataFrame(columns, copy=False)
+    frame, repeats = _join_repeats(table, choices, time, ids, frame)
+    source = f"ds from '{time}', y from '{target}'{_name_ids(ids)}"
+    if inputs:
+        source += f", inputs from {', '.join(map(repr, inputs))}"
+    notes = _make_notes(table, times, [target, *inputs], {time, target, *ids, *inputs})
+    return ParsedTable(LongLayout.of(frame), source, (*notes, *repeats))
+
+
+def _parse_wide(
+    table: Table, choices: ColumnChoices, time: str, times: ParsedTimes, columns: list[str]
+) -> ParsedTable:
+    """Parse a table with a row for each date and a column for each series."""
+    import pandas as pd
+
+    if not columns:
+        raise CommandError(
+            f"{table.name} has no column of numbers beside '{time}' (columns: "
+            f"{table.list_columns()})"
+        )
+    values = _stack([read_numbers(table, c, "", columns) for c in columns])
+    used = {time, *columns}
+    notes = [*_note_broken_columns(table, used), *_make_notes(table, times, columns, used)]
+    stamps = times.values
+    again = stamps.duplicated().to_numpy()
+    if again.any():
+        if choices.repeats is None and again.mean() > MANY_REPEATS:
+            frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
+            raise _refuse_repeats(table, time, [], frame, again)
+        groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
+        joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
+        values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
+        notes.append(_note_repeats(int(again.sum()), choices.repeats))
+    order = np.argsort(stamps.to_numpy(), kind="stable")
+    ascending = stamps.take(order).reset_index(drop=True)
+    source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
+    series = MatrixLayout(columns, ascending, values[:, order])
+    return ParsedTable(series, f"{source} (layout wide)", tuple(notes))
+
+
+def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> ParsedTable:
+    """Parse a table with a row for each series and a column for each date."""
+    import pandas as pd
+
+    times = parse_times(pd.Series(steps, dtype=object), choices.order)
+    if len(times.bad):
+        raise CommandError(
+            f"{table.name}: column '{steps[int(times.bad[0])]}' is not named by a date like the "
+            "others" + (f" (--dates {choices.order})" if choices.order else "") + "; rename it as "
+            "YYYY-MM-DD"
+        )
+    own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
+    ids = sorted(own, key=lambda c: not is_id_name(c))[:1]
+    if choices.ids or not own:
+        ids = find_id_columns(table, np.zeros(len(table.frame)), choices, steps)
+    if ids:
+        names = make_ids(table, ids).tolist()
+    else:
+        names = [f"row {i + 1}" for i in range(len(table.frame))]
+    again = pd.Series(names).duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise CommandError(
+            f"{table.name}, {table.locate_row(row)}: there is a series '{names[row]}' already; "
+            "name the columns that tell the series apart with --id-col"
+        )
+    order = np.argsort(times.values.to_numpy(), kind="stable")
+    columns = [steps[i] for i in order.tolist()]
+    values = _stack([read_numbers(table, c, "", columns) for c in columns]).T
+    named = quote_names(ids) or "the numbers of the rows"
+    source = f"ids from {named}, steps from columns '{columns[0]}' to '{columns[-1]}' (layout rows)"
+    ascending = times.values.take(order).reset_index(drop=True)
+    series = MatrixLayout(names, ascending, values, open_end=times.is_integer)
+    return ParsedTable(series, source, _make_notes(table, times, columns, {*steps, *ids}))
+
+
+def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) -> ParsedTable:
+    """Parse a table whose rows have one part of the dates and whose columns have the other."""
+    import pandas as pd
+
+    totals = [column for column in table.columns if _is_total(column)]
+    used = [cross.rows, *cross.columns]
+    parts = np.array(cross.dates[0])
+    ids = find_id_columns(table, parts, choices, [*used, *totals])
+    names = make_ids(table, ids) if ids else _repeat_name("value", len(parts))
+    again = pd.DataFrame({"id": names, "part": parts}).duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        raise CommandError(
+            f"{table.locate(row, cross.rows)}: there is a row of '{table.text(cross.rows)[row]}' "
+            "already; name the columns that tell the series apart with --id-col"
+        )
+    cells = _stack([read_numbers(table, c, "", cross.columns) for c in cross.columns])
+    texts = np.concatenate(cross.dates)
+    times = parse_times(pd.Series(texts, dtype=object))
+    known = ~np.isnan(cells.ravel())
+    wrong = times.bad[known[times.bad]]
+    if wrong.size:  # as week 53 of a year that has none
+        place, row = divmod(int(wrong[0]), len(parts))
+        raise CommandError(
+            f"{table.locate(row, cross.columns[place])}: there is no {texts[wrong[0]]}; leave the "
+            "cell empty"
+        )
+    sound = np.delete(np.arange(len(texts)), times.bad)
+    distinct, steps = np.unique(times.values.to_numpy()[sound], return_inverse=True)
+    values = np.full((len(names.categories), len(distinct)), np.nan)
+    values[np.tile(names.codes, len(cells))[sound], steps] = cells.ravel()[sound]
+    source = f"ds from '{cross.rows}' and columns '{cross.columns[0]}' to '{cross.columns[-1]}'"
+    series = MatrixLayout(names.categories.tolist(), pd.Series(distinct), values)
+    notes = _make_notes(table, times, cross.columns, {*used, *ids})
+    first = f"{cross.description}, the first date is {cross.dates[0][0]} (otherwise: --layout)"
+    return ParsedTable(series, f"{source}{_name_ids(ids)}", (first, *notes))
+
+
+def read_input(table: Table, column: str) -> Any:
+    """Read a column as numbers, or as text that is empty where cells are missing."""
+    cells = table.frame[column]
+    if is_text(cells) and not is_number_column(table, column):
+        return cells.astype(object).fillna("").astype(str).array
+    return read_numbers(table, column, "leave it out of --exog", gaps=False)
+
+
+def _repeat_name(name: str, n: int) -> pd.Categorical[str]:
+    import pandas as pd
+
+    return pd.Categorical.from_codes([0] * n, categories=pd.Index([name]))
+
+
+def _name_ids(ids: Sequence[str]) -> str:
+    return f", ids from {quote_names(ids)}" if ids else ""
+
+
+def _stack(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Stack columns without making small numbers large."""
+    kind = np.result_type(*(column.dtype for column in columns))
+    table = np.empty((len(columns), len(columns[0])), dtype=kind)
+    for row, column in zip(table, columns, strict=True):
+        row[:] = column
+    return table
+
+
+def _note_broken_columns(table: Table, used: set[str]) -> list[str]:
+    """Name columns that have numbers, but more text."""
+    notes = []
+    for column in table.columns:
+        if column in used or not is_text(table.frame[column]):
+            continue
+        values, bad = parse_numbers_of(table, column, table.frame[column])
+        if np.isfinite(values).any() and len(bad):
+            row = int(bad[0])
+            notes.append(
+                f"Column '{column}' is no series: {len(bad):,} of its cells are no numbers, the "
+                f"first is '{table.text(column).iloc[row]}' on {table.locate_row(row)}"
+            )
+    return notes
+
+
+def _make_notes(
+    table: Table, times: ParsedTimes, numbers: Sequence[str], used: set[str]
+) -> tuple[str, ...]:
+    """Say what was assumed about dates and numbers, and which columns were not used."""
+    notes = [times.note] if times.note else []
+    notes += table.mark_notes(numbers)
+    notes += missing_notes(table, numbers) + negative_notes(table, numbers)
+    unused = [column for column in table.columns if column not in used]
+    if unused:
+        more = len(unused) - _MOST_UNUSED
+        rest = f" and {more} more" if more > 0 else ""
+        notes.append(f"Not used: {quote_names(unused[:_MOST_UNUSED])}{rest}")
+    return tuple(notes)
+
+
+# Several rows for the same series and date ----------------------------------------------------
+
+
+def _join_repeats(
+    table: Table, choices: ColumnChoices, time: str, ids: Sequence[str], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
+    """Join rows of the same series and date as chosen; refuse many of them if nothing is chosen.
+
+    `frame` has ``unique_id``, ``ds``, ``y`` and inputs, with a row for each row of the table.
+    """
+    keys = ["unique_id", "ds"]
+    again = frame.duplicated(keys).to_numpy()
+    if not again.any():
+        return frame, []
+    note = _note_repeats(int(again.sum()), choices.repeats)
+    if choices.repeats is None:
+        if again.mean() > MANY_REPEATS:
+            raise _refuse_repeats(table, time, ids, frame, again)
+        return frame, [note]  # the forecaster averages the rows and names them
+    groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
+    how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
+    joined = groups.agg({"y": "mean", **how}).reset_index()
+    if choices.repeats == "sum":
+        joined["y"] = groups["y"].sum(min_count=1).to_numpy()
+    return joined, [note]
+
+
+def _refuse_repeats(
+    table: Table, time: str, ids: Sequence[str], frame: pd.DataFrame, again: npt.NDArray[np.bool_]
+) -> CommandError:
+    """Return an error that says which rows have the same series and date, and the remedy."""
+    second = int(np.argmax(again))
+    keys = frame[["unique_id", "ds"]]
+    first = int(np.argmax((keys == keys.iloc[second]).all(axis=1).to_numpy()))
+    of = f" of series '{frame['unique_id'].iloc[second]}'" if ids else ""
+    more = int(again.sum()) - 1
+    others = f", and {more:,} other rows repeat one, too" if more else ""
+    names = " ".join([*ids, "..."])
+    return CommandError(
+        f"{table.name}, column '{time}': '{table.text(time).iloc[second]}'{of} is on "
+        f"{table.locate_row(first)} and on {table.locate_row(second)}{others}; name all columns "
+        f"that tell the series apart (--id-col {names}), or join such rows with --repeats sum or "
+        "--repeats mean"
+    )
+
+
+def _note_repeats(count: int, repeats: str | None) -> str:
+    """Say how many rows are joined: as chosen, or averaged."""
+    rows = "1 row is" if count == 1 else f"{count:,} rows are"
+    done = "added to" if repeats == "sum" else "averaged with"
+    hint = "" if repeats else " (to add them: --repeats sum)"
+    return f"{rows} {done} others of the same series and date{hint}"
+
+
+# Totals ---------------------------------------------------------------------------------------
+
+
+def _is_total(text: str) -> bool:
+    """Tell whether something is called a total."""
+    return _TOTAL.fullmatch(text.strip()) is not None
+
+
+def _drop_totals(table: Table, time: str) -> tuple[Table, list[str]]:
+    """Leave out lines at the end that are called a total and have no date in column `time`."""
+    kept = len(table.frame)
+    notes: list[str] = []
+    for row in range(kept - 1, max(0, kept - 1 - _MOST_TOTALS), -1):
+        cells = table.frame.iloc[row].dropna()
+        texts = {name: cell.strip() for name, cell in cells.items() if isinstance(cell, str)}
+        totals = [text for text in texts.values() if _is_total(text)]
+        dated = time in cells and texts.get(time) not in ("", *totals)
+        if dated or not totals:
+            break
+        notes.insert(0, f"Left out: {table.locate_row(row)}, a total ('{totals[0]}')")
+        kept = row
+    return (table.with_frame(table.frame.iloc[:kept]) if notes else table), notes
+
+
+def note_totals(series: LongLayout | MatrixLayout) -> list[str]:
+    """Say which series are called a total beside others, and whether they are their sum."""
+    totals = [name for name in series.ids if any(_is_total(part) for part in name.split("/"))]
+    if not totals or len(totals) == len(series.ids):
+        return []
+    frame = series.part(0, series.n_series).dropna(subset="y")
+    others = frame[~frame["unique_id"].isin(totals)].groupby("ds")["y"].sum()
+    notes = []
+    for name in totals[:_MOST_TOTALS]:
+        own = frame[frame["unique_id"] == name].groupby("ds")["y"].sum()
+        sums = others.reindex(own.index).to_numpy()
+        close = np.isclose(own.to_numpy(), sums, rtol=1e-3)  # sums may be rounded
+        is_sum = "the sum of the others, and " if close.mean() > 1 - 1e-3 else ""
+        notes.append(
+            f"'{name}' is {is_sum}forecast like any other series; take it out of the file if that "
+            "is not wanted"
+        )
+    return notes

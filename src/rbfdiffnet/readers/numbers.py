@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.readers.table import Table, is_text
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.stability import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rbfdiffnet.readers.table import Table
-
-__all__ = ["Marks", "missing_note", "negative_note", "parse_numbers", "read_numbers"]
 
 _MISSING = frozenset(
     (
@@ -29,9 +26,9 @@ _MISSING = frozenset(
         *("#bezug!", "#name?", "#num!", "#zahl!", "#null!"),
     )
 )
-_TOLD = 4  # words that are named in a line
-# A sign, then what settles which mark is the decimal one.
+_MOST_WORDS = 4  # words that a message names
 _SPACES = " '\u2019\u00a0\u2009\u202f"
+# Cells that settle which mark is the decimal one.
 _COMMA, _POINT = (
     re.compile(
         rf"[-+]?(\d{{1,3}}([{_SPACES}{other}]\d{{3}})+{mark}\d+|0{mark}\d+"
@@ -39,35 +36,21 @@ _COMMA, _POINT = (
     )
     for mark, other in ((",", "."), (r"\.", ","))
 )
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")
-_BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3})+")  # 1.234.567
+_BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")  # 1.234,5
 _NEGATIVE = re.compile(r"\(\s*(\d[^()]*)\)|(\d[\d.,]*)-")
 _WHOLE = re.compile(r"\d+")
-_EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
+_EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")  # 1.234: decimals or thousands
 
 
 @dataclass(frozen=True)
-class Marks:
+class MarkEvidence:
     """What the cells of a column say about their decimal mark.
 
-    Parameters
-    ----------
-    clear : {".", ",", ""}
-        The decimal mark, empty where no cell settles it.
-    unclear : dict
-        For a mark, the first cell in which it could part thousands or decimals, as 1.234.
-    small, large : bool
-        Whether there are whole numbers without marks, below 1000 and from there on.
-    both : bool
-        Whether a cell shows that the column has marks between thousands, as 1.234,5.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.readers.numbers import Marks
-    >>> Marks.of(["998", "1.002"])
-    Marks(clear='', unclear={'.': '1.002'}, small=True, large=False, both=False)
-    >>> Marks.of(["1.002", "0,5"]).clear
-    ','
+    `clear` is the decimal mark, empty where no cell settles it. `unclear` has, for each mark that
+    may be the decimal one or stand between thousands, the first such cell, as 1.234. `small` and
+    `large` tell whether there are whole numbers without marks below 1000, and from there on;
+    `both` whether a cell shows that the column has marks between thousands, as 1.234,5.
     """
 
     clear: str = ""
@@ -77,12 +60,12 @@ class Marks:
     both: bool = False
 
     @classmethod
-    def of(cls, cells: Iterable[str]) -> Marks:
-        """Look at cells, once each."""
+    def from_cells(cls, cells: Iterable[str]) -> MarkEvidence:
+        """Look at the distinct cells of a column."""
         votes = {".": 0, ",": 0}
         unclear: dict[str, str] = {}
         small = large = both = False
-        for cell in map(_signed, cells):
+        for cell in map(_put_minus_first, cells):
             both = both or _BOTH.fullmatch(cell) is not None
             if _WHOLE.fullmatch(cell):
                 small, large = small or len(cell) < 4, large or len(cell) > 3
@@ -97,32 +80,12 @@ class Marks:
         clear = max(votes, key=lambda mark: votes[mark]) if any(votes.values()) else ""
         return cls(clear, unclear, small, large, both)
 
-    def settle(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
-        r"""Return the decimal mark of the column, empty where nothing tells.
+    def choose_mark(self, delimiter: str, day_first: bool, elsewhere: set[str]) -> str:
+        """Return the decimal mark of the column, empty where nothing tells.
 
-        Files with semicolons, and with dates such as 31.1.2024, have decimal commas unless other
-        columns show points. Cells such as 1.234 beside 998 have marks between thousands.
-
-        Parameters
-        ----------
-        delimiter : str
-            What separates the cells.
-        day_first : bool
-            Whether there are dates such as 31.1.2024.
-        elsewhere : set of str
-            The marks that other columns show.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> from rbfdiffnet.readers.numbers import Marks
-        >>> Marks.of(["998", "1.002"]).settle(";", False, set())
-        ','
-        >>> Marks.of(["1.002"]).settle("\t", False, set())
-        ''
+        Files with semicolons, and with dates such as 31.1.2024 (`day_first`), have decimal commas
+        unless other columns show points; `elsewhere` has the marks that other columns show. Cells
+        such as 1.234 beside 998 have marks between thousands.
         """
         if self.clear or not self.unclear:
             return self.clear or "."
@@ -163,49 +126,33 @@ class Marks:
 def parse_numbers(
     cells: pd.Series[Any], decimal: str = ".", missing: Collection[str] = ()
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Read a column as numbers.
+    """Parse numbers, or text with points, commas, spaces or apostrophes between thousands.
 
-    Parameters
-    ----------
-    cells : Series
-        Numbers, or text with thousands marks (points, commas, spaces, apostrophes).
-    decimal : {".", ","}, default="."
-    missing : collection of str, default=()
-        Further words, or numbers, that stand for a missing value.
-
-    Returns
-    -------
-    values : ndarray
-        NaN where a cell is empty or says NA, null, - and the like; small whole numbers stay small.
-        A minus may come last, as in 12,5-, and be written as parentheses.
-    bad : ndarray of int
-        The rows that are no numbers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.numbers import parse_numbers
-    >>> parse_numbers(pd.Series(["1.234,5", "n/a", "7", "x"]), decimal=",")
-    (array([1234.5,    nan,    7. ,    nan]), array([3]))
-    >>> parse_numbers(pd.Series([3, -999]), missing=["-999"])
-    (array([ 3., nan]), array([], dtype=int64))
+    Returns the values and the rows that are no numbers. Values are NaN where a cell is empty, says
+    NA, null, - and the like, or is one of the words or numbers in `missing`; small whole numbers
+    stay small. A minus may come last, as in 12,5-, or be written as parentheses.
     """
-    values, bad = _parsed(cells, decimal, {word.strip().lower() for word in missing})
-    numbers = [number for word in missing if (number := _number(word, decimal)) is not None]
+    values, bad = _parse_cells(cells, decimal, {word.strip().lower() for word in missing})
+    numbers = [number for word in missing if (number := _parse_cell(word, decimal)) is not None]
     if numbers and (hit := np.isin(values, numbers)).any():
         values = np.where(hit, np.nan, values)
     return values, bad
 
 
-def _parsed(
+def parse_numbers_of(
+    table: Table, column: str, cells: pd.Series[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Parse cells of a column with its decimal mark and the table's words for missing values."""
+    return parse_numbers(cells, table.decimal_mark(column) or ".", table.missing_words)
+
+
+def _parse_cells(
     cells: pd.Series[Any], decimal: str, missing: set[str]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     import pandas as pd
 
-    from rbfdiffnet.readers.table import text_cells
-
     nothing = np.empty(0, dtype=np.int64)
-    if not text_cells(cells):
+    if not is_text(cells):
         if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind in "iufb":
             if isinstance(cells.dtype, np.dtype):
                 return cells.to_numpy(), nothing
@@ -214,151 +161,13 @@ def _parsed(
     codes, distinct = pd.factorize(cells)
     values, good = np.full(len(distinct) + 1, np.nan), np.ones(len(distinct) + 1, dtype=bool)
     for i, cell in enumerate(distinct):
-        found = _number(cell, decimal, missing)
+        found = _parse_cell(cell, decimal, missing)
         good[i] = found is not None
         values[i] = np.nan if found is None else found
     return values[codes], np.flatnonzero(~good[codes])
 
 
-def read_numbers(
-    table: Table, column: str, remedy: str, beside: Sequence[str] = (), *, gaps: bool = True
-) -> npt.NDArray[Any]:
-    """Read a column as numbers, or name the first cell that is none.
-
-    Parameters
-    ----------
-    table : Table
-    column : str
-    remedy : str
-        What else the user can do; may be empty.
-    beside : sequence of str, default=()
-        Columns that will be read as well: words in them are named at once.
-    gaps : bool, default=True
-        Whether values may be missing, so that words may be called so.
-
-    Returns
-    -------
-    ndarray
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.numbers import read_numbers
-    >>> from rbfdiffnet.readers.table import Table
-    >>> frame = pd.DataFrame({"y": ["1", "12a"]})
-    >>> read_numbers(Table("a.csv", frame, ".", "row {}".format), "y", "ask someone")
-    Traceback (most recent call last):
-        ...
-    rbfdiffnet.readers.errors.CommandError: a.csv, row 1, column 'y': '12a' is not a number; ...
-    """
-    cells = table.frame[column]
-    mark = table.mark(column)
-    if not mark:
-        row = int(np.argmax(table.words(column).str.fullmatch(_EITHER.pattern).fillna(False)))
-        raise CommandError(
-            f"{table.cell(row, column)}: '{table.words(column).iloc[row]}' may have a decimal mark "
-            "or one between thousands; say which with --decimal . or --decimal ,"
-        )
-    values, bad = parse_numbers(cells, mark, table.missing)
-    if len(bad):
-        more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
-        other = _POINT if mark == "," else _COMMA
-        if other.fullmatch(str(cells.iloc[int(bad[0])]).strip()):
-            more += f" where '{mark}' is the decimal mark, as in other cells"
-        ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
-        ways += [remedy] if remedy else []
-        if gaps and (words := _words(table, [column, *(c for c in beside if c != column)])):
-            ways.append(f"say --missing {' '.join(words)} if that means that there is no value")
-        raise CommandError(
-            f"{table.cell(int(bad[0]), column)}: '{cells.iloc[int(bad[0])]}' is not a number{more};"
-            f" {', '.join(ways[:-1])}, or {ways[-1]}"
-        )
-    if values.dtype.kind == "f":
-        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
-        if large.size:
-            row = int(large[0])
-            raise CommandError(
-                f"{table.cell(row, column)}: '{cells.iloc[row]}' is too large to work with; "
-                "correct or rescale it"
-            )
-    return values
-
-
-def _words(table: Table, columns: Sequence[str]) -> list[str]:
-    """Return the first words among cells that are no numbers, as a shell takes them."""
-    found: dict[str, None] = {}
-    for column in columns:
-        cells = table.frame[column]
-        _, bad = parse_numbers(cells, table.mark(column) or ".", table.missing)
-        words = (str(cell).strip() for cell in cells.iloc[bad].unique())
-        found |= dict.fromkeys(word for word in words if not re.search(r"\d", word))
-        if len(found) > _TOLD:
-            break
-    return [shlex.quote(word) for word in list(found)[:_TOLD]]
-
-
-def missing_note(table: Table, columns: Sequence[str]) -> list[str]:
-    """Say how many cells of columns are read as missing though they are not empty.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.numbers import missing_note
-    >>> from rbfdiffnet.readers.table import Table
-    >>> table = Table("a.csv", pd.DataFrame({"y": ["1", "n/a", "n/a", "-"]}), ".", str)
-    >>> missing_note(table, ["y"])
-    ["3 cells are read as missing: 'n/a' (2), '-' (1)"]
-    """
-    from rbfdiffnet.readers.table import text_cells
-
-    counts: Counter[str] = Counter()
-    for column in columns:
-        cells = table.frame[column].dropna()
-        if not (text_cells(cells) or table.missing):
-            continue
-        values, bad = parse_numbers(cells, table.mark(column) or ".", table.missing)
-        gone = np.isnan(values.astype(np.float64))
-        gone[bad] = False
-        for cell, count in cells[gone].value_counts().items():
-            counts[f"{cell:g}" if isinstance(cell, float) else str(cell).strip()] += int(count)
-    del counts[""]  # nothing but spaces
-    total = counts.total()
-    if not total:
-        return []
-    told = ", ".join(f"'{word}' ({n:,})" for word, n in counts.most_common(_TOLD))
-    more = ", ..." if len(counts) > _TOLD else ""
-    return [f"{total:,} cell{'s are' if total > 1 else ' is'} read as missing: {told}{more}"]
-
-
-def negative_note(table: Table, columns: Sequence[str]) -> list[str]:
-    """Say how many numbers in parentheses are read as negative.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.numbers import negative_note
-    >>> from rbfdiffnet.readers.table import Table
-    >>> negative_note(Table("a.csv", pd.DataFrame({"y": ["1", "(2.5)"]}), ".", str), ["y"])
-    ["Numbers in parentheses are read as negative: 1 cell, the first is '(2.5)'"]
-    """
-    from rbfdiffnet.readers.table import text_cells
-
-    texts = [table.words(c) for c in columns if text_cells(table.frame[c])]
-    found = [cell for cells in texts for cell in cells[cells.str.match(r"\(\s*\d", na=False)]]
-    if not found:
-        return []
-    cells = f"{len(found):,} cell{'s' if len(found) > 1 else ''}"
-    return [f"Numbers in parentheses are read as negative: {cells}, the first is '{found[0]}'"]
-
-
-def _signed(text: str) -> str:
-    """Write a minus in front, where it is another sign, comes last or is meant by parentheses."""
-    if match := _NEGATIVE.fullmatch(text):
-        return f"-{(match[1] or match[2]).strip()}"
-    return f"-{text[1:]}" if text.startswith("\u2212") else text
-
-
-def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
+def _parse_cell(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
     if not isinstance(cell, str):
         try:
             return float(cell)
@@ -367,7 +176,7 @@ def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | N
     text = cell.strip()
     if text.lower() in _MISSING or text.lower() in missing:
         return float("nan")
-    text = _signed(text)
+    text = _put_minus_first(text)
     if "_" in text:
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
@@ -380,3 +189,97 @@ def _number(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | N
         return float(text.replace(",", ".") if decimal == "," else text)
     except ValueError:
         return None
+
+
+def _put_minus_first(text: str) -> str:
+    """Write a minus in front that is another sign, comes last, or is meant by parentheses."""
+    if match := _NEGATIVE.fullmatch(text):
+        return f"-{(match[1] or match[2]).strip()}"
+    return f"-{text[1:]}" if text.startswith("\u2212") else text
+
+
+def read_numbers(
+    table: Table, column: str, remedy: str, beside: Sequence[str] = (), *, gaps: bool = True
+) -> npt.NDArray[Any]:
+    """Read a column as numbers, or raise with the first cell that is no number.
+
+    The message ends with `remedy`, unless empty. With `gaps`, values may be missing, and the
+    message names words in this column and in those `beside` it that could be called missing.
+    """
+    cells = table.frame[column]
+    mark = table.decimal_mark(column)
+    if not mark:
+        texts = table.text(column)
+        row = int(np.argmax(texts.str.fullmatch(_EITHER.pattern).fillna(False)))
+        raise CommandError(
+            f"{table.locate(row, column)}: '{texts.iloc[row]}' may have a decimal mark "
+            "or one between thousands; say which with --decimal . or --decimal ,"
+        )
+    values, bad = parse_numbers(cells, mark, table.missing_words)
+    if len(bad):
+        row = int(bad[0])
+        more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
+        other = _POINT if mark == "," else _COMMA
+        if other.fullmatch(str(cells.iloc[row]).strip()):
+            more += f" where '{mark}' is the decimal mark, as in other cells"
+        ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
+        ways += [remedy] if remedy else []
+        if gaps and (words := _list_words(table, [column, *(c for c in beside if c != column)])):
+            ways.append(f"say --missing {' '.join(words)} if that means that there is no value")
+        raise CommandError(
+            f"{table.locate(row, column)}: '{cells.iloc[row]}' is not a number{more};"
+            f" {', '.join(ways[:-1])}, or {ways[-1]}"
+        )
+    if values.dtype.kind == "f":
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
+        if large.size:
+            row = int(large[0])
+            raise CommandError(
+                f"{table.locate(row, column)}: '{cells.iloc[row]}' is too large to work with; "
+                "correct or rescale it"
+            )
+    return values
+
+
+def _list_words(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return the first words among cells that are no numbers, quoted for a shell."""
+    found: dict[str, None] = {}
+    for column in columns:
+        cells = table.frame[column]
+        _, bad = parse_numbers_of(table, column, cells)
+        words = (str(cell).strip() for cell in cells.iloc[bad].unique())
+        found |= dict.fromkeys(word for word in words if not re.search(r"\d", word))
+        if len(found) > _MOST_WORDS:
+            break
+    return [shlex.quote(word) for word in list(found)[:_MOST_WORDS]]
+
+
+def missing_notes(table: Table, columns: Sequence[str]) -> list[str]:
+    """Say how many cells of columns are read as missing though they are not empty."""
+    counts: Counter[str] = Counter()
+    for column in columns:
+        cells = table.frame[column].dropna()
+        if not (is_text(cells) or table.missing_words):
+            continue
+        values, bad = parse_numbers_of(table, column, cells)
+        gone = np.isnan(values.astype(np.float64))
+        gone[bad] = False
+        for cell, count in cells[gone].value_counts().items():
+            counts[f"{cell:g}" if isinstance(cell, float) else str(cell).strip()] += int(count)
+    del counts[""]  # nothing but spaces
+    total = counts.total()
+    if not total:
+        return []
+    words = ", ".join(f"'{word}' ({n:,})" for word, n in counts.most_common(_MOST_WORDS))
+    more = ", ..." if len(counts) > _MOST_WORDS else ""
+    return [f"{total:,} cell{'s are' if total > 1 else ' is'} read as missing: {words}{more}"]
+
+
+def negative_notes(table: Table, columns: Sequence[str]) -> list[str]:
+    """Say how many numbers in parentheses are read as negative."""
+    texts = [table.text(c) for c in columns if is_text(table.frame[c])]
+    found = [cell for cells in texts for cell in cells[cells.str.match(r"\(\s*\d", na=False)]]
+    if not found:
+        return []
+    cells = f"{len(found):,} cell{'s' if len(found) > 1 else ''}"
+    return [f"Numbers in parentheses are read as negative: {cells}, the first is '{found[0]}'"]

@@ -7,66 +7,35 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from rbfdiffnet.forecasting.packed import most_unpacked
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_parquet", "read_parquet", "write_parquet"]
-
-_INSTALL = (
-    "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars read "
-    "and write them, too)"
-)
-
 
 def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
-    """Read a Parquet file, keeping small whole numbers small.
-
-    Parameters
-    ----------
-    stream : binary stream
-    name : str
-        Name of the file, for messages.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    CommandError
-        If the file is broken or empty, or nothing that reads it is installed.
-
-    Examples
-    --------
-    >>> import io
-    >>> from rbfdiffnet.readers.parquet import read_parquet
-    >>> read_parquet(io.BytesIO(b"PAR1"), "a.parquet")
-    Traceback (most recent call last):
-        ...
-    rbfdiffnet.readers.errors.CommandError: a.parquet is a broken Parquet file...
-    """
+    """Read a Parquet file with the dtypes it has, so that small whole numbers stay small."""
     import pandas as pd
 
     check_parquet()
-    frame: Any
     _check_size(stream, name)
+    frame: Any
     try:
         try:
             frame = pd.read_parquet(stream)
         except ImportError:
             import polars as pl
 
-            frame = _from_polars(pl.read_parquet(stream))
+            columns = pl.read_parquet(stream)
+            frame = pd.DataFrame({name: columns[name].to_numpy() for name in columns.columns})
     except Exception as error:  # each library has errors of its own
         if isinstance(error, MemoryError):
             raise
         first = str(error).strip().partition("\n")[0]
         raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
     index = frame.index
-    leftover = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
-    frame = frame.reset_index(drop=leftover)  # numbers of rows, as sorting leaves them
+    only_counts = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
+    frame = frame.reset_index(drop=only_counts)  # numbers of rows, as sorting leaves them
     frame.columns = [str(column) for column in frame.columns]
     if not len(frame):
         raise CommandError(f"{name} has columns but no rows; write it again with values")
@@ -74,14 +43,7 @@ def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
 
 
 def write_parquet(frame: pd.DataFrame, path: str) -> None:
-    """Write a frame to a Parquet file.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.readers.parquet import write_parquet
-    >>> write_parquet(pd.DataFrame({"y": [1]}), "a.parquet")  # doctest: +SKIP
-    """
+    """Write a frame to a Parquet file."""
     try:
         frame.to_parquet(path, index=False)
     except ImportError:
@@ -97,20 +59,17 @@ def write_parquet(frame: pd.DataFrame, path: str) -> None:
 
 
 def check_parquet() -> None:
-    """Raise CommandError if nothing that reads and writes Parquet is installed.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.readers.parquet import check_parquet
-    >>> check_parquet()
-    """
+    """Raise CommandError if nothing that reads and writes Parquet files is installed."""
     for library in ("pyarrow", "fastparquet", "polars"):
         try:
             import_module(library)
         except ImportError:
             continue
         return
-    raise CommandError(_INSTALL)
+    raise CommandError(
+        "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars "
+        "read and write them, too)"
+    )
 
 
 def _check_size(stream: IO[bytes], name: str) -> None:
@@ -119,7 +78,7 @@ def _check_size(stream: IO[bytes], name: str) -> None:
         from pyarrow.parquet import ParquetFile
 
         found = ParquetFile(stream).metadata
-    except Exception:  # whoever reads it says what is wrong
+    except Exception:  # the library that reads the file will say what is wrong with it
         return
     finally:
         size = stream.seek(0, io.SEEK_END)
@@ -130,9 +89,3 @@ def _check_size(stream: IO[bytes], name: str) -> None:
             f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
             f"{most_unpacked(size):,} bytes; if you trust it, give it as a CSV file"
         )
-
-
-def _from_polars(frame: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
