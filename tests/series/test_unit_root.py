@@ -9,7 +9,14 @@ from m5_files import real_m5
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.datasets import load_air_passengers, logistic_map
 from rbfdiffnet.datasets.m5 import load_m5_level8
-from rbfdiffnet.series.unit_root import _statistics, adf_test, n_differences, n_differences_many
+from rbfdiffnet.series.unit_root import (
+    _p_value,
+    _test_by_columns,
+    _test_by_gram,
+    adf_test,
+    n_differences,
+    n_differences_many,
+)
 
 
 def oracle(series):
@@ -70,8 +77,6 @@ def test_equals_statsmodels_on_m5():
 
 @pytest.mark.parametrize("statistic_of", [-25.0, -5.0, -1.61, -1.0, 0.0, 3.0])
 def test_p_value_is_mackinnons(statistic_of):
-    from rbfdiffnet.series.unit_root import _p_value
-
     adfvalues = pytest.importorskip("statsmodels.tsa.adfvalues")
     assert _p_value(statistic_of) == pytest.approx(adfvalues.mackinnonp(statistic_of), abs=1e-12)
 
@@ -131,16 +136,17 @@ def test_errors():
 def test_many_at_once_are_tested_as_one_by_one(n):
     panel = np.stack([series[-n:] for seed in range(3) for series in kinds(n + 3, seed).values()])
     t = np.arange(n)
-    odd = [np.ones(n), t.astype(float), np.sin(t), 1e12 * np.eye(n)[n // 2], np.zeros(n)]
-    panel = np.concatenate([panel, odd])
+    exact = [np.ones(n), t.astype(float), np.sin(t), 1e12 * np.eye(n)[n // 2], np.zeros(n)]
+    panel = np.concatenate([panel, exact])
     counts = n_differences_many(panel)
     np.testing.assert_array_equal(counts, [n_differences(series) for series in panel])
     with np.errstate(all="ignore"):
-        statistics, sure = _statistics(panel, NUMPY)
-    expected = np.array([adf_test(series).statistic for series in panel])
-    np.testing.assert_allclose(statistics[sure], expected[sure], rtol=1e-6, atol=1e-6)
+        statistics, n_lags, sure = _test_by_gram(panel, NUMPY)
+    expected = [_test_by_columns(series) for series in panel[sure]]
+    np.testing.assert_allclose(statistics[sure], [s for s, _ in expected], rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(n_lags[sure], [p for _, p in expected])
     if n >= 40:
-        assert sure.sum() >= len(panel) - len(odd)
+        assert sure.sum() >= len(panel) - len(exact)
 
 
 def test_pytorch_counts_the_same():

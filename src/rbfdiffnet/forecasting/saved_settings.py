@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rbfdiffnet.network.basis import profile
-from rbfdiffnet.series.steps import STEPS
-from rbfdiffnet.series.transforms import Transform
+from rbfdiffnet.series.transforms import STEPS, Transform
 
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import RBFDiffNet

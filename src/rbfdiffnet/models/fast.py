@@ -25,6 +25,7 @@ from rbfdiffnet.series.gaps import fill_many, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import OutlierRule, find_outliers
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
+from rbfdiffnet.series.windows import stack_windows
 from rbfdiffnet.support.stability import forecast_bounds
 from rbfdiffnet.support.threads import count_threads, parallel_map
 
@@ -215,7 +216,7 @@ def fit_quickly(
     rows = padded_rows(length - n_lags)
     front = rows + n_lags - length
     z = xp.concatenate([xp.zeros_like(z[:, :1])] * front + [z], axis=1)
-    X = xp.stack([z[:, i : i + rows] for i in range(n_lags)], axis=1)
+    X = stack_windows(z, n_lags, rows, xp)
     use = good[:, n_lags:] & (number >= start + n_lags)[:, n_lags:]
     weight = xp.concatenate([xp.zeros_like(z[:, :1])] * front + [backend.float(use)], axis=1)
     n_rows = backend.to_numpy(weight.sum(axis=1)).astype(np.int64)

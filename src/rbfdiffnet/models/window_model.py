@@ -26,6 +26,7 @@ from rbfdiffnet.batch.train import train
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.train import Settings, fit_network
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
+from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.stability import LEAP
 
 __all__ = [
@@ -232,7 +233,7 @@ def window_rows(
     if n < 1:
         return np.empty((0, extra.shape[1] + len(lags))), np.empty((0, block))
     inputs = np.stack([z[reach - age : reach - age + n] for age in reversed(lags)], axis=1)
-    targets = np.lib.stride_tricks.sliding_window_view(z[reach:], block)
+    targets = cut_windows(z[reach:], block)
     use = targets_known(known, lags=lags, block=block)
     latest = extra[reach - 1 : reach - 1 + n]
     base = window_level(inputs, level)
@@ -252,7 +253,7 @@ def targets_known(known: Mask, *, lags: tuple[int, ...], block: int) -> Mask:
     """
     if known.size < lags[-1] + block:
         return np.empty(0, dtype=bool)
-    seen = np.lib.stride_tricks.sliding_window_view(known[lags[-1] :], block)
+    seen = cut_windows(known[lags[-1] :], block)
     return np.asarray(seen.mean(axis=1) >= 1.0 - _MOST_FILLED)
 
 

@@ -1,6 +1,7 @@
 """Forecast many steps with a one-step model by feeding its forecasts back."""
 
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -85,9 +86,10 @@ def forecast_recursive(
     span = largest - smallest
     lower, upper = smallest - reach * span, largest + reach * span
 
-    path = np.concatenate([batch[:, -lags:], np.empty((len(batch), h))], axis=1)
-    for k in range(h):
-        step = np.asarray(predict_one_step(path[:, k : k + lags]), dtype=np.float64)
+    numbers = count(1)
+
+    def checked_step(windows: Array) -> Array:
+        k, step = next(numbers), np.asarray(predict_one_step(windows), dtype=np.float64)
         if step.shape != lower.shape:
             raise ValueError(
                 f"predict_one_step returned shape {step.shape} for {len(batch)} windows; "
@@ -95,7 +97,26 @@ def forecast_recursive(
             )
         if np.isnan(step).any():
             series = int(np.argmax(np.isnan(step)))
-            raise ValueError(f"predict_one_step returned nan for series {series} at step {k + 1}.")
-        path[:, lags + k] = np.clip(step, lower, upper)
-    forecast = path[:, lags:]
+            raise ValueError(f"predict_one_step returned nan for series {series} at step {k}.")
+        return step
+
+    forecast = roll(checked_step, batch[:, -lags:], h, lower, upper)
     return forecast[0] if known.ndim == 1 else forecast
+
+
+def roll(
+    predict_one_step: Callable[[Array], Array],
+    windows: Array,
+    h: int,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> Array:
+    """Feed forecasts of one step back, h times: windows (B, n_lags) give forecasts (B, h).
+
+    Forecasts stay between the bounds of their series, both of shape (B,).
+    """
+    lags = windows.shape[1]
+    path = np.concatenate([windows, np.empty((len(windows), h))], axis=1)
+    for k in range(h):
+        path[:, lags + k] = np.clip(predict_one_step(path[:, k : k + lags]), lower, upper)
+    return path[:, lags:]

@@ -8,13 +8,11 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NUMERICAL", "Series", "UnfitError", "check_fit"]
-
 Array = npt.NDArray[np.float64]
 
 _FEWEST_VALUES = 8
 
-#: What goes wrong in computations, for one series alone.
+#: Errors of computations that may strike one series alone.
 NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 
 
@@ -24,21 +22,11 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class Series:
-    """One series on its grid.
+    """One series on its grid."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (T,)
-        NaN where missing.
-    known_ahead : ndarray of shape (T, q)
-        Inputs known in advance.
-    extra : ndarray of shape (T, p)
-        Inputs known when they happen, and static ones.
-    """
-
-    y: Array
-    known_ahead: Array
-    extra: Array
+    y: Array  # (T,), NaN where missing
+    known_ahead: Array  # (T, q), inputs known in advance
+    extra: Array  # (T, p), inputs known when they happen, and static ones
 
     def until(self, n: int) -> Series:
         """Return the first n steps."""
@@ -56,7 +44,7 @@ class Series:
 
     @property
     def fingerprint(self) -> bytes:
-        """Digest of the content, by which series are put in an order of their own."""
+        """Digest of the content, by which series can be sorted whatever their order in a panel."""
         parts = (self.y, self.known_ahead, self.extra)
         return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
 

@@ -6,10 +6,12 @@ where a series with a unit root has :math:`\gamma = 0`. The statistic is the t-r
 :math:`\gamma`; its distribution under a unit root is MacKinnon's. The number of lags p is the one
 with the lowest Akaike criterion, all of them compared on the same rows.
 
-All lag orders come from one Gram matrix. Let L be the Cholesky factor of the Gram of
-:math:`[s_{t-1}, \Delta s_{t-1}, \ldots, \Delta s_{t-P}, \Delta s_t]`, columns centered: its leading
-blocks are the factors of the shorter regressions, so the residual sum of squares with p lags is
-the sum of the squares of the last row of L from column p + 1 on.
+Many series are tested at once, and all lag orders come from one Gram matrix. Let L be the Cholesky
+factor of the Gram of :math:`[s_{t-1}, \Delta s_{t-1}, \ldots, \Delta s_{t-P}, \Delta s_t]`, columns
+centered: its leading blocks are the factors of the shorter regressions, so the residual sum of
+squares with p lags is the sum of the squares of the last row of L from column p + 1 on. Series
+whose Gram is nearly singular, such as those that their own past predicts without error, are tested
+one by one: there the factor comes from the columns themselves, by orthogonalization.
 """
 
 from dataclasses import dataclass
@@ -22,13 +24,12 @@ from scipy.special import ndtr
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 
-__all__ = ["DickeyFuller", "adf_test", "n_differences", "n_differences_many"]
-
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 # A column is linearly dependent on those before it when so little of its square is left.
 _DEPENDENT = 1e-13
-# For many series at once: where less than this is left, the single test decides.
+# Where less than this is left, the factor of a Gram is not trusted.
 _DOUBTFUL = 1e-7
 # Spread of a column, for values between -1 and 1, that is but rounding of a constant.
 _ROUNDING = 1e-14
@@ -42,22 +43,9 @@ _LARGE_P = (1.7339, 0.93202, -0.12745, -0.010368)
 
 @dataclass(frozen=True)
 class DickeyFuller:
-    """Result of the test.
+    """Result of the test: the t-ratio, its p-value, and the number of lagged differences.
 
-    Attributes
-    ----------
-    statistic : float
-        The t-ratio; NaN where the test is not defined.
-    p_value : float
-        Probability of a smaller statistic for a series with a unit root.
-    n_lags : int
-        Number of lagged differences.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.series.unit_root import DickeyFuller
-    >>> DickeyFuller(statistic=-3.5, p_value=0.008, n_lags=2).n_lags
-    2
+    The p-value is the probability of a smaller statistic for a series with a unit root.
     """
 
     statistic: float
@@ -75,41 +63,17 @@ def adf_test(series: npt.ArrayLike) -> DickeyFuller:
 
     and with the best p the regression is repeated on all rows it has data for.
 
-    Parameters
-    ----------
-    series : array-like of shape (T,)
-        Equally spaced, finite values.
+    A constant series, and one of fewer than 4 values, has no test: its statistic and p-value are
+    NaN. A series that its own past predicts without error gets a statistic of minus infinity, 0 or
+    infinity, after the sign of :math:`\gamma` (a straight line: 0).
 
-    Returns
-    -------
-    DickeyFuller
-        A constant series, and one of fewer than 4 values, has no test: its statistic and p-value
-        are NaN. A series that its own past predicts without error gets a statistic of
-        minus infinity, 0 or infinity, after the sign of :math:`\gamma` (a straight line: 0).
-
-    References
-    ----------
     D. A. Dickey, W. A. Fuller (1979), "Distribution of the estimators for autoregressive time
     series with a unit root", Journal of the American Statistical Association 74, 427-431.
-
     J. G. MacKinnon (1994), "Approximate asymptotic distribution functions for unit-root and
     cointegration tests", Journal of Business & Economic Statistics 12, 167-176.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.unit_root import adf_test
-    >>> noise = np.random.default_rng(0).normal(size=500)
-    >>> adf_test(noise).p_value < 0.01, adf_test(noise.cumsum()).p_value < 0.01
-    (True, False)
     """
-    values = _check(series)
-    if values.size < 4 or np.ptp(values) == 0.0:
-        return DickeyFuller(np.nan, np.nan, 0)
-    values = (values - values.mean()) / np.ptp(values)
-    n_lags = _choose_lags(values, _most_lags(values.size))
-    statistic = _t_ratio(values, n_lags)
-    return DickeyFuller(statistic, float(_p_value(statistic)), n_lags)
+    statistic, n_lags = _test_many(_check(series)[None], NUMPY)
+    return DickeyFuller(float(statistic[0]), float(_p_value(statistic)[0]), int(n_lags[0]))
 
 
 def n_differences(
@@ -119,40 +83,17 @@ def n_differences(
 
     .. math:: \min \{ d \ge 0 : p(\Delta^d s) < \alpha \}
 
-    Parameters
-    ----------
-    series : array-like of shape (T,)
-        Equally spaced, finite values.
-    max_differences : int, default=10
-        The most to return.
-    significance : float, default=0.05
-        The level :math:`\alpha`.
-
-    Returns
-    -------
-    int
-        Differencing also ends where the test ends: at a constant series, and at fewer than 4
-        values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.unit_root import n_differences
-    >>> noise = np.random.default_rng(0).normal(size=500)
-    >>> [n_differences(s) for s in (noise, noise.cumsum(), noise.cumsum().cumsum())]
-    [0, 1, 2]
+    where :math:`\alpha` is the significance. Differencing also ends where the test ends: at a
+    constant series, and at fewer than 4 values.
     """
     if max_differences < 0:
         raise ValueError(f"max_differences must not be negative, got {max_differences}.")
     if not 0.0 < significance < 1.0:
         raise ValueError(f"significance must lie between 0 and 1, got {significance}.")
-    values = _check(series)
-    for count in range(max_differences):
-        p_value = adf_test(values).p_value
-        if np.isnan(p_value) or p_value < significance:
-            return count
-        values = np.diff(values)
-    return max_differences
+    counts = n_differences_many(
+        _check(series)[None], max_differences=max_differences, significance=significance
+    )
+    return int(counts[0])
 
 
 def n_differences_many(
@@ -161,38 +102,12 @@ def n_differences_many(
     max_differences: int = 10,
     significance: float = 0.05,
     backend: Backend = NUMPY,
-) -> npt.NDArray[np.int64]:
-    """Count for many series of the same length how often each must be differenced.
-
-    Parameters
-    ----------
-    series : array of shape (B, T)
-        Finite values.
-    max_differences, significance
-        As for `n_differences`.
-    backend : Backend, default=NUMPY
-
-    Returns
-    -------
-    ndarray of int of shape (B,)
-        As by `n_differences`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.series.unit_root import n_differences_many
-    >>> noise = np.random.default_rng(0).normal(size=(2, 500))
-    >>> n_differences_many(np.stack([noise[0], noise[1].cumsum()])).tolist()
-    [0, 1]
-    """
+) -> Ints:
+    """Count for many series (B, T), all finite, how often each must be differenced; shape (B,)."""
     counts = np.zeros(len(series), dtype=np.int64)
     left = np.arange(len(series))
     for _ in range(max_differences):
-        with np.errstate(all="ignore"):  # what is in doubt is tested again
-            statistic, sure = _statistics(series, backend)
-        p_values = _p_value(statistic)
-        for i in np.flatnonzero(~sure):
-            p_values[i] = adf_test(backend.to_numpy(series[int(i)])).p_value
+        p_values = _p_value(_test_many(series, backend)[0])
         again = ~(np.isnan(p_values) | (p_values < significance))
         if not again.any():
             break
@@ -202,17 +117,27 @@ def n_differences_many(
     return counts
 
 
+def _test_many(series: Any, backend: Backend) -> tuple[Array, Ints]:
+    """Return the statistics and the numbers of lags of many series (B, T)."""
+    with np.errstate(all="ignore"):  # what is in doubt is tested again
+        statistics, n_lags, sure = _test_by_gram(series, backend)
+    for i in np.flatnonzero(~sure).tolist():
+        statistics[i], n_lags[i] = _test_by_columns(backend.to_numpy(series[i]))
+    return statistics, n_lags
+
+
 def _most_lags(size: int) -> int:
     rule = float(12.0 * (size / 100.0) ** 0.25)
     return min(ceil(rule), size // 2 - 2)
 
 
-def _statistics(series: Any, backend: Backend) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Statistics of many series, and which of them are beyond numerical doubt."""
+def _test_by_gram(series: Any, backend: Backend) -> tuple[Array, Ints, npt.NDArray[np.bool_]]:
+    """Return statistics, numbers of lags, and which of them are beyond numerical doubt."""
     xp = backend.xp
     most = _most_lags(series.shape[1])
     if most < 1:
-        return np.zeros(len(series)), np.zeros(len(series), dtype=bool)
+        none = np.zeros(len(series), dtype=np.int64)
+        return np.zeros(len(series)), none, none > 0
     values = series - series.mean(axis=1)[:, None]
     size = backend.highest(xp.abs(values))
     values = values / xp.where(size > 0.0, size, xp.ones_like(size))[:, None]
@@ -248,7 +173,9 @@ def _statistics(series: Any, backend: Backend) -> tuple[Array, npt.NDArray[np.bo
     freedom = gram[:, -1, -1] - 2.0 - lags
     error = xp.sqrt(rss / freedom * (root[:, :, 0] ** 2).sum(axis=1))
     sure = (xp.minimum(few, least) > _DOUBTFUL) & (rss > _DOUBTFUL * total) & (freedom > 0)
-    return backend.to_numpy(coefficient / error), backend.to_numpy(sure & (size > 0.0))
+    sure &= size > 0.0
+    statistics, n_lags, sure = (backend.to_numpy(a) for a in (coefficient / error, lags, sure))
+    return statistics, n_lags, sure
 
 
 def _regress(gram: Any, backend: Backend) -> tuple[Any, Any, Any, Any]:
@@ -280,69 +207,59 @@ def _check(series: npt.ArrayLike) -> Array:
     return values
 
 
-def _factor(values: Array, n_lags: int) -> tuple[Array, int]:
-    """Cholesky factor of the centered Gram of level, lagged differences and target.
-
-    Returns also the number of rows. A pivot of zero marks a column that depends on those before.
-    """
-    steps = np.diff(values)
-    n_rows = steps.size - n_lags
-    windows = np.lib.stride_tricks.sliding_window_view(steps, n_lags + 1)  # oldest first
-    columns = np.empty((n_lags + 2, n_rows))
-    columns[0] = values[n_lags:-1]
-    columns[1:-1] = windows[:, -2::-1].T if n_lags else 0.0
-    columns[-1] = windows[:, -1]
-    columns -= columns.mean(axis=1, keepdims=True)
-    size = np.sqrt(np.einsum("in,in->i", columns, columns))
-    size[size < _ROUNDING * np.sqrt(n_rows)] = 0.0
-    columns /= np.where(size > 0.0, size, np.inf)[:, None]
-    return _cholesky(columns @ columns.T) * size[:, None], n_rows
-
-
-def _cholesky(gram: Array) -> Array:
-    """Lower factor; columns that depend on those before them are zero."""
-    try:
-        lower: Array = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
-        if np.min(np.diag(lower) ** 2) > _DEPENDENT:
-            return lower
-    except np.linalg.LinAlgError:
-        pass
-    rest, lower = gram.copy(), np.zeros(gram.shape)
-    for j, pivot in enumerate(np.diag(gram)):
-        if rest[j, j] > _DEPENDENT * max(pivot, _DEPENDENT):
-            lower[j:, j] = rest[j:, j] / np.sqrt(rest[j, j])
-            rest[j:, j:] -= np.outer(lower[j:, j], lower[j:, j])
-    return lower
+def _test_by_columns(values: Array) -> tuple[float, int]:
+    """Return the statistic of one series and its number of lags, even if columns are dependent."""
+    if values.size < 4 or np.ptp(values) == 0.0:
+        return np.nan, 0
+    values = (values - values.mean()) / np.ptp(values)
+    n_lags = _choose_lags(values, _most_lags(values.size))
+    R, n_rows = _factor(values, n_lags)
+    used = np.diag(R)[:-1] > 0.0
+    if not used[0]:
+        return 0.0, n_lags
+    target, rss = R[:-1, -1][used], float(R[-1, -1] ** 2)
+    first_row = np.linalg.inv(R[:-1, :-1][np.ix_(used, used)])[0]
+    coefficient, total = float(first_row @ target), float(R[:, -1] @ R[:, -1])
+    if rss <= _DEPENDENT * total or total == 0.0:
+        sign = float(np.sign(coefficient))
+        return (sign * np.inf if abs(coefficient) > 1e-9 else 0.0), n_lags
+    variance = rss / (n_rows - 1 - used.sum())
+    return coefficient / float(np.sqrt(variance * (first_row @ first_row))), n_lags
 
 
 def _choose_lags(values: Array, most: int) -> int:
-    lower, n_rows = _factor(values, most)
+    R, n_rows = _factor(values, most)
     # Sums of squares from the end: entry p is the residual sum of squares with p lags.
-    rss = np.cumsum(lower[-1, ::-1] ** 2)[::-1][1:]
+    rss = np.cumsum(R[::-1, -1] ** 2)[::-1][1:]
     if rss[0] == 0.0:
         return 0
-    exact = np.flatnonzero(rss <= _DEPENDENT * np.sum(lower[-1] ** 2))
+    exact = np.flatnonzero(rss <= _DEPENDENT * np.sum(R[:, -1] ** 2))
     if exact.size:
         return int(exact[0])
     criterion = n_rows * np.log(rss) + 2.0 * np.arange(most + 1)
     return int(np.argmin(criterion))
 
 
-def _t_ratio(values: Array, n_lags: int) -> float:
-    """The coefficient of the level divided by its standard error."""
-    lower, n_rows = _factor(values, n_lags)
-    inner, last = lower[:-1, :-1], lower[-1]
-    used = np.diag(inner) > 0.0
-    if not used[0]:
-        return 0.0
-    inner = inner[np.ix_(used, used)]
-    inverse = np.linalg.inv(inner)
-    coefficient = float(inverse[:, 0] @ last[:-1][used])
-    rss, total = float(last[-1] ** 2), float(last @ last)
-    if rss <= _DEPENDENT * total or total == 0.0:
-        return float(np.sign(coefficient)) * np.inf if abs(coefficient) > 1e-9 else 0.0
-    variance = rss / (n_rows - 1 - used.sum())
-    return coefficient / float(np.sqrt(variance * (inverse[:, 0] @ inverse[:, 0])))
+def _factor(values: Array, n_lags: int) -> tuple[Array, int]:
+    """Return R of the QR factorization of level, lagged differences and target, all centered.
+
+    Returns also the number of rows. A column that depends on those before it has a row of zeros.
+    """
+    steps = np.diff(values)
+    n_rows = steps.size - n_lags
+    lagged = [steps[n_lags - i : n_lags - i + n_rows] for i in range(1, n_lags + 1)]
+    rest = np.stack([values[n_lags:-1], *lagged, steps[n_lags:]])
+    rest -= rest.mean(axis=1, keepdims=True)
+    sizes = np.linalg.norm(rest, axis=1)
+    least = np.maximum(np.sqrt(_DEPENDENT) * sizes, _ROUNDING * np.sqrt(n_rows))
+    R = np.zeros((n_lags + 2, n_lags + 2))
+    for j in range(n_lags + 2):
+        size = np.linalg.norm(rest[j])
+        if size > least[j]:
+            unit = rest[j] / size
+            R[j, j:] = rest[j:] @ unit
+            rest[j:] -= R[j, j:, None] * unit
+    return R, n_rows
 
 
 def _p_value(statistic: npt.ArrayLike) -> Array:

@@ -1,4 +1,6 @@
-"""Turn a series into rows a regressor can learn from."""
+"""Cut a series into windows, the rows that a regressor can learn from."""
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,5 +61,20 @@ def lag_windows(
     if not finite.all():
         position = int(np.argmin(finite))
         raise ValueError(f"The series is not finite: {values[position]} at position {position}.")
-    X = np.lib.stride_tricks.sliding_window_view(values[:-1], n_lags).copy()
-    return X, values[n_lags:].copy()
+    return cut_windows(values[:-1], n_lags).copy(), values[n_lags:].copy()
+
+
+def cut_windows(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return a view of all windows along the last axis: (..., T) becomes (..., T - size + 1, size).
+
+    This is for NumPy, one row for each window; there must be at least one.
+    """
+    return np.lib.stride_tricks.sliding_window_view(values, size, axis=-1)
+
+
+def stack_windows(series: Any, size: int, n_windows: int, xp: Any) -> Any:
+    """Copy the first windows of series (B, T) into an array of shape (B, size, n_windows).
+
+    This is for batches on any backend, whose products want the rows of a lag side by side.
+    """
+    return xp.stack([series[:, i : i + n_windows] for i in range(size)], axis=1)
