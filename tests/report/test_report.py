@@ -11,8 +11,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.panel.columns import Columns
 from rbfdiffnet.report import report_of, write_report
-from rbfdiffnet.report.grids import frequency_of
-from rbfdiffnet.report.tables import read_table
+from rbfdiffnet.report.tables import find_frequency, read_table
 from report_files import Report, assert_close, frames, written
 
 GUIDE = Path(__file__).parents[2] / "docs" / "report.md"
@@ -87,9 +86,9 @@ def test_the_step_of_time_is_told_from_all_tables():
     ids = {}
     past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
     ahead = read_table(forecasts, "forecasts", Columns(), ids)
-    assert frequency_of([past]).season_length == 5
-    assert frequency_of([past, ahead]).season_length == 7
-    assert frequency_of([past], "B").season_length == 5
+    assert find_frequency([past]).season_length == 5
+    assert find_frequency([past, ahead]).season_length == 7
+    assert find_frequency([past], "B").season_length == 5
 
 
 def test_polars_and_pandas_give_the_same_file(tmp_path):

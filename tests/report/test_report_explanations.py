@@ -8,7 +8,7 @@ import pytest
 
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.evaluation import BASELINE, LAST
-from rbfdiffnet.report import explanations, report_of
+from rbfdiffnet.report import packing, report_of
 from report_files import Report, assert_close, demand_model, written
 
 
@@ -65,7 +65,7 @@ def test_explanations_that_do_not_fit_are_left_out_and_counted(tmp_path, explain
     report, _, terms = explained
     history = daily_demand(n_series=3, n_days=150)
     forecasts = terms[["unique_id", "ds"]].drop_duplicates().assign(RBFDiffNet=1.0)
-    monkeypatch.setattr(explanations, "_MOST_ROWS", report.numbers("terms/rows").sum() - 1)
+    monkeypatch.setattr(packing, "_MOST_ROWS", report.numbers("terms/rows").sum() - 1)
     facts = written(tmp_path, history, forecasts, explanations={"terms": terms}).facts["explained"]
     assert (len(facts["series"]), facts["left_out"]) == (1, 1)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet.panel.columns import Columns
-from rbfdiffnet.report import choice, data
+from rbfdiffnet.report import data
 from report_files import assert_close, frames, written
 
 
@@ -17,7 +17,6 @@ def test_of_too_many_series_some_are_shown_and_all_are_scored(tmp_path, monkeypa
         **{"activation": 1.0, "contribution": 1.0},
     )
     whole = data.payload(history, forecasts, columns=Columns(), backtest=backtest)[0]
-    monkeypatch.setattr(choice, "MOST_SERIES", 40)
     monkeypatch.setattr(data, "MOST_SERIES", 40)
     report = written(tmp_path, history, forecasts, backtest=backtest, explanations={"terms": terms})
     facts = report.facts
@@ -36,14 +35,14 @@ def test_of_too_many_series_some_are_shown_and_all_are_scored(tmp_path, monkeypa
 
 
 def test_series_are_chosen_by_their_errors(monkeypatch):
-    monkeypatch.setattr(choice, "MOST_SERIES", 100)
+    monkeypatch.setattr(data, "MOST_SERIES", 100)
     errors = np.random.default_rng(0).permutation(500).astype(float)
     errors[::7] = np.nan
-    chosen = choice.choose_series(500, errors, wanted=[123])
+    chosen = data.choose_series(500, errors, wanted=[123])
     assert len(chosen) == len(set(chosen)) == 100
     order = np.argsort(errors)[: np.isfinite(errors).sum()]
     assert {123, *order[:10], *order[-10:]} <= set(chosen)
-    np.testing.assert_array_equal(chosen, choice.choose_series(500, errors, wanted=[123]))
+    np.testing.assert_array_equal(chosen, data.choose_series(500, errors, wanted=[123]))
 
 
 def test_long_histories_lose_their_beginnings(tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 
 from rbfdiffnet.evaluation import BASELINE
 from rbfdiffnet.panel.columns import Columns
-from rbfdiffnet.report.grids import frequency_of, scored
-from rbfdiffnet.report.tables import read_table
+from rbfdiffnet.report.data import score_backtest
+from rbfdiffnet.report.tables import find_frequency, read_table
 from rbfdiffnet.report.verdict import by_chance, verdict
 from report_files import frames, written
 
@@ -49,7 +49,7 @@ def answer(shift, width=2.0, windows=5, **kwargs):
     ids = {}
     past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
     tested = read_table(backtest, "backtest", Columns(), ids)
-    _, scores = scored(tested, past, "y", frequency_of([past]), 7)
+    _, scores = score_backtest(tested, past, "y", find_frequency([past]), 7)
     found = verdict(scores, "M", 7, 1)
     return found.lead.replace("\xa0", " "), " ".join(found.more).replace("\xa0", " "), found.figures
 

@@ -176,8 +176,7 @@ def write_report(
     series the report shows a choice, so that its size is bounded.
     """
     from rbfdiffnet.panel.columns import Columns
-    from rbfdiffnet.report.choice import choose_series
-    from rbfdiffnet.report.data import Whole
+    from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 
     n = data.series.n_series
@@ -190,19 +189,19 @@ def write_report(
     progress.update("Writing")
     title, folds = None, None
     source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
-    whole = Whole(n, source=source)
+    full = FullPanel(n, source=source)
     if arguments.file not in (None, "-"):
         title = f"Forecasts of {Path(arguments.file).name}"
     if tested.series.n_series < n:
         count = f"{tested.series.n_series:,} of {n:,}"
-        whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
+        full = replace(full, remark=f"The backtest is of {count} series, evenly spread.")
     if evaluation is not None:
         folds = evaluation.complete_folds()
         if len(chosen) < n:
             rivals = evaluation.rivals()
             columns = [name for name in folds if str(name).split("-")[0] not in rivals]
             folds = folds.loc[np.isin(find_series(data, folds), chosen), columns]
-            whole = replace(whole, scores=evaluation.scores, ids=tested.ids)
+            full = replace(full, scores=evaluation.scores, ids=tested.ids)
     with _as_command_error(arguments.report):
         write_page(
             arguments.report,
@@ -215,7 +214,7 @@ def write_report(
             notes=notes,
             season_length=data.season_length,
             freq=data.freq,
-            whole=whole,
+            full=full,
         )
 
 

@@ -1,4 +1,9 @@
-"""Forecasts as one HTML file that anyone can open, without a network or anything installed."""
+"""Forecasts as one HTML file that anyone can open, without a network or anything installed.
+
+`write_report` and `report_of` are public, as is the module `plots`. The page's markup, style and
+scripts lie in ``static/``; `data` decides what the page shows, and `packing` how its numbers are
+stored. Nothing here imports readers or the command line.
+"""
 
 from __future__ import annotations
 

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rbfdiffnet.evaluation import ModelColumns, Scores, find_models
+from rbfdiffnet.evaluation import (
+    BacktestRows,
+    ModelColumns,
+    Scores,
+    find_models,
+    score_models,
+    simple_forecasts,
+)
 from rbfdiffnet.panel.columns import Columns
 from rbfdiffnet.panel.frames import read_frame
+from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
-from rbfdiffnet.report.choice import MOST_SERIES, choose_series
-from rbfdiffnet.report.explanations import add_explanations
-from rbfdiffnet.report.grids import frequency_of, scored
-from rbfdiffnet.report.packing import Packer
-from rbfdiffnet.report.tables import Table, read_table
+from rbfdiffnet.report.packing import Packer, pack_explanations
+from rbfdiffnet.report.tables import Array, Ints, Table, find_frequency, read_table
 from rbfdiffnet.report.verdict import verdict
 from rbfdiffnet.support.checks import check_count
 
-__all__ = ["Whole", "payload"]
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+#: The most series that a report shows.
+MOST_SERIES = 5000
 
 # Compressed bytes that make a file of 14 MB; the most and the fewest values of a history.
 _MOST_BYTES, _MOST_VALUES, _LEAST_VALUES = 10_000_000, 20_000, 60
@@ -36,20 +39,11 @@ _FALLBACK = "forecast "  # how the actions of series without a model begin
 
 
 @dataclass(frozen=True)
-class Whole:
+class FullPanel:
     """The panel that the series of a report were chosen from, and its backtest.
 
-    Attributes
-    ----------
-    n_series : int
-    scores : Scores or None
-        Of some or all of them, whether the report shows them or not.
-    ids : sequence of str
-        Which series the scores are of.
-    remark : str
-        What to add to the verdict.
-    source : str
-        What was read from where, in sentences.
+    ``scores`` are those of the series ``ids``, whether the report shows these series or not.
+    ``remark`` is added to the verdict, and ``source`` says what was read from where.
     """
 
     n_series: int
@@ -57,6 +51,44 @@ class Whole:
     ids: Sequence[str] = ()
     remark: str = ""
     source: str = ""
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """History, forecasts and backtest, whose series have the same numbers ``ids``."""
+
+    ids: dict[str, int]
+    past: Table
+    ahead: Table
+    backtest: Table | None
+
+    @classmethod
+    def read(cls, history: Any, forecasts: Any, backtest: Any, columns: Columns) -> _Tables:
+        ids: dict[str, int] = {}
+        past = read_table(history, "history", columns, ids, [columns.target], grow=True)
+        ahead = read_table(forecasts, "forecasts", columns, ids).drop(columns.target)
+        _check_times(past, ahead, "forecasts")
+        tested = None
+        if backtest is not None and len(read_frame(backtest, [columns.id])):
+            tested = read_table(backtest, "backtest", columns, ids)
+            _check_times(past, tested, "backtest")
+            _check_backtest(tested, columns)
+        return cls(ids, past, ahead, tested)
+
+    def present(self) -> list[Table]:
+        return [table for table in (self.past, self.ahead, self.backtest) if table is not None]
+
+    def choose(self, chosen: Ints) -> _Tables:
+        """Keep some series, in the order given."""
+        numbers = np.full(len(self.ids), -1)
+        numbers[chosen] = np.arange(len(chosen))
+        names = list(self.ids)
+        return _Tables(
+            {names[i]: k for k, i in enumerate(chosen)},
+            self.past.renumber(numbers),
+            self.ahead.renumber(numbers),
+            None if self.backtest is None else self.backtest.renumber(numbers),
+        )
 
 
 def payload(
@@ -69,118 +101,153 @@ def payload(
     notes: Any = None,
     season_length: int | None = None,
     freq: Any = None,
-    whole: Whole | None = None,
+    full: FullPanel | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Return what the page shows.
+    """Return what the page shows: text and few numbers for JSON, and all others packed.
 
-    Parameters
-    ----------
-    history, forecasts, backtest, explanations, notes, season_length, freq
-        As in `rbfdiffnet.report.write_report`.
-    columns : Columns
-    whole : Whole, optional
-        Where the frames are of some series of a larger panel only.
-
-    Returns
-    -------
-    facts : dict
-        Text and few numbers; goes into JSON.
-    numbers : str
-        Series and forecasts, as `Packer` makes it.
+    The arguments are those of `rbfdiffnet.report.write_report`. ``full`` is given where the frames
+    are of some series of a larger panel only.
     """
-    ids: dict[str, int] = {}
-    past = read_table(history, "history", columns, ids, [columns.target], grow=True)
-    ahead = _without(read_table(forecasts, "forecasts", columns, ids), columns.target)
-    _check_times(past, ahead, "forecasts")
-    models: Sequence[ModelColumns] = find_models(ahead.columns, "forecasts")
-    tested = None
-    if backtest is not None and len(read_frame(backtest, [columns.id])):
-        tested = read_table(backtest, "backtest", columns, ids)
-        _check_times(past, tested, "backtest")
-        _check_backtest(tested, columns)
-    frequency = frequency_of([past, ahead, *([] if tested is None else [tested])], freq)
+    tables = _Tables.read(history, forecasts, backtest, columns)
+    models: Sequence[ModelColumns] = find_models(tables.ahead.columns, "forecasts")
+    frequency = find_frequency(tables.present(), freq)
     season = 1 if frequency is None else frequency.season_length
     if season_length is not None:
         season = check_count("season_length", season_length)
-    whole = whole or Whole(len(ids))
-    if tested is not None and whole.scores is None:
-        tested, found = scored(tested, past, columns.target, frequency, season)
-        whole = replace(whole, scores=found, ids=list(ids))
-    scores = whole.scores
-    if tested is not None and scores is not None:
-        tested = _without(tested, columns.target)
-        models = _together(models, scores.models)
-    known = [model.name for model in scores.models] if scores else []
-    main = next((m.name for m in models if m.name in known), models[0].name)
-    opinion = verdict(scores, main, season, whole.n_series)
-    remarks = [whole.remark] if whole.remark else []
-    if past.dates and is_daily(frequency):
-        remarks += _closed(past, ahead, columns.target, len(ids))
+    full = full or FullPanel(len(tables.ids))
+    tables, full = _score(tables, full, columns.target, frequency, season)
+    scores = full.scores
+    if tables.backtest is not None and scores is not None:
+        models = _merge_models(models, scores.models)
+    scored = [model.name for model in scores.models] if scores else []
+    main = next((m.name for m in models if m.name in scored), models[0].name)
+    opinion = verdict(scores, main, season, full.n_series)
+    remarks = [full.remark] if full.remark else []
+    if tables.past.dates and is_daily(frequency):
+        remarks += _describe_closed_days(tables, columns.target)
 
-    errors = _by_id(whole, ids)
-    if len(ids) > MOST_SERIES:
-        wanted = _explained_ids(explanations, columns, ids)
-        main_errors = errors[f"mase/{main}"] if scores and main in known else None
-        chosen = choose_series(len(ids), main_errors, wanted)
-        new = np.full(len(ids), -1)
-        new[chosen] = np.arange(len(chosen))
-        names = list(ids)
-        ids = {names[i]: k for k, i in enumerate(chosen)}
-        past, ahead = _renumbered(past, new), _renumbered(ahead, new)
-        tested = None if tested is None else _renumbered(tested, new)
+    errors = _errors_by_series(full, tables.ids)
+    if len(tables.ids) > MOST_SERIES:
+        wanted = _explained_series(explanations, columns, tables.ids)
+        chosen = choose_series(len(tables.ids), errors.get(f"mase/{main}"), wanted)
+        tables = tables.choose(chosen)
         errors = {key: values[chosen] for key, values in errors.items()}
 
-    recent = _latest(past, _MOST_VALUES)
-    axis = np.unique(np.concatenate([recent.times, ahead.times]))
-    if tested is not None and tested.cutoffs is not None:
-        axis = np.unique(np.concatenate([axis, tested.times, tested.cutoffs]))
-    packer = Packer()
-    shown = _shown(past, axis)
-    packer.doubles("axis", shown)
-    base = _bases(recent, columns.target, len(ids))
-    packer.doubles("base", base)
-    _pack_table(packer, "forecasts", ahead, axis, base)
-    if tested is not None:
-        _pack_table(packer, "backtest", tested, axis, base)
-    for key, values in errors.items():
-        packer.floats(key, values)
-    explained = add_explanations(packer, explanations, columns, ids, axis)
-    most = _room(recent, columns.target, packer.size(), len(ids))
-    kept = _latest(recent, most)
-    _pack_table(packer, "history", kept, axis, base)
-    remembered = _notes(notes, columns, ids)
+    packed, numbers = _pack(tables, columns, errors, explanations)
+    remembered = _read_notes(notes, columns, tables.ids)
+    past, ahead = tables.past, tables.ahead
     facts = {
-        "ids": list(ids),
-        "n_series": whole.n_series,
-        "source": whole.source,
-        "dates": ("times" if np.any(shown % _DAY) else "days") if past.dates else None,
+        "ids": list(tables.ids),
+        "n_series": full.n_series,
+        "source": full.source,
         "target": columns.target,
         "models": [
-            {
-                "name": model.name,
-                "levels": model.levels,
-                "ahead": model.name in ahead.columns,
-            }
+            {"name": model.name, "levels": model.levels, "ahead": model.name in ahead.columns}
             for model in models
         ],
         "main": main,
         "season": season,
-        "span": _shown(past, np.array([past.times.min(), past.times.max()])).tolist(),
+        "span": past.displayed(np.array([past.times.min(), past.times.max()])).tolist(),
         "steps": int(np.bincount(ahead.series).max()),
-        "cut": most if len(kept.series) < len(past.series) else None,
         "scores": None if scores is None else _accuracy(scores),
         "verdict": asdict(replace(opinion, more=[*opinion.more, *remarks])),
         "notes": remembered[:_MOST_NOTES],
         "n_notes": len(remembered),
         "n_fallbacks": sum(note["fallback"] for note in remembered),
+        **packed,
+    }
+    return facts, numbers
+
+
+def choose_series(n: int, errors: Array | None = None, wanted: Collection[int] = ()) -> Ints:
+    """Choose which of n series to show: wanted ones, the best, the worst, and others evenly spread.
+
+    ``errors`` (n,) are NaN where not known. The result is ascending, has at most `MOST_SERIES`
+    series, and is always the same for the same arguments.
+    """
+    if n <= MOST_SERIES:
+        return np.arange(n)
+    order = [*sorted(wanted), *range(20)]
+    if errors is not None:
+        ranking = np.argsort(errors, kind="stable")[: np.isfinite(errors).sum()]
+        tenth = MOST_SERIES // 10
+        order += [*ranking[::-1][:tenth].tolist(), *ranking[:tenth].tolist()]
+    taken = list(dict.fromkeys(order))[:MOST_SERIES]
+    rest = np.setdiff1d(np.arange(n), taken)
+    spread = np.linspace(0, len(rest) - 1, MOST_SERIES - len(taken)).round().astype(np.int64)
+    return np.sort(np.concatenate([np.array(taken, dtype=np.int64), rest[spread]]))
+
+
+def score_backtest(
+    backtest: Table, history: Table, target: str, frequency: Frequency | None, season: int
+) -> tuple[Table, Scores]:
+    """Add simple rules to a backtest, unless they are there, and score all models.
+
+    The series are put on regular grids, where missing rows are missing values.
+    """
+    if frequency is None:
+        raise ValueError("The frequency cannot be told from the dates of history; pass freq.")
+    panel = Panel.from_frame(history.key_frame(y=history.columns[target]), freq=frequency)
+    windows = BacktestRows.locate(panel, backtest.key_frame())
+    rules = simple_forecasts(panel, windows, season)
+    rules = {name: values for name, values in rules.items() if name not in backtest.columns}
+    backtest = replace(backtest, columns={**backtest.columns, **rules})
+    names = [name for name in backtest.columns if name != target]
+    models = find_models(names, "backtest")
+    return backtest, score_models(panel, windows, backtest.columns, target, models, season)
+
+
+def _score(
+    tables: _Tables, full: FullPanel, target: str, frequency: Frequency | None, season: int
+) -> tuple[_Tables, FullPanel]:
+    """Score the backtest, if there is one and it is not scored already, and drop its targets."""
+    backtest = tables.backtest
+    if backtest is None:
+        return tables, full
+    if full.scores is None:
+        backtest, scores = score_backtest(backtest, tables.past, target, frequency, season)
+        full = replace(full, scores=scores, ids=list(tables.ids))
+    return replace(tables, backtest=backtest.drop(target)), full
+
+
+def _pack(
+    tables: _Tables,
+    columns: Columns,
+    errors: Mapping[str, Array],
+    explanations: Mapping[str, Any] | None,
+) -> tuple[dict[str, Any], str]:
+    """Pack all numbers; return facts about them, and the text they are packed into."""
+    past, ahead, backtest = tables.past, tables.ahead, tables.backtest
+    recent = past.latest(_MOST_VALUES)
+    axis = np.unique(np.concatenate([recent.times, ahead.times]))
+    if backtest is not None and backtest.cutoffs is not None:
+        axis = np.unique(np.concatenate([axis, backtest.times, backtest.cutoffs]))
+    packer = Packer()
+    displayed = past.displayed(axis)
+    packer.add_doubles("axis", displayed)
+    base = _base_levels(recent, columns.target, len(tables.ids))
+    packer.add_doubles("base", base)
+    packer.add_table("forecasts", ahead, axis, base)
+    if backtest is not None:
+        packer.add_table("backtest", backtest, axis, base)
+    for key, values in errors.items():
+        packer.add_floats(key, values)
+    explained = pack_explanations(packer, explanations, columns, tables.ids, axis)
+    most = _count_values_that_fit(recent, columns.target, packer.size(), len(tables.ids))
+    kept = recent.latest(most)
+    packer.add_table("history", kept, axis, base)
+    facts = {
+        "dates": ("times" if np.any(displayed % _DAY) else "days") if past.dates else None,
+        "cut": most if len(kept.series) < len(past.series) else None,
         "explained": explained,
         "sections": packer.sections,
     }
-    return facts, packer.text()
+    return facts, packer.finish()
 
 
-def _closed(past: Table, ahead: Table, target: str, n: int) -> list[str]:
+def _describe_closed_days(tables: _Tables, target: str) -> list[str]:
     """Say which weekdays never have a value, and whether they are forecast."""
+    past, ahead, n = tables.past, tables.ahead, len(tables.ids)
     known = np.isfinite(past.columns[target])
     dates = to_wall(past.times[known], past.zone).view("M8[ns]")
     closed = closed_table(past.series[known], dates, n)
@@ -202,22 +269,22 @@ def _closed(past: Table, ahead: Table, target: str, n: int) -> list[str]:
     ]
 
 
-def _by_id(whole: Whole, ids: Mapping[str, int]) -> dict[str, Array]:
+def _errors_by_series(full: FullPanel, ids: Mapping[str, int]) -> dict[str, Array]:
     """Return the errors of the series in the report, by measure and model."""
-    if whole.scores is None:
+    if full.scores is None:
         return {}
     rows = np.full(len(ids), -1)
-    for row, name in enumerate(whole.ids):
+    for row, name in enumerate(full.ids):
         if name in ids:
             rows[ids[name]] = row
     return {
         f"{measure}/{model.name}": np.where(rows >= 0, values[rows, j], np.nan)
-        for j, model in enumerate(whole.scores.models)
-        for measure, values in (("mase", whole.scores.mase), ("mae", whole.scores.mae))
+        for j, model in enumerate(full.scores.models)
+        for measure, values in (("mase", full.scores.mase), ("mae", full.scores.mae))
     }
 
 
-def _explained_ids(
+def _explained_series(
     explanations: Mapping[str, Any] | None, columns: Columns, ids: Mapping[str, int]
 ) -> set[int]:
     terms = (explanations or {}).get("terms")
@@ -227,28 +294,14 @@ def _explained_ids(
     return {ids[name] for name in names if name in ids}
 
 
-def _renumbered(table: Table, new: Ints) -> Table:
-    """Keep the series that have a new number."""
-    kept = table.taken(new[table.series] >= 0)
-    return replace(kept, series=new[kept.series])
-
-
-def _without(table: Table, name: str) -> Table:
-    columns = {key: values for key, values in table.columns.items() if key != name}
-    return replace(table, columns=columns)
-
-
-def _together(models: Sequence[ModelColumns], others: Sequence[ModelColumns]) -> list[ModelColumns]:
-    """Models of both lists, with the levels of both."""
+def _merge_models(
+    models: Sequence[ModelColumns], others: Sequence[ModelColumns]
+) -> list[ModelColumns]:
+    """Return the models of both lists, with the levels of both."""
     levels: dict[str, set[str]] = {}
     for model in (*models, *others):
         levels.setdefault(model.name, set()).update(model.levels)
     return [ModelColumns(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
-
-
-def _shown(table: Table, times: Ints) -> npt.NDArray[Any]:
-    """Return whole numbers as they are, and dates as milliseconds of the clock on the wall."""
-    return to_wall(times, table.zone) / 1e6 if table.dates else times
 
 
 def _check_times(past: Table, other: Table, what: str) -> None:
@@ -269,23 +322,17 @@ def _check_backtest(table: Table, columns: Columns) -> None:
             )
 
 
-def _latest(past: Table, most: int) -> Table:
-    """Return so many of the latest values of every series."""
-    ends = np.searchsorted(past.series, past.series, side="right")
-    return past.taken(ends - np.arange(len(ends)) <= most)
-
-
-def _room(past: Table, target: str, used: int, n: int) -> int:
-    """Return how many values of every history fit, judged by how well the last compress."""
+def _count_values_that_fit(past: Table, target: str, used: int, n: int) -> int:
+    """Return how many values of every history fit, judged by how well the last ones compress."""
     sample = Packer()
-    last = _latest(past, _LEAST_VALUES).columns[target]
-    sample.floats("sample", last)
+    last = past.latest(_LEAST_VALUES).columns[target]
+    sample.add_floats("sample", last)
     values = (_MOST_BYTES - used) * len(last) / sample.size()
     return max(_LEAST_VALUES, min(_MOST_VALUES, int(values / n)))
 
 
-def _bases(past: Table, target: str, n: int) -> Array:
-    """Return what to take off series that move little around a far level, 0 for others."""
+def _base_levels(past: Table, target: str, n: int) -> Array:
+    """Return what to take off series that move little around a far level, 0 for others, (n,)."""
     y = past.columns[target]
     known = np.isfinite(y)
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
@@ -293,20 +340,7 @@ def _bases(past: Table, target: str, n: int) -> Array:
     np.maximum.at(high, past.series[known], y[known])
     size = np.maximum(np.abs(low), np.abs(high))
     far = np.isfinite(low) & (0.5 * high - 0.5 * low < 0.05 * size)  # halves do not overflow
-    return np.where(far, np.where(far, low, 0.0), 0.0)
-
-
-def _pack_table(packer: Packer, name: str, table: Table, axis: Ints, base: Array) -> None:
-    """Rows by series: how many, where on the axis as steps from the row before, the numbers."""
-    packer.counts(f"{name}/rows", np.bincount(table.series, minlength=len(base)))
-    first = np.diff(table.series, prepend=-1) != 0
-    places = {"step": table.times, **({} if table.cutoffs is None else {"cutoff": table.cutoffs})}
-    for key, times in places.items():
-        place = np.searchsorted(axis, times)
-        step = np.where(first, place, np.diff(place, prepend=0))
-        packer.counts(f"{name}/{key}", step % 2**32)  # back to an earlier window is negative
-    for column, values in table.columns.items():
-        packer.floats(f"{name}:{column}", values - base[table.series])
+    return np.where(far, low, 0.0)
 
 
 def _accuracy(scores: Scores) -> dict[str, Any]:
@@ -333,8 +367,8 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def _notes(notes: Any, columns: Columns, ids: dict[str, int]) -> list[dict[str, Any]]:
-    """What happened to series: fallbacks first."""
+def _read_notes(notes: Any, columns: Columns, ids: dict[str, int]) -> list[dict[str, Any]]:
+    """Return what happened to series, fallbacks first."""
     if notes is None:
         return []
     frame = read_frame(notes, [columns.id, "problem", "action"])

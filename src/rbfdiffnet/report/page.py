@@ -1,8 +1,9 @@
-"""One HTML file: a template, a style, a script, and the data, which can never become markup.
+"""HTML pages in one file, and the report's: a body, a style, a script, and the data.
 
-Everything that comes from frames is in JSON, whose ``<``, ``>`` and ``&`` are escaped, or escaped
-as text; the script writes it as text too. The policy in the page allows this script and this style,
-by their hashes, and nothing else: no other script, and no network.
+Data can never become markup. Everything that comes from frames is in JSON, whose ``<``, ``>`` and
+``&`` are escaped, or escaped as text; the script writes it as text too. The policy in the page
+allows this script and this style, by their hashes, and nothing else: no other script, and no
+network.
 """
 
 from __future__ import annotations
@@ -19,67 +20,54 @@ from typing import Any
 from rbfdiffnet.report.data import payload
 from rbfdiffnet.support.files import replace_file
 
-__all__ = ["page", "write_page"]
-
 _SCRIPTS = (
     *("numbers", "formats", "elements", "chart", "gestures", "list"),
     *("explanation", "summary", "report"),
 )
 
 
-def page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
-    r"""Assemble the page.
+def build_page(title: str, style: str, body: str, script: str = "", sources: str = "") -> str:
+    """Return a page that needs no other file; ``body`` is HTML that has the script in it.
 
-    Parameters
-    ----------
-    title : str
-    facts : mapping
-        What goes into JSON.
-    numbers : str
-        In base 64.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbfdiffnet.report.page import page
-    >>> text = page("Sales </title><script>", {"ids": ["</script>"]}, "")
-    >>> "Sales &lt;/title&gt;&lt;script&gt;" in text, r'["\u003c/script\u003e"]' in text
-    (True, True)
+    ``sources`` are further sources of the page's policy, such as ``img-src data:; ``.
     """
-    style = _static("report.css")
+    scripts = f"script-src {_hash(script)}; " if script else ""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; {scripts}style-src \
+{_hash(style)}; {sources}base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{html.escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}</body>
+</html>
+"""
+
+
+def report_page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
+    """Return the page of a report: facts go into JSON, numbers are text in base 64."""
     script = "\n".join(['"use strict";', *(_static(f"{name}.js") for name in _SCRIPTS)])
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
     parts = {
         "title": html.escape(title),
-        "policy": policy,
-        "style": style,
         "facts": _json({"title": title, **facts}),
         "script": script,
         "numbers": numbers,
     }
     # In one pass, so that nothing in the data is taken for a place to fill.
-    return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], _static("template.html"))
+    body = re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], _static("body.html"))
+    return build_page(title, _static("report.css"), body, script)
 
 
 def write_page(path: Any, title: str | None, history: Any, forecasts: Any, **more: Any) -> None:
-    """Write a report, which is complete or not there.
-
-    Parameters
-    ----------
-    path : path-like
-    title : str or None
-    history, forecasts : DataFrame
-    **more
-        Further arguments of `rbfdiffnet.report.data.payload`.
-    """
+    """Write a report, which is complete or not there; ``more`` goes to `payload`."""
     facts, numbers = payload(history, forecasts, **more)
-    text = page("Forecasts" if title is None else str(title), facts, numbers)
+    text = report_page("Forecasts" if title is None else str(title), facts, numbers)
     with replace_file(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 

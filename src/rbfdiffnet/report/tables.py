@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.columns import Columns, read_keys
 from rbfdiffnet.panel.frames import Column, read_frame, read_times, read_values, time_zone
+from rbfdiffnet.panel.frequency import Frequency
+from rbfdiffnet.panel.grid import to_wall
 
-__all__ = ["Table", "read_table"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -22,20 +25,10 @@ Ints = npt.NDArray[np.int64]
 class Table:
     """Rows of a long frame, series by series and in order of time.
 
-    Attributes
-    ----------
-    series : ndarray of int of shape (n,)
-        Which series each row belongs to.
-    times : ndarray of int of shape (n,)
-        Whole numbers, or nanoseconds since 1970 in UTC.
-    columns : dict of str to ndarray of shape (n,)
-        Numbers, NaN where missing or infinite; or text, empty where missing.
-    dates : bool
-        Whether times are dates.
-    zone : str or None
-        Time zone of the dates.
-    cutoffs : ndarray of int of shape (n,) or None
-        The last time known to the forecast, in backtests.
+    ``series`` (n,) says which series each row belongs to. ``times`` (n,) are whole numbers, or, if
+    ``dates``, nanoseconds since 1970 in UTC, to be shown in ``zone``. ``columns`` are numbers (n,),
+    NaN where missing or infinite, or text, empty where missing. In backtests ``cutoffs`` (n,) are
+    the last times known to the forecasts.
     """
 
     series: Ints
@@ -45,16 +38,49 @@ class Table:
     zone: str | None
     cutoffs: Ints | None = None
 
-    def taken(self, rows: npt.NDArray[Any]) -> Table:
+    def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return some rows, given as a mask or as indices."""
-        return Table(
-            self.series[rows],
-            self.times[rows],
-            {name: values[rows] for name, values in self.columns.items()},
-            self.dates,
-            self.zone,
-            None if self.cutoffs is None else self.cutoffs[rows],
+        return replace(
+            self,
+            series=self.series[rows],
+            times=self.times[rows],
+            columns={name: values[rows] for name, values in self.columns.items()},
+            cutoffs=None if self.cutoffs is None else self.cutoffs[rows],
         )
+
+    def drop(self, column: str) -> Table:
+        """Return the table without a column."""
+        columns = {name: values for name, values in self.columns.items() if name != column}
+        return replace(self, columns=columns)
+
+    def renumber(self, numbers: Ints) -> Table:
+        """Give series new numbers; those of a negative number are left out."""
+        kept = self.take(numbers[self.series] >= 0)
+        return replace(kept, series=numbers[kept.series])
+
+    def latest(self, most: int) -> Table:
+        """Return the latest values of every series, ``most`` of them."""
+        ends = np.searchsorted(self.series, self.series, side="right")
+        return self.take(ends - np.arange(len(ends)) <= most)
+
+    def displayed(self, times: Ints) -> npt.NDArray[Any]:
+        """Return whole numbers as they are, and dates as milliseconds of the clock on the wall."""
+        return to_wall(times, self.zone) / 1e6 if self.dates else times
+
+    def key_frame(self, **columns: Any) -> pd.DataFrame:
+        """Return a pandas frame of series numbers, times and cutoffs, and of further columns."""
+        import pandas as pd
+
+        def dates(times: Any) -> Any:
+            if not self.dates:
+                return times
+            index = pd.DatetimeIndex(times.view("M8[ns]"))
+            return index if self.zone is None else index.tz_localize("UTC").tz_convert(self.zone)
+
+        keys = {"unique_id": self.series, "ds": dates(self.times)}
+        if self.cutoffs is not None:
+            keys["cutoff"] = dates(self.cutoffs)
+        return pd.DataFrame({**keys, **columns})
 
 
 def read_table(
@@ -67,31 +93,10 @@ def read_table(
     text: Sequence[str] = (),
     grow: bool = False,
 ) -> Table:
-    """Read a long frame.
+    """Read a long frame, called ``what`` in messages, whose series are numbered by ``ids``.
 
-    Parameters
-    ----------
-    df : pandas or polars DataFrame
-    what : str
-        What the frame is, for messages.
-    columns : Columns
-    ids : dict of str to int
-        Number of each series by its id.
-    values : sequence of str, optional
-        Columns of numbers to read; by default all but id, time and cutoff.
-    text : sequence of str, optional
-        Columns of text to read.
-    grow : bool, default=False
-        Number series that are not in ``ids`` too, rather than raise an error.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a column is missing or holds something else, or a series is unknown.
+    ``values`` are its columns of numbers, by default all but id, time and cutoff, and ``text``
+    those of text. With ``grow`` new series get new numbers in ``ids``; otherwise they are an error.
     """
     wanted = list(values if values is not None else getattr(df, "columns", ()))
     frame = read_frame(df, [columns.id, columns.time, *wanted, *text])
@@ -118,7 +123,18 @@ def read_table(
         elif name not in (columns.id, columns.time, "cutoff"):
             numbers[name] = _read_numbers(frame[name], what)
     table = Table(series, times, numbers, not time.dtype.is_integer(), time_zone(time), cutoffs)
-    return table.taken(np.lexsort((times, series) if cutoffs is None else (times, cutoffs, series)))
+    return table.take(np.lexsort((times, series) if cutoffs is None else (times, cutoffs, series)))
+
+
+def find_frequency(tables: Sequence[Table], freq: Any = None) -> Frequency | None:
+    """Return the step of time: the given one, or the one most times of all tables agree on."""
+    if freq is not None:
+        return Frequency.parse(freq)
+    times = np.concatenate([table.times for table in tables])
+    series = np.concatenate([table.series for table in tables])
+    if tables[0].dates:
+        return Frequency.infer(to_wall(times, tables[0].zone).view("M8[ns]"), series)
+    return Frequency.infer(times, series)
 
 
 def _read_numbers(column: Column, what: str) -> Array:

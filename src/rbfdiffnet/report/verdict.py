@@ -15,8 +15,6 @@ from rbfdiffnet.evaluation import (
     format_percent,
 )
 
-__all__ = ["Figure", "Verdict", "by_chance", "verdict"]
-
 _CLOSE = 0.05  # smaller differences of shares inside intervals are not called differences
 _CHANCE = 2.0  # standard deviations that chance may take
 _LITTLE = 30  # values that say little
@@ -42,27 +40,9 @@ class Verdict:
 
 
 def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Verdict:
-    """Say what a backtest tells about the forecasts of a model.
+    """Say what a backtest tells about the forecasts of the model ``main``.
 
-    Parameters
-    ----------
-    scores : Scores or None
-        None where there was no backtest.
-    main : str
-        The model.
-    season : int
-        Length of a season; 1 where there is none.
-    n_series : int
-
-    Returns
-    -------
-    Verdict
-
-    Examples
-    --------
-    >>> from rbfdiffnet.report.verdict import verdict
-    >>> verdict(None, "RBFDiffNet", 7, 10).lead
-    'No backtest was made, so nothing is known about how good these forecasts are.'
+    ``scores`` is None where there was no backtest, and ``season`` is 1 where there is none.
     """
     if scores is None or scores.n_scored == 0:
         made = "No backtest was made" if scores is None else "The backtest has no known values"
@@ -73,11 +53,10 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
         )
     mine = [model.name for model in scores.models].index(main)
     rows = int(scores.rows.sum())
-    lead, figures = _comparison(
-        scores, compare(scores, main, find_better_rule(scores), n_series), season
-    )
+    found = compare(scores, main, find_better_rule(scores), n_series)
+    lead, figures = _describe_result(scores, found, season)
     more: list[str] = []
-    _intervals(scores, mine, more, figures)
+    _judge_intervals(scores, mine, more, figures)
     share = float(scores.total()["relative bias"][mine])
     if abs(share) >= _CLOSE:
         word = "high" if share > 0 else "low"
@@ -100,7 +79,7 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
     return Verdict(lead, more, figures)
 
 
-def _comparison(scores: Scores, found: Comparison, season: int) -> tuple[str, list[Figure]]:
+def _describe_result(scores: Scores, found: Comparison, season: int) -> tuple[str, list[Figure]]:
     windows = f"{scores.windows} window{'s' if scores.windows > 1 else ''}"
     steps = f"{scores.steps} step{'s' if scores.steps > 1 else ''}"
     where = f"In backtests over {windows} of {steps},"
@@ -134,7 +113,7 @@ def _comparison(scores: Scores, found: Comparison, season: int) -> tuple[str, li
     return f"{lead} {closer}", [figure, wins]
 
 
-def _intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]) -> None:
+def _judge_intervals(scores: Scores, mine: int, more: list[str], figures: list[Figure]) -> None:
     model = scores.models[mine]
     shares = {level: scores.coverage(model.name, level) for level in model.levels}
     shares = {level: share for level, share in shares.items() if math.isfinite(share)}
@@ -173,12 +152,6 @@ def by_chance(level: float, n: int, steps: int) -> float:
     .. math:: 2 \sqrt{\frac{\gamma (1 - \gamma)}{n / \sqrt h}}
 
     Errors of a window go together, so h of them count as :math:`\sqrt h`.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.report.verdict import by_chance
-    >>> round(by_chance(0.8, 72, 7), 2), round(by_chance(0.8, 7200, 7), 3)
-    (0.15, 0.015)
     """
     return _CHANCE * math.sqrt(level * (1.0 - level) * math.sqrt(steps) / n)
 
