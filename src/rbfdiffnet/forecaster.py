@@ -29,7 +29,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.exogenous import Exogenous
-from rbfdiffnet.panel.panel import Columns, Panel, Problem
+from rbfdiffnet.panel.panel import ColumnNames, Panel, Problem
 from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.checks import Noise, as_list, check_count
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
@@ -317,7 +317,7 @@ class RBFDiffNet:
         state = self._fitted_state()
         check_refit(refit, self._scope)
         newer = self._panel(df, state.exogenous)
-        panel = state.panel.extended(newer)
+        panel = state.panel.extend(newer)
         grown = panel.n_series - state.panel.n_series
         if grown and not refit and self._scope == "local":
             names = ", ".join(
@@ -465,7 +465,7 @@ class RBFDiffNet:
         h = check_count("h", h)
         panel = state.panel if new_df is None else self._adopted(state, new_df).panel
         panel.check_ahead(h)
-        return panel.frame(panel.lengths, np.full(panel.n_series, h), {})
+        return panel.make_frame(panel.lengths, np.full(panel.n_series, h), {})
 
     def fitted_values(self) -> Any:
         """One-step forecasts of the observations the models were trained on.
@@ -507,7 +507,7 @@ class RBFDiffNet:
             self.target_col: np.concatenate([*actual, np.empty(0)]),
             NAME: np.concatenate([*values, np.empty(0)]),
         }
-        return chosen.frame(firsts, chosen.lengths - firsts, columns)
+        return chosen.make_frame(firsts, chosen.lengths - firsts, columns)
 
     # Looking inside -----------------------------------------------------------------------------
 
@@ -743,7 +743,7 @@ class RBFDiffNet:
             raise ValueError("Noise was not looked for: use noise='auto', with scope='local'.")
         own = {i: model for i, model in enumerate(state.model.models) if model is not None}
         levels = [model.noise or (np.nan, np.nan) for model in own.values()]
-        return state.panel.table(
+        return state.panel.make_table(
             np.array(list(own), dtype=np.int64),
             {
                 "noise_std": [level for level, _ in levels],
@@ -855,8 +855,8 @@ class RBFDiffNet:
         return PRESETS[self.preset].quick and self.regressor is None
 
     @property
-    def _columns(self) -> Columns:
-        return Columns(self.id_col, self.time_col, self.target_col)
+    def _columns(self) -> ColumnNames:
+        return ColumnNames(self.id_col, self.time_col, self.target_col)
 
     def _plan(self, panel: Panel, h: int | None) -> Plan:
         preset: Preset = PRESETS[self.preset]
@@ -900,11 +900,11 @@ class RBFDiffNet:
 
     def _panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
         """Series of a frame, with all its inputs or those that are known already."""
-        known = exogenous.columns if exogenous else Exogenous.columns_of(df, self._columns)
+        known = exogenous.columns if exogenous else Exogenous.find_columns(df, self._columns)
         return Panel.from_frame(df, self._columns, self.freq, inputs=known, errors=self.errors)
 
     def _exogenous(self, panel: Panel) -> Exogenous:
-        return Exogenous.fitted(
+        return Exogenous.fit(
             panel,
             past=self.past_exog,
             static=self.static_exog,
@@ -983,7 +983,7 @@ class RBFDiffNet:
 
 def _forecast_frame(panel: Panel, h: int, columns: dict[str, Array]) -> Any:
     flat = {name: values.ravel() for name, values in columns.items()}
-    return panel.frame(panel.lengths, np.full(panel.n_series, h), flat)
+    return panel.make_frame(panel.lengths, np.full(panel.n_series, h), flat)
 
 
 def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:

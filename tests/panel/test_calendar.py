@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbfdiffnet.panel.calendar import CalendarInputs, Event, calendar_names
+from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_parts
 
 PARTS = ("minute", "hour", "dayofweek", "day", "weekofyear", "month", "quarter")
 DAY = 24 * 3600
@@ -64,17 +64,17 @@ def test_every_column_occurs_and_equals_pandas_dummies(part):
 def test_sensible_parts_change_from_step_to_step(frequency, expected):
     dates = pd.date_range("2015-01-01", periods=200, freq=frequency)
     step = float(np.median(np.diff(dates.to_numpy())) / np.timedelta64(1, "s"))
-    assert calendar_names(step) == expected
-    CalendarInputs(calendar_names(step))
+    assert choose_calendar_parts(step) == expected
+    CalendarInputs(choose_calendar_parts(step))
 
 
 def test_parts_whose_cycle_is_not_seen_twice_are_left_out():
-    assert calendar_names(DAY, 2 * 365 * DAY) == ("dayofweek", "day", "month")
-    assert calendar_names(DAY, 60 * DAY) == ("dayofweek", "day")
-    assert calendar_names(DAY, 20 * DAY) == ("dayofweek",)
-    assert calendar_names(DAY, 10 * DAY) == ()
+    assert choose_calendar_parts(DAY, 2 * 365 * DAY) == ("dayofweek", "day", "month")
+    assert choose_calendar_parts(DAY, 60 * DAY) == ("dayofweek", "day")
+    assert choose_calendar_parts(DAY, 20 * DAY) == ("dayofweek",)
+    assert choose_calendar_parts(DAY, 10 * DAY) == ()
     with pytest.raises(ValueError, match="step_seconds must be positive"):
-        calendar_names(0)
+        choose_calendar_parts(0)
 
 
 @given(st.sets(st.integers(0, 60), min_size=1), st.integers(0, 5), st.integers(0, 5))
@@ -165,7 +165,7 @@ def test_holidays_equal_the_package(code):
     table = package.country_holidays(
         country, subdivision or None, years=range(2014, 2027), language="en_US"
     )
-    calendar = CalendarInputs.fitted((), (), code, DAYS)
+    calendar = CalendarInputs.fit((), (), code, DAYS)
     later = np.arange("2025-01-01", "2026-01-01", dtype="datetime64[D]")
     for dates in (DAYS, later):
         days = dates.astype("datetime64[D]").tolist()
@@ -180,7 +180,7 @@ def test_holidays_equal_the_package(code):
 def test_days_around_holidays_equal_events():
     package = pytest.importorskip("holidays")
     table = package.country_holidays("US", years=range(2014, 2027), language="en_US")
-    calendar = CalendarInputs.fitted(("dayofweek",), (), "US", DAYS, holiday_lead=2, holiday_lag=1)
+    calendar = CalendarInputs.fit(("dayofweek",), (), "US", DAYS, holiday_lead=2, holiday_lag=1)
     events = tuple(
         Event(f"holiday: {name}", [day for day in table if name in table.get_list(day)], 2, 1)
         for name in calendar.holiday_names
@@ -198,17 +198,17 @@ def test_days_around_holidays_equal_events():
 def test_only_holidays_seen_get_columns():
     package = pytest.importorskip("holidays")
     autumn = np.arange("2019-11-01", "2019-12-01", dtype="datetime64[D]")
-    calendar = CalendarInputs.fitted((), (), "US", autumn)
+    calendar = CalendarInputs.fit((), (), "US", autumn)
     table = package.country_holidays("US", years=2019, language="en_US")
     november = {name for day in table if day.month == 11 for name in table.get_list(day)}
     assert calendar.names == tuple(f"holiday: {name}" for name in sorted(november))
     assert len(november) == 2  # Thanksgiving and Veterans Day
     # Juneteenth became a holiday in 2021.
     assert calendar.matrix(DAYS).shape == (len(DAYS), 2)
-    before = CalendarInputs.fitted((), (), "US", DAYS[: 6 * 365])
+    before = CalendarInputs.fit((), (), "US", DAYS[: 6 * 365])
     june = np.array(["2024-06-19"], dtype="datetime64[D]")
     assert not before.matrix(june).any()
-    assert CalendarInputs.fitted((), (), "US", DAYS).matrix(june).any()
+    assert CalendarInputs.fit((), (), "US", DAYS).matrix(june).any()
 
 
 def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch):
@@ -216,7 +216,7 @@ def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch)
     found = []
     for language in ("de", "en_US", "th"):
         monkeypatch.setenv("LANGUAGE", language)
-        found.append(CalendarInputs.fitted((), (), "DE", DAYS))
+        found.append(CalendarInputs.fit((), (), "DE", DAYS))
     assert found[0] == found[1] == found[2]
     assert "holiday: Good Friday" in found[0].names
 
@@ -225,20 +225,20 @@ def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch)
 def test_an_unknown_country_is_named(code):
     pytest.importorskip("holidays")
     with pytest.raises(ValueError, match=f"does not know holidays='{code}' .* such as 'US-CA'"):
-        CalendarInputs.fitted((), (), code, DAYS)
+        CalendarInputs.fit((), (), code, DAYS)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "holidays", None)
-    assert CalendarInputs.fitted(("day",), (), None, DAYS).matrix(DAYS).shape[1] == 31
+    assert CalendarInputs.fit(("day",), (), None, DAYS).matrix(DAYS).shape[1] == 31
     with pytest.raises(ImportError, match=r"pip install 'rbfdiffnet\[calendar\]'"):
-        CalendarInputs.fitted((), (), "US", DAYS)
+        CalendarInputs.fit((), (), "US", DAYS)
 
 
 def test_json_restores_the_calendar():
     pytest.importorskip("holidays")
     events = (Event("a", ["2024-05-01"], lead=1), Event("b", [date(2024, 1, 2), "2025-01-02"]))
-    calendar = CalendarInputs.fitted(["day"], events, "US-CA", DAYS, holiday_lead=1)
+    calendar = CalendarInputs.fit(["day"], events, "US-CA", DAYS, holiday_lead=1)
     restored = CalendarInputs.from_json(json.loads(json.dumps(calendar.to_json())))
     assert restored == calendar
     np.testing.assert_array_equal(restored.matrix(DAYS), calendar.matrix(DAYS))

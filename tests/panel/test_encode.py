@@ -19,7 +19,7 @@ def objects(*values):
 
 def column(values):
     """Return the encoding of one training column, with the names of the inputs."""
-    encoder = Encoder.fitted({"x": values}, where)
+    encoder = Encoder.fit({"x": values}, where)
     return encoder.names, encoder.encode({"x": values}, where)
 
 
@@ -73,15 +73,15 @@ def test_columns_keep_their_order_and_stand_side_by_side(rng):
         "same": np.full(20, 3.0),
         "c": rng.integers(1, 4, 20).astype(float),
     }
-    encoder = Encoder.fitted(columns, where)
+    encoder = Encoder.fit(columns, where)
     assert encoder.names == ("b", "a=x", "a=y", "c", "c=1", "c=2", "c=3")
-    alone = [Encoder.fitted({k: v}, where).encode({k: v}, where) for k, v in columns.items()]
+    alone = [Encoder.fit({k: v}, where).encode({k: v}, where) for k, v in columns.items()]
     np.testing.assert_array_equal(encoder.encode(columns, where), np.hstack(alone))
 
 
 def test_new_texts_have_no_effect_and_new_numbers_only_their_slope():
     train = {"t": objects("a", "b", None), "n": np.array([1.0, 2.0, 3.0])}
-    encoder = Encoder.fitted(train, where)
+    encoder = Encoder.fit(train, where)
     new = {"t": objects("c", None, float("nan")), "n": np.array([4.0, 2.5, -1.0])}
     assert encoder.names == ("t=a", "t=b", "n", "n=1", "n=2", "n=3")
     expected = np.zeros((3, 6))
@@ -108,7 +108,7 @@ def test_rows_are_encoded_one_by_one(rng):
         "n": rng.integers(0, 5, 30).astype(float),
         "f": rng.normal(size=30),
     }
-    encoder = Encoder.fitted(columns, where)
+    encoder = Encoder.fit(columns, where)
     single = [encoder.encode({k: v[[i]] for k, v in columns.items()}, where) for i in range(30)]
     np.testing.assert_array_equal(encoder.encode(columns, where), np.vstack(single))
 
@@ -120,7 +120,7 @@ def test_missing_numbers_get_the_mean_of_training():
         "none": np.full(4, np.nan),
         "same": np.array([np.nan, 2.0, 2.0, 2.0]),
     }
-    encoder = Encoder.fitted(train, where, allow_missing=True)
+    encoder = Encoder.fit(train, where, allow_missing=True)
     assert encoder.names == ("f", "n", "n=1", "n=2", "n=3")
     encoded = encoder.encode(train, where)
     known = ~np.isnan(np.column_stack([train["f"], *[train["n"]] * 4]))
@@ -132,7 +132,7 @@ def test_missing_numbers_get_the_mean_of_training():
 
 
 def test_no_columns_give_no_inputs():
-    assert Encoder.fitted({}, where).encode({"unused": np.zeros(3)}, where).shape == (3, 0)
+    assert Encoder.fit({}, where).encode({"unused": np.zeros(3)}, where).shape == (3, 0)
 
 
 @pytest.mark.parametrize("allow_missing", [False, True])
@@ -142,7 +142,7 @@ def test_json_restores_the_encoder(rng, allow_missing):
         "n": rng.integers(0, 5, 30).astype(float),
         "f": rng.normal(size=30),
     }
-    encoder = Encoder.fitted(columns, where, allow_missing=allow_missing)
+    encoder = Encoder.fit(columns, where, allow_missing=allow_missing)
     restored = Encoder.from_json(json.loads(json.dumps(encoder.to_json())))
     assert restored == encoder
     np.testing.assert_array_equal(restored.encode(columns, where), encoder.encode(columns, where))
@@ -150,17 +150,17 @@ def test_json_restores_the_encoder(rng, allow_missing):
 
 def test_a_missing_or_infinite_number_is_named():
     good = {"price": np.array([1.0, 2.5, 3.0])}
-    encoder = Encoder.fitted(good, where)
+    encoder = Encoder.fit(good, where)
     for value, text in (
         (np.nan, "Column 'price' has no value for series 'A' on day 1; fill it in."),
         (-np.inf, "Column 'price' is infinite for series 'A' on day 1; correct it."),
     ):
         bad = {"price": np.array([1.0, value, value])}
-        for use in (Encoder.fitted, encoder.encode):
+        for use in (Encoder.fit, encoder.encode):
             with pytest.raises(ValueError, match=f"^{text}$"):
                 use(bad, where)
     with pytest.raises(ValueError, match="infinite"):
-        Encoder.fitted({"price": np.array([1.0, np.inf])}, where, allow_missing=True)
+        Encoder.fit({"price": np.array([1.0, np.inf])}, where, allow_missing=True)
 
 
 def test_too_many_texts_are_refused():
@@ -171,7 +171,7 @@ def test_too_many_texts_are_refused():
 
 
 def test_a_column_that_is_gone_or_of_another_kind_is_named():
-    encoder = Encoder.fitted({"t": objects("a", "b"), "f": np.array([0.5, 1.0])}, where)
+    encoder = Encoder.fit({"t": objects("a", "b"), "f": np.array([0.5, 1.0])}, where)
     with pytest.raises(ValueError, match=r"Column 'f' was there in training .* add it"):
         encoder.encode({"t": objects("a")}, where)
     with pytest.raises(ValueError, match=r"Column 't' held text in training and holds numbers"):
@@ -183,14 +183,14 @@ def test_a_column_that_is_gone_or_of_another_kind_is_named():
 def test_a_column_without_any_value_may_be_of_either_kind():
     train = {"t": objects("a", "b"), "f": np.array([0.5, 1.0])}
     empty = {"t": np.full(1, np.nan), "f": objects(None)}
-    encoder = Encoder.fitted(train, where, allow_missing=True)
+    encoder = Encoder.fit(train, where, allow_missing=True)
     np.testing.assert_array_equal(encoder.encode(empty, where), [[0.0, 0.0, 0.75]])
     with pytest.raises(ValueError, match="'f' has no value for series 'A' on day 0"):
-        Encoder.fitted(train, where).encode(empty, where)
+        Encoder.fit(train, where).encode(empty, where)
 
 
 def test_names_that_clash_are_refused():
     with pytest.raises(ValueError, match=r"Two inputs are called 'a=b'"):
-        Encoder.fitted({"a": objects("b", "c"), "a=b": np.array([0.0, 1.0])}, where)
+        Encoder.fit({"a": objects("b", "c"), "a=b": np.array([0.0, 1.0])}, where)
     with pytest.raises(ValueError, match=r"Two inputs are called 'a=1'"):
-        Encoder.fitted({"a": np.arange(3.0), "a=1": np.array([0.0, 1.0, 0.0])}, where)
+        Encoder.fit({"a": np.arange(3.0), "a=1": np.array([0.0, 1.0, 0.0])}, where)

@@ -39,7 +39,7 @@ def test_steps_and_dates_agree_with_pandas(alias, rng):
     np.testing.assert_array_equal(found, steps[order])
     assert on_grid.all()
     # The same with an origin in the middle: steps may be negative.
-    later = grid.moved(np.full(3, 4))
+    later = grid.shift(np.full(3, 4))
     np.testing.assert_array_equal(later.times(codes, steps - 4), times)
     np.testing.assert_array_equal(later.locate(times, codes)[0], steps - 4)
 
@@ -225,7 +225,7 @@ def test_wall_time_and_back(time):
 
 def test_select_and_joined():
     grid, _, _ = grid_of("ME", *(pd.date_range(s, periods=3, freq="ME") for s in ("2020", "2021")))
-    swapped = grid.select(np.array([1])).joined(grid.select(np.array([0])))
+    swapped = grid.select(np.array([1])).concatenate(grid.select(np.array([0])))
     np.testing.assert_array_equal(swapped.origin, grid.origin[::-1])
     np.testing.assert_array_equal(swapped.day, [31, 31])
 

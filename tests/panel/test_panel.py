@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from long_frames import assert_same, long_frame, messy
 from panels import to_polars
-from rbfdiffnet.panel.panel import Columns, Panel, Problem
+from rbfdiffnet.panel.panel import ColumnNames, Panel, Problem
 
 
 def test_series_come_as_they_appear_and_rows_in_any_order():
@@ -24,8 +24,8 @@ def test_series_come_as_they_appear_and_rows_in_any_order():
     assert panel.offsets.tolist() == [0, 4, 8]
     assert panel.y.tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
     assert panel.problems == ()
-    assert panel.label(0, 3) == "2024-02-02"
-    assert panel.label(0, 4) == "2024-02-03"
+    assert panel.format_date(0, 3) == "2024-02-02"
+    assert panel.format_date(0, 4) == "2024-02-03"
     assert panel.frequency.alias == "D"
 
 
@@ -103,9 +103,9 @@ def test_targets_of_all_kinds(dtype):
 @pytest.mark.parametrize("library", [lambda df: df, to_polars])
 def test_columns_may_have_other_names(library):
     df = long_frame("a").rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
-    panel = Panel.from_frame(library(df), Columns("shop", "day", "sales"), "D")
-    assert list(panel.frame([4], [1], {"x": [1.0]}).columns) == ["shop", "day", "x"]
-    assert list(panel.frame([4], [1], {}, time_name="cutoff").columns) == ["shop", "cutoff"]
+    panel = Panel.from_frame(library(df), ColumnNames("shop", "day", "sales"), "D")
+    assert list(panel.make_frame([4], [1], {"x": [1.0]}).columns) == ["shop", "day", "x"]
+    assert list(panel.make_frame([4], [1], {}, time_name="cutoff").columns) == ["shop", "cutoff"]
 
 
 def test_a_target_may_be_absent():
@@ -177,20 +177,20 @@ def test_errors_is_checked():
 def test_an_empty_frame(df, freq):
     panel = Panel.from_frame(df, freq=freq)
     assert panel.n_series == len(panel.y) == len(panel.lengths) == 0
-    frame = panel.frame([], [], {"x": np.zeros(0)})
+    frame = panel.make_frame([], [], {"x": np.zeros(0)})
     assert type(frame) is type(df)
     assert list(frame.columns) == ["unique_id", "ds", "x"]
     assert "datetime" in str(frame["ds"].dtype).lower()
-    assert [len(part) for part in panel.rows_of(df)] == [0, 0, 0]
+    assert [len(part) for part in panel.locate_rows(df)] == [0, 0, 0]
 
 
 def test_truncated_and_select():
     panel = Panel.from_frame(long_frame("abc").drop(index=1), freq="D")
-    short = panel.truncated(np.array([1, 0, 9]))
+    short = panel.truncate(np.array([1, 0, 9]))
     assert short.lengths.tolist() == [3, 4, 0]
     np.testing.assert_array_equal(short.y, [0, np.nan, 2, 10, 11, 12, 13])
     assert short.n_series == 3
-    assert short.label(2, 0) == "2024-01-30"
+    assert short.format_date(2, 0) == "2024-01-30"
     for chosen, names in (([2, 0], "ca"), (np.array([True, False, True]), "ac")):
         some = panel.select(chosen)
         assert "".join(some.name(i) for i in range(some.n_series)) == names
@@ -211,20 +211,20 @@ def test_rows_of_another_frame(library):
             ),
         }
     )
-    series, steps, on_grid = panel.rows_of(library(other))
+    series, steps, on_grid = panel.locate_rows(library(other))
     assert series.tolist() == [1, -1, 0, 0, 1]
     assert on_grid.tolist() == [True, False, True, False, True]
     assert steps[on_grid].tolist() == [11, -29, 0]
     for wrong in (other.assign(ds=1), other.assign(ds=other.ds.dt.tz_localize("UTC"))):
         with pytest.raises(ValueError, match="Column 'ds' is of type"):
-            panel.rows_of(wrong)
+            panel.locate_rows(wrong)
 
 
 def test_rows_of_finds_ids_of_another_type():
     df = long_frame("ab").astype({"unique_id": "category"})
     panel = Panel.from_frame(df, freq="D")
     for other in (long_frame("b"), to_polars(long_frame("b"))):
-        assert panel.rows_of(other)[0].tolist() == [1] * 4
+        assert panel.locate_rows(other)[0].tolist() == [1] * 4
 
 
 @pytest.mark.parametrize(
@@ -242,13 +242,13 @@ def test_one_stray_last_date_costs_one_row(library, zone):
     assert panel.lengths.tolist() == [24, 23, 24]
     shuffled = both[1].sample(frac=1.0, random_state=0).sort_values("unique_id", kind="stable")
     assert_same(Panel.from_frame(library(shuffled), freq="MS"), panel)
-    series, steps, on_grid = panel.rows_of(library(both[1]))
+    series, steps, on_grid = panel.locate_rows(library(both[1]))
     assert steps[on_grid].tolist() == [*range(24), *range(23), *range(24)]
     assert series[~on_grid].tolist() == [1]
     # The month is finished later on; the next one is not.
     new = pd.to_datetime(["2021-12-01", "2022-01-01", "2022-01-09"]).tz_localize(zone)
     rest = library(pd.DataFrame({"unique_id": "b", "ds": new, "y": [7.0, 8.0, 9.0]}))
-    more = panel.extended(Panel.from_frame(rest, freq="MS"))
+    more = panel.extend(Panel.from_frame(rest, freq="MS"))
     assert more.y[24:49].tolist() == [*range(10, 33), 7.0, 8.0]
     assert [problem.problem for problem in more.problems] == [
         "1 off-grid date, first 2021-12-09",

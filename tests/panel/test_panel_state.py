@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 
 from long_frames import assert_same, long_frame
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.panel.state import panel_state, restore_panel
+from rbfdiffnet.panel.state import panel_from_arrays, panel_to_arrays
 
 LIBRARIES = [pd.DataFrame, pl.DataFrame]
 ID_COLUMNS = [
@@ -52,10 +52,10 @@ TIME_COLUMNS = [
 
 
 def through_state(panel, tmp_path, **options):
-    arrays, meta = panel_state(panel, **options)
+    arrays, meta = panel_to_arrays(panel, **options)
     np.savez(tmp_path / "panel.npz", **arrays)
     with np.load(tmp_path / "panel.npz", allow_pickle=False) as stored:
-        return restore_panel(dict(stored), json.loads(json.dumps(meta)))
+        return panel_from_arrays(dict(stored), json.loads(json.dumps(meta)))
 
 
 def check_looks(ids, times, tmp_path):
@@ -67,7 +67,7 @@ def check_looks(ids, times, tmp_path):
     assert panel.y.tolist() == [1, 2, 3]
     for p in (panel, pickle.loads(pickle.dumps(panel)), through_state(panel, tmp_path)):
         assert_same(p, panel)
-        again = p.frame([0, 0], p.lengths, {"y": p.y}, extra_times={"cutoff": [1, 1, 0]})
+        again = p.make_frame([0, 0], p.lengths, {"y": p.y}, extra_times={"cutoff": [1, 1, 0]})
         assert list(again.columns) == ["unique_id", "ds", "cutoff", "y"]
         if library is pl:
             assert again.drop("cutoff").equals(df[[0, 2, 1]])
@@ -78,7 +78,7 @@ def check_looks(ids, times, tmp_path):
             assert_frame_equal(again.drop(columns="cutoff"), expected)
             assert isinstance(again.index, pd.RangeIndex)
             assert again["cutoff"].dtype == df["ds"].dtype
-        empty = p.select([]).frame([], [], {"y": []})
+        empty = p.select([]).make_frame([], [], {"y": []})
         assert len(empty) == 0
         assert list(empty.columns) == ["unique_id", "ds", "y"]
         assert (empty.dtypes[0] if library is pl else empty.dtypes["unique_id"]) == ids.dtype
@@ -107,7 +107,7 @@ def test_time_zones_keep_wall_time_over_daylight_saving(library):
     df = library({"unique_id": ["a"] * 4, "ds": times, "y": range(4)})
     panel = Panel.from_frame(df, freq="D")
     assert panel.problems == ()
-    future = panel.frame([4], [3], {})["ds"].to_list()
+    future = panel.make_frame([4], [3], {})["ds"].to_list()
     assert future == pd.date_range("2024-04-02", periods=3, tz=zone).to_pydatetime().tolist()
     assert panel.dates(0, 4) == np.datetime64("2024-04-02")
     hourly = Panel.from_frame(library({"unique_id": ["a"], "ds": times[2:3], "y": [1.0]}), freq="h")
@@ -122,11 +122,11 @@ def test_state_with_and_without_values(tmp_path):
     panel = Panel.from_frame(df, freq="D", inputs=["x", "event"])
     assert_same(through_state(panel, tmp_path), panel)
     bare = through_state(panel, tmp_path, values=False)
-    assert "y" not in panel_state(panel, values=False)[0]
+    assert "y" not in panel_to_arrays(panel, values=False)[0]
     np.testing.assert_array_equal(bare.lengths, panel.lengths)
     assert np.isnan(bare.y).all()
     assert bare.inputs == {}
-    assert_frame_equal(bare.frame([4, 4], [2, 2], {}), panel.frame([4, 4], [2, 2], {}))
+    assert_frame_equal(bare.make_frame([4, 4], [2, 2], {}), panel.make_frame([4, 4], [2, 2], {}))
 
 
 @pytest.mark.parametrize("freq", ["15min", "W-WED", "ME", "B", "2B"])
@@ -140,7 +140,7 @@ def test_state_refuses_what_it_cannot_say():
     panel = Panel.from_frame(long_frame("a", n=9, freq=holidays), freq=holidays)
     assert panel.problems == ()
     with pytest.raises(ValueError, match=r"freq='C' stands for .* cannot be saved"):
-        panel_state(panel)
+        panel_to_arrays(panel)
     panel = Panel.from_frame(long_frame(["a", 1]), freq="D")
     with pytest.raises(ValueError, match="'unique_id' are of type int and str; only text or num"):
-        panel_state(panel)
+        panel_to_arrays(panel)

@@ -28,13 +28,13 @@ def test_a_panel_in_two_parts_is_the_panel(data):
         Panel.from_frame(library(part), freq=freq, inputs=["x"])
         for part in (df, df[past], df[~past])
     )
-    assert_same(first.extended(second), whole)
+    assert_same(first.extend(second), whole)
 
 
 def test_extended_fills_the_gap_and_adds_series():
     panel = Panel.from_frame(long_frame("ab"), freq="D")
     new = long_frame("cb", n=1, start="2024-02-05")
-    more = panel.extended(Panel.from_frame(new, freq="D"))
+    more = panel.extend(Panel.from_frame(new, freq="D"))
     assert [more.name(i) for i in range(3)] == ["a", "b", "c"]
     assert more.lengths.tolist() == [4, 7, 1]
     np.testing.assert_array_equal(more.y[4:], [10, 11, 12, 13, np.nan, np.nan, 10, 0])
@@ -46,27 +46,27 @@ def test_extended_knows_the_day_of_the_month_better_than_the_new_rows():
     df = pd.DataFrame({"unique_id": "a", "ds": days, "y": range(5)})
     whole, old, new = (Panel.from_frame(part, freq="MS") for part in (df, df[:3], df[3:]))
     assert new.label(0, 1) == "2024-05-31"
-    more = old.extended(new)
+    more = old.extend(new)
     np.testing.assert_array_equal(more.y, whole.y)
-    assert more.label(0, 4) == whole.label(0, 4) == "2024-05-30"
+    assert more.format_date(0, 4) == whole.label(0, 4) == "2024-05-30"
 
 
 def test_extended_knows_text_from_numbers():
     old = Panel.from_frame(long_frame("a").assign(x="u"), freq="D", inputs=["x"])
     new = long_frame("a", start="2024-03-01")
-    more = old.extended(Panel.from_frame(new.assign(x=np.nan), freq="D", inputs=["x"]))
+    more = old.extend(Panel.from_frame(new.assign(x=np.nan), freq="D", inputs=["x"]))
     assert more.inputs["x"].tolist()[:5] == ["u"] * 4 + [None]
     assert more.inputs["x"][-1] is None
     with pytest.raises(ValueError, match="'x' holds text in some rows, numbers in others"):
-        old.extended(Panel.from_frame(new.assign(x=1), freq="D", inputs=["x"]))
+        old.extend(Panel.from_frame(new.assign(x=1), freq="D", inputs=["x"]))
     with pytest.raises(ValueError, match=r"The new rows have inputs \[\], the series \['x'\]"):
-        old.extended(Panel.from_frame(new, freq="D"))
+        old.extend(Panel.from_frame(new, freq="D"))
 
 
 def test_extended_keeps_categories():
     old, new = (long_frame(ids).astype({"unique_id": "category"}) for ids in ("a", "b"))
-    more = Panel.from_frame(old, freq="D").extended(Panel.from_frame(new, freq="D"))
-    ids = more.frame([0, 0], [1, 1], {})["unique_id"]
+    more = Panel.from_frame(old, freq="D").extend(Panel.from_frame(new, freq="D"))
+    ids = more.make_frame([0, 0], [1, 1], {})["unique_id"]
     assert ids.dtype == pd.CategoricalDtype(["a", "b"])
 
 
@@ -86,13 +86,13 @@ def test_extended_keeps_categories():
 def test_extended_refuses_what_does_not_continue(new, message):
     panel = Panel.from_frame(long_frame("ab"), freq="D")
     with pytest.raises(ValueError, match=message):
-        panel.extended(Panel.from_frame(new, freq="D"))
+        panel.extend(Panel.from_frame(new, freq="D"))
 
 
 def test_extended_names_the_way_for_corrected_values():
     panel = Panel.from_frame(long_frame("a"), freq="D")
     with pytest.raises(ValueError, match=r"last known date; .* fit again with the corrected frame"):
-        panel.extended(panel)
+        panel.extend(panel)
 
 
 @pytest.mark.parametrize("library", [lambda df: df, to_polars])
@@ -111,11 +111,11 @@ def test_extended_refuses_ids_of_another_kind(library, mine, theirs, words):
     new = long_frame("a", start="2024-02-05").assign(unique_id=theirs)
     panel = Panel.from_frame(library(old), freq="D")
     with pytest.raises(ValueError, match=f"Column 'unique_id' of the new rows is .*{words}"):
-        panel.extended(Panel.from_frame(library(new), freq="D"))
+        panel.extend(Panel.from_frame(library(new), freq="D"))
 
 
 def test_extended_takes_ids_of_another_type_that_mean_the_same():
     panel = Panel.from_frame(long_frame("a").assign(unique_id=7), freq="D")
     new = long_frame("a", start="2024-02-05").assign(unique_id=7.0)
-    more = panel.extended(Panel.from_frame(new, freq="D"))
+    more = panel.extend(Panel.from_frame(new, freq="D"))
     assert more.ids.to_list() == [7]

@@ -91,7 +91,7 @@ def test_a_stray_date_cannot_exhaust_memory():
     panel = Panel.from_frame(df, freq="s")
     assert panel.lengths.tolist() == [30, 30]
     assert panel.y[:30].tolist() == list(range(30))
-    assert panel.label(0, 0) == "2024-01-30"
+    assert panel.format_date(0, 0) == "2024-01-30"
     assert panel.problems == (Problem(0, "1 much too early date, first 1970-01-01", "ignored"),)
     # A long gap of a long series is just a gap.
     daily = long_frame("a", n=900).drop(index=range(10, 890))
@@ -153,14 +153,14 @@ def test_large_frames_are_read_in_pieces(monkeypatch, shuffled, library):
     whole = Panel.from_frame(frame, freq="D", inputs=["kind", "price"])
     monkeypatch.setattr(regularize, "_ROWS_AT_ONCE", 25)
     parts = Panel.from_frame(frame, freq="D", inputs=["kind", "price"])
-    assert len(list(regularize.row_pieces(np.repeat(np.arange(9), 12), 9))) > 3
+    assert len(list(regularize.split_rows(np.repeat(np.arange(9), 12), 9))) > 3
     assert parts.problems == whole.problems
     assert len(whole.problems) > 3
     np.testing.assert_array_equal(parts.offsets, whole.offsets)
     np.testing.assert_array_equal(parts.y, whole.y)
     np.testing.assert_array_equal(parts.inputs["price"], whole.inputs["price"])
     assert parts.inputs["kind"].tolist() == whole.inputs["kind"].tolist()
-    ahead = [panel.frame(panel.lengths, np.full(9, 2), {}) for panel in (whole, parts)]
+    ahead = [panel.make_frame(panel.lengths, np.full(9, 2), {}) for panel in (whole, parts)]
     assert ahead[0].equals(ahead[1])
 
 

@@ -3,14 +3,14 @@ import pandas as pd
 
 from cli_files import panel, run
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays
+from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily, name_weekdays
 
 
 def test_weekdays_without_values_are_named():
     days = pd.date_range("2024-01-01", periods=60)
     kept = [days[days.day_of_week != 6], days, days[days.day_of_week == 2], days[:20:7]]
     series = np.repeat(np.arange(4), [len(part) for part in kept])
-    closed = closed_table(series, np.concatenate([part.to_numpy() for part in kept]), 5)
+    closed = find_closed_weekdays(series, np.concatenate([part.to_numpy() for part in kept]), 5)
     found = [name_weekdays(row) for row in closed]
     assert found[:2] == ["Sundays", ""]
     assert found[2] == "Mondays, Tuesdays, Thursdays, Fridays, Saturdays and Sundays"

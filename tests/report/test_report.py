@@ -9,7 +9,7 @@ import pytest
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.report import report_of, write_report
 from rbfdiffnet.report.tables import find_frequency, read_table
 from report_files import Report, assert_close, frames, written
@@ -84,8 +84,8 @@ def test_the_step_of_time_is_told_from_all_tables():
     history, forecasts, _ = frames(n_series=1)
     history = history[history["ds"].dt.day_of_week < 5]
     ids = {}
-    past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    ahead = read_table(forecasts, "forecasts", Columns(), ids)
+    past = read_table(history, "history", ColumnNames(), ids, ["y"], grow=True)
+    ahead = read_table(forecasts, "forecasts", ColumnNames(), ids)
     assert find_frequency([past]).season_length == 5
     assert find_frequency([past, ahead]).season_length == 7
     assert find_frequency([past], "B").season_length == 5

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.report import data
 from report_files import assert_close, frames, written
 
@@ -16,7 +16,7 @@ def test_of_too_many_series_some_are_shown_and_all_are_scored(tmp_path, monkeypa
         **{"part": "level", "term": "a", "nearest": "", "value": 1.0, "weight": 1.0},
         **{"activation": 1.0, "contribution": 1.0},
     )
-    whole = data.payload(history, forecasts, columns=Columns(), backtest=backtest)[0]
+    whole = data.payload(history, forecasts, columns=ColumnNames(), backtest=backtest)[0]
     monkeypatch.setattr(data, "MOST_SERIES", 40)
     report = written(tmp_path, history, forecasts, backtest=backtest, explanations={"terms": terms})
     facts = report.facts

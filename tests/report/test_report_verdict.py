@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet.evaluation import BASELINE
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.report.data import score_backtest
 from rbfdiffnet.report.tables import find_frequency, read_table
 from rbfdiffnet.report.verdict import by_chance, verdict
@@ -47,8 +47,8 @@ def answer(shift, width=2.0, windows=5, **kwargs):
         **{"M": point, "M-lo-80": point - width, "M-hi-80": point + width}, **kwargs
     )
     ids = {}
-    past = read_table(history, "history", Columns(), ids, ["y"], grow=True)
-    tested = read_table(backtest, "backtest", Columns(), ids)
+    past = read_table(history, "history", ColumnNames(), ids, ["y"], grow=True)
+    tested = read_table(backtest, "backtest", ColumnNames(), ids)
     _, scores = score_backtest(tested, past, "y", find_frequency([past]), 7)
     found = verdict(scores, "M", 7, 1)
     return found.lead.replace("\xa0", " "), " ".join(found.more).replace("\xa0", " "), found.figures

@@ -15,7 +15,7 @@ from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.options import NAME
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.panel.updates import revised
+from rbfdiffnet.panel.updates import revise_panel
 from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.checks import Noise
 
@@ -186,9 +186,9 @@ class RBFDiffNetForecaster(BaseForecaster):
     ) -> Self:
         rows = self._observed(y, X)
         state = self.model_._fitted_state()
-        series, steps, on_grid = state.panel.rows_of(rows)
+        series, steps, on_grid = state.panel.locate_rows(rows)
         known = (series >= 0) & on_grid & (steps < state.panel.lengths[series])
-        panel = revised(state.panel, rows[known])
+        panel = revise_panel(state.panel, rows[known])
         self.model_._state = replace(state, panel=panel, series=state.exogenous.series(panel))
         self.model_.update(rows[~known], refit=update_params)
         return self
@@ -281,7 +281,7 @@ class RBFDiffNetForecaster(BaseForecaster):
             pairs = [(*instance, date) for instance in self._instances for date in dates]
             index = pd.MultiIndex.from_tuples(pairs, names=self._index_names)
         wanted = self._long(pd.DataFrame(index=index))
-        series, steps, on_grid = panel.rows_of(wanted)
+        series, steps, on_grid = panel.locate_rows(wanted)
         if not on_grid.all():
             odd = wanted.iloc[int(np.argmin(on_grid))]
             raise ValueError(
@@ -306,8 +306,8 @@ class RBFDiffNetForecaster(BaseForecaster):
         steps = fh.to_numpy()
         one = panel.select(np.array([0]))
         end = pd.DataFrame({_ID: one.name(0), _TIME: _times(self.cutoff)})
-        _, (last,), _ = one.rows_of(end)
-        rows = one.frame([last + 1], [steps.max()], {})
+        _, (last,), _ = one.locate_rows(end)
+        rows = one.make_frame([last + 1], [steps.max()], {})
         dates = pd.Index(rows[_TIME].iloc[steps - 1]).rename(self._index_names[-1])
         if isinstance(self.cutoff, pd.PeriodIndex):
             return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)

@@ -175,7 +175,7 @@ def write_report(
     ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
     series the report shows a choice, so that its size is bounded.
     """
-    from rbfdiffnet.panel.columns import Columns
+    from rbfdiffnet.panel.columns import ColumnNames
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 
@@ -208,7 +208,7 @@ def write_report(
             title,
             select_series(data, chosen).frame(),
             forecast[np.isin(find_series(data, forecast), chosen)],
-            columns=Columns(),
+            columns=ColumnNames(),
             backtest=folds,
             explanations=explanations,
             notes=notes,

@@ -179,13 +179,13 @@ def note_closed_weekdays(
 
     With ``--skip-closed`` the forecasts of these weekdays are left out.
     """
-    from rbfdiffnet.panel.weekdays import weekdays_of
+    from rbfdiffnet.panel.weekdays import weekday_numbers
 
     closed = _find_closed_weekdays(data)
     if closed is None:
         return forecast, notes
     if arguments.skip_closed:
-        weekdays = weekdays_of(forecast["ds"].dt.tz_localize(None).to_numpy())
+        weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
         kept = ~closed[find_series(data, forecast), weekdays]
         forecast = forecast[kept].reset_index(drop=True)
         if not len(forecast):
@@ -198,7 +198,7 @@ def note_closed_weekdays(
 
 def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
     """Return which weekdays are closed, of shape (n_series, 7); None where all are open."""
-    from rbfdiffnet.panel.weekdays import closed_table, is_daily
+    from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily
 
     if not is_daily(data.frequency):
         return None
@@ -209,7 +209,7 @@ def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
         rows = rows[np.isfinite(rows["y"].to_numpy(dtype=np.float64))]
         dates = rows["ds"].dt.tz_localize(None).to_numpy()
         codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
-        tables.append(closed_table(codes, dates, stop - start))
+        tables.append(find_closed_weekdays(codes, dates, stop - start))
     closed = np.concatenate(tables)
     return closed if closed.any() else None
 

@@ -82,9 +82,9 @@ class BacktestRows:
         """Find the rows of a frame with a column ``cutoff`` on the grids of a panel."""
         names = panel.columns
         frame = read_frame(folds, [names.id, names.time, "cutoff"])
-        series, steps, good = panel.rows_of(frame.select(names.id, names.time).to_native())
+        series, steps, good = panel.locate_rows(frame.select(names.id, names.time).to_native())
         cutoffs = frame.select(names.id, "cutoff").rename({"cutoff": names.time}).to_native()
-        _, last, also = panel.rows_of(cutoffs)
+        _, last, also = panel.locate_rows(cutoffs)
         return cls(series, last + 1, steps - last, good & also & (last >= 0) & (steps > last))
 
     def by_series(self) -> Iterator[tuple[int, Ints]]:

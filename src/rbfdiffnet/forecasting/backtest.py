@@ -81,7 +81,7 @@ def backtest(
         origins = windows.origins(lengths, window)
         if model is None or windows.fits(window):
             # Series that have not begun say nothing about the inputs.
-            past = panel.truncated(lengths - origins).select(np.flatnonzero(origins))
+            past = panel.truncate(lengths - origins).select(np.flatnonzero(origins))
             series = inputs_of(past).series(panel)
             seen = [s.until(int(o)) for s, o in zip(series, origins, strict=True)]
             model = work.learned(panel, seen, calibrate=bool(levels))
@@ -106,7 +106,7 @@ def _dated(note: Problem, panel: Panel, model: PanelModel, origins: Ints) -> Pro
     i = note.series
     if model.reasons.get(i) != note.problem:
         return note
-    start = panel.label(i, int(origins[i]))
+    start = panel.format_date(i, int(origins[i]))
     return replace(note, problem=f"{note.problem} before the window from {start}")
 
 
@@ -117,7 +117,7 @@ def _left_out(panel: Panel, cutoffs: list[Ints]) -> list[Problem]:
     return [
         Problem(
             i,
-            f"begins {panel.label(i, 0)}, too late for {without[i]} of {n} windows",
+            f"begins {panel.format_date(i, 0)}, too late for {without[i]} of {n} windows",
             "left out of these",
         )
         for i in np.flatnonzero(without).tolist()
@@ -138,4 +138,4 @@ def _frame(panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[s
     columns = {panel.columns.target: panel.y[panel.offsets[i[row]] + start[row] + ahead]}
     columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
     chosen = panel.select(i)
-    return chosen.frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+    return chosen.make_frame(start, size, columns, extra_times={"cutoff": start[row] - 1})

@@ -30,7 +30,7 @@ def chosen_networks(panel: Panel, models: Sequence[SeriesModel | None]) -> Any:
     """
     own = {i: model for i, model in enumerate(models) if model is not None}
     networks = [model.windows.network for model in own.values()]
-    return panel.table(
+    return panel.make_table(
         np.array(list(own), dtype=np.int64),
         {
             "season_length": [model.preparation.season_length for model in own.values()],
@@ -59,7 +59,7 @@ def chosen_weights(panel: Panel, mixture: Mixture, season_length: int) -> Any:
     n = panel.n_series
     table = {"season_length": [season_length] * n}
     weights = {name: own.tolist() for name, own in mixture.weights.items()}
-    return panel.table(np.arange(n), table | weights)
+    return panel.make_table(np.arange(n), table | weights)
 
 
 def _differences(model: SeriesModel) -> str:

@@ -236,7 +236,7 @@ def _rest(terms: _Terms, part: str, name: str, total: Array) -> None:
 
 
 def _dates(state: State, i: int, steps: npt.NDArray[np.int64]) -> str:
-    return ", ".join(state.panel.label(i, int(step)) for step in steps if step >= 0)
+    return ", ".join(state.panel.format_date(i, int(step)) for step in steps if step >= 0)
 
 
 def _frame(panel: Panel, tables: list[_Terms], h: int) -> Any:
@@ -264,7 +264,7 @@ def _frame(panel: Panel, tables: list[_Terms], h: int) -> Any:
         **flat,
         "nearest": np.array(texts["nearest"], dtype=object),
     }
-    return chosen.frame(first, np.ones(series.size, dtype=np.int64), columns)
+    return chosen.make_frame(first, np.ones(series.size, dtype=np.int64), columns)
 
 
 def operator_table(state: State) -> Any:
@@ -281,7 +281,7 @@ def operator_table(state: State) -> Any:
             orders.append(order)
             inputs.append(name)
             values.append(value)
-    return state.panel.table(
+    return state.panel.make_table(
         np.array(series, dtype=np.int64),
         {
             "order": np.array(orders, dtype=np.int64),

@@ -195,7 +195,7 @@ class Work:
                 notes.append(Problem(i, own.untreated, "noise was not treated"))
         for i, odd in model.outliers(series):
             plural = "s" if odd.size > 1 else ""
-            text = f"{odd.size} outlier{plural}, first {panel.label(i, int(odd[0]))}"
+            text = f"{odd.size} outlier{plural}, first {panel.format_date(i, int(odd[0]))}"
             notes.append(Problem(i, text, "treated as missing"))
         return tuple(notes)
 
@@ -203,7 +203,7 @@ class Work:
 def notes_frame(panel: Panel, notes: Sequence[Problem]) -> Any:
     """Return a frame of everything unusual, series by series."""
     ordered = sorted((*panel.problems, *notes), key=lambda problem: problem.series)
-    return panel.table(
+    return panel.make_table(
         np.array([problem.series for problem in ordered], dtype=np.int64),
         {
             "problem": [problem.problem for problem in ordered],

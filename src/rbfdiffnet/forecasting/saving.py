@@ -35,7 +35,7 @@ from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.panel import Problem
-from rbfdiffnet.panel.state import panel_state, restore_panel
+from rbfdiffnet.panel.state import panel_from_arrays, panel_to_arrays
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.outliers import OutlierRule
 from rbfdiffnet.series.prepare import Preparation
@@ -70,7 +70,7 @@ def save(forecaster: RBFDiffNet, path: Any) -> None:
     stack = forecaster._scope == "auto"  # which is nothing but its data
     needed = lengths if stack else _needed(model, state.series)
     networks = ({}, {}) if stack else _networks(model, np.maximum(lengths - needed, 0))
-    panel_arrays, panel_words = panel_state(state.panel.latest(needed))
+    panel_arrays, panel_words = panel_to_arrays(state.panel.keep_last(needed))
     arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | networks[0]
     words = {
         "format": _FORMAT,
@@ -153,7 +153,7 @@ def _restored(cls: type[Forecaster], words: Mapping[str, Any], arrays: Arrays) -
     forecaster = cls(**restored_parameters(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
     _check_panel(inside)
-    panel = restore_panel(inside, words["panel"])
+    panel = panel_from_arrays(inside, words["panel"])
     if Frequency.parse(forecaster.freq) != panel.frequency:
         raise ValueError("steps of time differ")
     exogenous = Exogenous.from_json(words["exogenous"])

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from rbfdiffnet.support.checks import is_number
 
-__all__ = ["CalendarInputs", "Event", "calendar_names", "check_days"]
-
 Array = npt.NDArray[np.float64]
 Dates = npt.NDArray[np.datetime64]
 
@@ -26,8 +24,8 @@ _HOUR = 3600.0
 _DAY = 24 * _HOUR
 
 
-class _Part(NamedTuple):
-    """Values of a calendar part, and when it is sensible: steps in seconds, seconds of a cycle."""
+class _CalendarPart(NamedTuple):
+    """Values of a calendar part, the steps it is sensible for, and its cycle, all in seconds."""
 
     values: range
     shortest_step: float
@@ -36,45 +34,22 @@ class _Part(NamedTuple):
 
 
 _PARTS = {
-    "minute": _Part(range(60), 0.0, _HOUR, _HOUR),
-    "hour": _Part(range(24), 0.0, _DAY, _DAY),
-    "dayofweek": _Part(range(7), 0.0, 7 * _DAY, 7 * _DAY),
-    "day": _Part(range(1, 32), _DAY, 7 * _DAY, 30 * _DAY),
+    "minute": _CalendarPart(range(60), 0.0, _HOUR, _HOUR),
+    "hour": _CalendarPart(range(24), 0.0, _DAY, _DAY),
+    "dayofweek": _CalendarPart(range(7), 0.0, 7 * _DAY, 7 * _DAY),
+    "day": _CalendarPart(range(1, 32), _DAY, 7 * _DAY, 30 * _DAY),
     # 53 columns with one value a year each say less than the month: only on request.
-    "weekofyear": _Part(range(1, 54), math.inf, math.inf, 365 * _DAY),
-    "month": _Part(range(1, 13), 0.0, 45 * _DAY, 365 * _DAY),
-    "quarter": _Part(range(1, 5), 45 * _DAY, 365 * _DAY, 365 * _DAY),
+    "weekofyear": _CalendarPart(range(1, 54), math.inf, math.inf, 365 * _DAY),
+    "month": _CalendarPart(range(1, 13), 0.0, 45 * _DAY, 365 * _DAY),
+    "quarter": _CalendarPart(range(1, 5), 45 * _DAY, 365 * _DAY, 365 * _DAY),
 }
 
 
-def calendar_names(step_seconds: float, span_seconds: float = math.inf) -> tuple[str, ...]:
-    """Return the calendar parts that are sensible for series with a given step.
+def choose_calendar_parts(step_seconds: float, span_seconds: float = math.inf) -> tuple[str, ...]:
+    """Choose the calendar parts that are sensible for series with a given step and span.
 
-    Parts that do not change from step to step are left out, and so are those whose cycle the
+    Parts that do not change from step to step are left out, and so are parts whose cycle the
     series do not contain twice: one year cannot tell a month's effect from chance.
-
-    Parameters
-    ----------
-    step_seconds : float
-        Seconds from one date to the next; for months and the like the usual number.
-    span_seconds : float, default=inf
-        Seconds that the series cover.
-
-    Returns
-    -------
-    tuple of str
-        Parts for `CalendarInputs`.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.panel.calendar import calendar_names
-    >>> day = 24 * 60 * 60
-    >>> calendar_names(day)
-    ('dayofweek', 'day', 'month')
-    >>> calendar_names(day, span_seconds=100 * day)
-    ('dayofweek', 'day')
-    >>> calendar_names(31 * day), calendar_names(365 * day)
-    (('month',), ())
     """
     if not step_seconds > 0:
         raise ValueError(f"step_seconds must be positive, got {step_seconds}.")
@@ -149,36 +124,12 @@ class Event:
 
 @dataclass(frozen=True)
 class CalendarInputs:
-    """Turn dates into 0/1 columns.
+    """Turns dates into 0/1 columns.
 
-    Parameters
-    ----------
-    parts : tuple of str
-        Calendar parts, each with one column a value, numbered as in pandas (Monday is 0):
-        ``minute``, ``hour``, ``dayofweek``, ``day`` (of the month), ``weekofyear`` (ISO 8601),
-        ``month`` and ``quarter``.
-    events : tuple of Event, default=()
-        Events with dates of their own.
-    holidays : str or None, default=None
-        Country, such as ``"US"``, or country and subdivision, such as ``"US-CA"``, whose public
-        holidays are looked up in the package ``holidays``.
-    holiday_names : tuple of str, default=()
-        The holidays, by their English names where the package knows them, that have columns;
-        `fitted` finds them.
-    holiday_lead, holiday_lag : int, default=0
-        How many days before and after each holiday get a column of their own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.calendar import CalendarInputs, Event
-    >>> christmas = Event("christmas", ["2024-12-25"], lag=1)
-    >>> calendar = CalendarInputs(("quarter",), (christmas,))
-    >>> calendar.names
-    ('quarter=1', 'quarter=2', 'quarter=3', 'quarter=4', 'christmas', 'christmas+1')
-    >>> calendar.matrix(np.array(["2024-12-26", "2025-01-01"], dtype="datetime64[ns]"))
-    array([[0., 0., 0., 1., 0., 1.],
-           [1., 0., 0., 0., 0., 0.]])
+    Each of the `parts` has one column for each value, numbered as in pandas (Monday is 0); weeks
+    are those of ISO 8601. `holidays` is a country ("US") or a subdivision ("US-CA") whose public
+    holidays the package ``holidays`` knows. Those in `holiday_names`, in English where the package
+    can, have columns, and so have `holiday_lead` days before and `holiday_lag` days after each.
     """
 
     parts: tuple[str, ...]
@@ -205,7 +156,7 @@ class CalendarInputs:
             )
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         parts: Iterable[str],
         events: Iterable[Event],
@@ -218,17 +169,12 @@ class CalendarInputs:
         """Return the inputs with a column for every holiday that falls on one of the dates.
 
         Other holidays, such as one introduced later, have no known effect and get no column.
-
-        Raises
-        ------
-        ImportError
-            If holidays are asked for and the package ``holidays`` is not installed.
-        ValueError
-            If it does not know the country.
         """
         days = _check_dates(dates).astype("datetime64[D]")
         found = {} if holidays is None else _find_holidays(holidays, days)
-        seen = tuple(sorted(name for name in found if _around(days, found[name], 0, 0).any()))
+        seen = tuple(
+            sorted(name for name in found if _mark_days_around(days, found[name], 0, 0).any())
+        )
         return cls(tuple(parts), tuple(events), holidays, seen, holiday_lead, holiday_lag)
 
     @property
@@ -254,11 +200,13 @@ class CalendarInputs:
         blocks = [
             np.equal.outer(values[part], np.array(_PARTS[part].values)) for part in self.parts
         ]
-        blocks += [_around(days, event.dates, event.lead, event.lag) for event in self.events]
+        blocks += [
+            _mark_days_around(days, event.dates, event.lead, event.lag) for event in self.events
+        ]
         if self.holidays is not None and self.holiday_names:
             found = _find_holidays(self.holidays, days)
             blocks += [
-                _around(days, found.get(name, []), self.holiday_lead, self.holiday_lag)
+                _mark_days_around(days, found.get(name, []), self.holiday_lead, self.holiday_lag)
                 for name in self.holiday_names
             ]
         return np.hstack([np.empty((len(days), 0)), *blocks])
@@ -297,8 +245,10 @@ def _part_values(times: Dates) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _around(days: Dates, centers: Sequence[date], lead: int, lag: int) -> npt.NDArray[np.bool_]:
-    """Return which days are ``lead`` days before a center, ..., on one, ..., ``lag`` days after."""
+def _mark_days_around(
+    days: Dates, centers: Sequence[date], lead: int, lag: int
+) -> npt.NDArray[np.bool_]:
+    """Mark the days `lead` days before a center, ..., on a center, ..., `lag` days after one."""
     known = np.array(centers, dtype="datetime64[D]")
     return np.column_stack([np.isin(days, known + shift) for shift in range(-lead, lag + 1)])
 
@@ -308,16 +258,7 @@ def _names_around(name: str, lead: int, lag: int) -> tuple[str, ...]:
 
 
 def check_days(name: str, value: Any) -> None:
-    """Raise an error that names the parameter unless it is a number of days, at most a year.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.panel.calendar import check_days
-    >>> check_days("lead", -1)
-    Traceback (most recent call last):
-        ...
-    ValueError: lead counts days, a whole number from 0 to 366; got -1.
-    """
+    """Raise an error that names the parameter unless it is a number of days up to a year."""
     if not (is_number(value, Integral) and 0 <= value <= _MOST_DAYS):
         raise ValueError(
             f"{name} counts days, a whole number from 0 to {_MOST_DAYS}; got {value!r}."
@@ -338,9 +279,9 @@ def _check_dates(dates: Dates) -> Dates:
 
 
 def _find_holidays(code: str, days: Dates) -> dict[str, list[date]]:
-    """Return the days of each holiday, from the year before the first day to that after the last.
+    """Return the days of each holiday, from a year before the first day to a year after the last.
 
-    Names are asked for in English: by default they are in the language of the machine, and a model
+    Names are in English. By default they would be in the language of the machine, and a model
     fitted on one machine would not find them on another.
     """
     try:

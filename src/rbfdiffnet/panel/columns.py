@@ -1,4 +1,4 @@
-"""Which columns of a frame say which series, when and how much, and whether they can be used."""
+"""The columns of ids, times and targets: their names, how they are read, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.column_types import untyped_times
-from rbfdiffnet.panel.frames import Column, group_rows, read_values, time_zone
+from rbfdiffnet.panel.frames import (
+    FrameColumn,
+    group_rows,
+    make_empty_times,
+    read_values,
+    time_zone,
+)
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid, to_wall
-from rbfdiffnet.panel.regularize import labels
-
-__all__ = ["Columns", "check_frequency", "misfit", "read_keys", "read_target"]
+from rbfdiffnet.panel.regularize import format_times
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Names of the columns that say which series, when, and how much.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.panel.panel import Columns
-    >>> Columns(target="sales")
-    Columns(id='unique_id', time='ds', target='sales')
-    """
+class ColumnNames:
+    """Names of the columns that say which series, when, and how much."""
 
     id: str = "unique_id"
     time: str = "ds"
@@ -37,25 +33,9 @@ class Columns:
 
 
 def read_keys(
-    frame: nw.DataFrame[Any], columns: Columns, frequency: Frequency | None
-) -> tuple[Ints, Column, Column]:
-    """Return the series of each row, the ids of the series, and the column of times.
-
-    Raises
-    ------
-    ValueError
-        If an id or a time is missing.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.columns import Columns, read_keys
-    >>> df = pd.DataFrame({"unique_id": ["b", "a", "b"], "ds": [1, 2, 3]})
-    >>> codes, ids, time = read_keys(nw.from_native(df), Columns(), None)
-    >>> codes.tolist(), ids.to_list(), time.to_list()
-    ([0, 1, 0], ['b', 'a'], [1, 2, 3])
-    """
+    frame: nw.DataFrame[Any], columns: ColumnNames, frequency: Frequency | None
+) -> tuple[Ints, FrameColumn, FrameColumn]:
+    """Return the number of each row's series, the ids of the series, and the column of times."""
     ids, time = frame[columns.id], frame[columns.time]
     null = np.flatnonzero(ids.is_null().to_numpy())
     if len(null):
@@ -74,31 +54,14 @@ def read_keys(
     typed = time.dtype.is_integer() or time.dtype in (nw.Date, nw.Datetime)
     if len(frame) == 0 and not typed:
         integer = frequency is not None and frequency.kind == "integer"
-        time = untyped_times(time, integer=integer)
+        time = make_empty_times(time, integer=integer)
     return codes, ids, time
 
 
 def check_frequency(
-    frequency: Frequency | None, times: Ints, codes: Ints, time: Column
+    frequency: Frequency | None, times: Ints, codes: Ints, time: FrameColumn
 ) -> Frequency:
-    """Return the frequency, told from the times where it is None.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be told, or if it counts dates where the times are whole numbers or vice
-        versa.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.columns import check_frequency
-    >>> time = nw.from_native(pd.Series([2, 4, 6], name="ds"), series_only=True)
-    >>> check_frequency(None, time.to_numpy(), np.zeros(3, dtype=np.int64), time).n
-    2
-    """
+    """Return the frequency, inferred from the times if it is None, if it suits the times."""
     integer = time.dtype.is_integer()
     if frequency is None:
         frequency = _infer(times, codes, time_zone(time), integer=integer)
@@ -121,22 +84,8 @@ def _infer(times: Ints, codes: Ints, zone: str | None, *, integer: bool) -> Freq
     return Frequency.infer(times if integer else to_wall(times, zone).view("M8[ns]"), codes)
 
 
-def read_target(column: Column) -> npt.NDArray[np.float64]:
-    """Return the target as floats: NaN where it is missing.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything but numbers.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.columns import read_target
-    >>> read_target(nw.from_native(pd.Series([1, None], dtype="Int64"), series_only=True))
-    array([ 1., nan])
-    """
+def read_target(column: FrameColumn) -> npt.NDArray[np.float64]:
+    """Return the target as floats, NaN where it is missing."""
     if column.is_null().all():
         return np.full(len(column), np.nan)
     values = None if column.dtype == nw.Boolean else read_values(column)
@@ -148,22 +97,8 @@ def read_target(column: Column) -> npt.NDArray[np.float64]:
     return values
 
 
-def misfit(grid: Grid, times: Ints, codes: Ints, ids: Column) -> ValueError:
-    """Return the error that most times are off the grids of their series.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.columns import misfit
-    >>> from rbfdiffnet.panel.frequency import Frequency
-    >>> from rbfdiffnet.panel.grid import Grid
-    >>> ids = nw.from_native(pd.Series(["a"]), series_only=True)
-    >>> times, codes = np.arange(4), np.zeros(4, dtype=np.int64)
-    >>> misfit(Grid.from_times(Frequency.parse(3), times, codes, 1), times, codes, ids)
-    ValueError("freq='3' does not fit: 2 of 4 dates are not a whole number of steps from ...
-    """
+def off_grid_error(grid: Grid, times: Ints, codes: Ints, ids: FrameColumn) -> ValueError:
+    """Make the error that most times are off the grids of their series."""
     _, on_grid = grid.locate(times, codes)
     off = np.flatnonzero(~on_grid)
     row = off[np.lexsort((times[off], codes[off]))[0]]
@@ -178,5 +113,5 @@ def misfit(grid: Grid, times: Ints, codes: Ints, ids: Column) -> ValueError:
     return ValueError(
         f"freq={frequency.alias!r} does not fit: {len(off)} of {len(times)} dates are not a whole "
         f"number of steps from most others of their series, such as "
-        f"{labels(times[[row]], grid)[0]} of series {str(ids[int(codes[row])])!r}; {remedy}."
+        f"{format_times(times[[row]], grid)[0]} of series {str(ids[int(codes[row])])!r}; {remedy}."
     )

@@ -11,49 +11,26 @@ import numpy.typing as npt
 
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
 
-__all__ = ["Column", "Encoder"]
-
 Array = npt.NDArray[np.float64]
-Columns = Mapping[str, npt.NDArray[Any]]
-Where = Callable[[int], str]
+FlatColumns = Mapping[str, npt.NDArray[Any]]
+DescribeRow = Callable[[int], str]  # such as "series 'A' on 2024-05-01", for errors
 
 _MOST_TEXTS = 60
-# Whole numbers with so few values may be codes, such as days of the week.
-_FEWEST_CODES, _MOST_CODES = 3, 31
+_FEWEST_CODES, _MOST_CODES = 3, 31  # whole numbers with so few values may be codes, like weekdays
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnEncoding:
     r"""How one column becomes numbers.
 
     .. math:: x \mapsto x, \qquad x \mapsto (1[x = v_1], \ldots, 1[x = v_k]) \qquad\text{or}\qquad
         x \mapsto (x, 1[x = v_1], \ldots, 1[x = v_k])
 
     for numbers, for text, and for whole numbers that may be codes, where
-    :math:`v_1, \ldots, v_k` are the values known from training. Any other text has no known effect
-    and gives zeros; any other whole number still has its slope.
-
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    values : tuple of str, tuple of int or None
-        The values :math:`v_1, \ldots, v_k`; None keeps the numbers as they are.
-    means : tuple of float or None
-        Means of the resulting columns in training, which stand in for a missing number; None for
-        text, where a missing value gives zeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.encode import Column
-    >>> color = Column("color", ("blue", "red"), None)
-    >>> color.names
-    ('color=blue', 'color=red')
-    >>> color.encode(np.array(["red", None, "green"], dtype=object))
-    array([[0., 1.],
-           [0., 0.],
-           [0., 0.]])
+    :math:`v_1, \ldots, v_k` are the values known from training, `values`. Any other text has no
+    known effect and gives zeros; any other whole number still has its slope. `means` are those of
+    the resulting columns in training, which stand in for a missing number. For text they are None,
+    and a missing text gives zeros.
     """
 
     name: str
@@ -74,7 +51,7 @@ class Column:
             encoded = values[:, np.newaxis].astype(np.float64)
         elif self.means is None:
             position = {value: j for j, value in enumerate(self.values)}
-            code = {v: position.get(str(v), -1) for v in set(values.tolist()) if not _missing(v)}
+            code = {v: position.get(str(v), -1) for v in set(values.tolist()) if not _is_missing(v)}
             codes = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.int64)
             encoded = np.equal.outer(codes, np.arange(len(position))).astype(np.float64)
         else:
@@ -87,85 +64,41 @@ class Column:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Turn the columns of a panel into numbers, in the same way after training as in it.
+    """Turns the columns of a panel into numbers, in the same way after training as in it.
 
-    Text becomes one 0/1 column a value, a missing text zeros in all of them. Whole numbers with 3
-    to 31 different values may be codes, like the days 1 to 7 of a week, or amounts, like a
-    discount: they get both, one 0/1 column a value and the number itself. All other numbers stay as
-    they are, and columns that never change are left out.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        The columns that are used, as `fitted` found them.
-    allow_missing : bool, default=False
-        Whether missing numbers get the mean of training instead of raising an error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.encode import Encoder
-    >>> train = {
-    ...     "price": np.array([1.5, 2.0, 1.8, 1.5]),
-    ...     "promotion": np.array(["flyer", None, "radio", "flyer"], dtype=object),
-    ...     "country": np.array(["US", "US", "US", "US"], dtype=object),
-    ... }
-    >>> def where(row):
-    ...     return f"series 'A' on 2024-05-0{row + 1}"
-    >>> encoder = Encoder.fitted(train, where)
-    >>> encoder.names
-    ('price', 'promotion=flyer', 'promotion=radio')
-    >>> encoder.encode(train, where)
-    array([[1.5, 1. , 0. ],
-           [2. , 0. , 0. ],
-           [1.8, 0. , 1. ],
-           [1.5, 1. , 0. ]])
-    >>> encoder.encode(train | {"price": np.array([1.5, np.nan, 1.8, 1.5])}, where)
-    Traceback (most recent call last):
-    ValueError: Column 'price' has no value for series 'A' on 2024-05-02; fill it in.
+    Text becomes one 0/1 column for each value, a missing text zeros in all of them. Whole numbers
+    with 3 to 31 different values may be codes, like the days 1 to 7 of a week, or amounts, like a
+    discount: they get both, one 0/1 column for each value and the number itself. All other numbers
+    stay as they are, and columns that never change are left out. Missing numbers raise an error, or
+    get the mean of training if `allow_missing`.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnEncoding, ...]
     allow_missing: bool = False
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
-        columns: Columns,
-        where: Where,
+        columns: FlatColumns,
+        where: DescribeRow,
         *,
         allow_missing: bool = False,
         collective: Collective = SINGLE_MACHINE,
     ) -> Self:
-        """Decide from training data how each column is encoded.
+        """Decide from training data how each column, of shape (n,), is encoded."""
 
-        Parameters
-        ----------
-        columns : dict of str to array of shape (n,)
-            One row an observation: float64 for numbers, objects for text, None where missing.
-        where : callable
-            Says what a row is, such as ``"series 'A' on 2024-05-01"``, for error messages.
-        allow_missing : bool, default=False
-            Whether missing numbers get the mean of training instead of raising an error.
-        collective : Collective, optional
-            Of which these rows are one.
-
-        Raises
-        ------
-        ValueError
-            If a number is missing or infinite, or a text column has more than 60 values.
-        """
-
-        def seen() -> list[_Texts | _Numbers]:
+        def summarize() -> list[_TextSummary | _NumberSummary]:
             return [
-                _Texts.of(values)
+                _TextSummary.of(values)
                 if values.dtype == object
-                else _Numbers.of(_check(name, values, where, allow_missing))
+                else _NumberSummary.of(_check_numbers(name, values, where, allow_missing))
                 for name, values in columns.items()
             ]
 
         found = (
-            collective.all_reduce(seen, partial(_columns, names=list(columns))) if columns else []
+            collective.all_reduce(summarize, partial(_choose_encodings, names=list(columns)))
+            if columns
+            else []
         )
         names = [name for column in found for name in column.names]
         if len(set(names)) < len(names):
@@ -178,15 +111,8 @@ class Encoder:
         """Names of the resulting columns."""
         return tuple(name for column in self.columns for name in column.names)
 
-    def encode(self, columns: Columns, where: Where) -> Array:
-        """Return the inputs, shape (n, len(names)); columns not used are ignored.
-
-        Raises
-        ------
-        ValueError
-            If a column is missing or of another kind than in training, or a number is missing or
-            infinite.
-        """
+    def encode(self, columns: FlatColumns, where: DescribeRow) -> Array:
+        """Return the inputs, shape (n, len(names)); columns not used are ignored."""
         rows = len(next(iter(columns.values()), ()))
         blocks = [np.empty((rows, 0))]
         for column in self.columns:
@@ -194,9 +120,9 @@ class Encoder:
                 raise ValueError(
                     f"Column {column.name!r} was there in training and is not now; add it."
                 )
-            values = _same_kind(column, columns[column.name])
+            values = _convert_empty(column, columns[column.name])
             if column.means is not None:
-                values = _check(column.name, values, where, self.allow_missing)
+                values = _check_numbers(column.name, values, where, self.allow_missing)
             blocks.append(column.encode(values))
         return np.hstack(blocks)
 
@@ -208,14 +134,14 @@ class Encoder:
     def from_json(cls, settings: Mapping[str, Any]) -> Self:
         """Return the encoder that `to_json` described."""
         columns = tuple(
-            Column(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
+            ColumnEncoding(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
             for column in settings["columns"]
         )
         return cls(columns, settings["allow_missing"])
 
 
 @dataclass(frozen=True)
-class _Texts:
+class _TextSummary:
     """What the encoding of a text column depends on."""
 
     values: frozenset[str]
@@ -224,12 +150,12 @@ class _Texts:
     @classmethod
     def of(cls, values: npt.NDArray[Any]) -> Self:
         distinct = set(values.tolist())
-        known = frozenset(str(value) for value in distinct if not _missing(value))
-        return cls(known, any(map(_missing, distinct)))
+        known = frozenset(str(value) for value in distinct if not _is_missing(value))
+        return cls(known, any(map(_is_missing, distinct)))
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _NumberSummary:
     """What the encoding of a numeric column depends on; no counts where there are many values."""
 
     n: int
@@ -252,26 +178,28 @@ class _Numbers:
         )
 
 
-def _columns(parts: list[list[_Texts | _Numbers]], names: list[str]) -> list[Column]:
-    """Return the encodings of the columns that change."""
+def _choose_encodings(
+    parts: list[list[_TextSummary | _NumberSummary]], names: list[str]
+) -> list[ColumnEncoding]:
+    """Choose the encodings of the columns that change, from what each machine has seen."""
     found = []
     for name, *seen in zip(names, *parts, strict=True):
-        texts = [part for part in seen if isinstance(part, _Texts)]
-        numbers = [part for part in seen if isinstance(part, _Numbers)]
+        texts = [part for part in seen if isinstance(part, _TextSummary)]
+        numbers = [part for part in seen if isinstance(part, _NumberSummary)]
         # Where every value is missing, a frame may have stored it as either kind.
         if any(part.values for part in texts) and any(part.n for part in numbers):
             raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
         if any(part.n for part in numbers) or not texts:
-            column = _number_column(name, numbers)
+            column = _encode_numbers(name, numbers)
         else:
             missing = any(part.missing for part in texts) or bool(numbers)
-            column = _text_column(name, set(flatten(part.values for part in texts)), missing)
+            column = _encode_text(name, set(flatten(part.values for part in texts)), missing)
         if column is not None:
             found.append(column)
     return found
 
 
-def _text_column(name: str, values: set[str], missing: bool) -> Column | None:
+def _encode_text(name: str, values: set[str], missing: bool) -> ColumnEncoding | None:
     """Return the encoding of a text column, None if it never changes."""
     if len(values) > _MOST_TEXTS:
         raise ValueError(
@@ -279,10 +207,10 @@ def _text_column(name: str, values: set[str], missing: bool) -> Column | None:
             "group the values or leave the column out."
         )
     changes = len(values) > 1 or (len(values) == 1 and missing)
-    return Column(name, tuple(sorted(values)), None) if changes else None
+    return ColumnEncoding(name, tuple(sorted(values)), None) if changes else None
 
 
-def _number_column(name: str, parts: list[_Numbers]) -> Column | None:
+def _encode_numbers(name: str, parts: list[_NumberSummary]) -> ColumnEncoding | None:
     """Return the encoding of a numeric column, None if it never changes."""
     if not min(part.smallest for part in parts) < max(part.largest for part in parts):
         return None
@@ -295,11 +223,13 @@ def _number_column(name: str, parts: list[_Numbers]) -> Column | None:
         if _FEWEST_CODES <= len(counts) <= _MOST_CODES:
             values = sorted(counts)
             shares = [counts[value] / n for value in values]
-            return Column(name, tuple(int(value) for value in values), (mean, *shares))
-    return Column(name, None, (mean,))
+            return ColumnEncoding(name, tuple(int(value) for value in values), (mean, *shares))
+    return ColumnEncoding(name, None, (mean,))
 
 
-def _check(name: str, values: npt.NDArray[Any], where: Where, allow_missing: bool) -> Array:
+def _check_numbers(
+    name: str, values: npt.NDArray[Any], where: DescribeRow, allow_missing: bool
+) -> Array:
     """Return the numbers of a column, or say which one is missing or infinite."""
     numbers = values.astype(np.float64)
     infinite = np.isinf(numbers)
@@ -313,13 +243,13 @@ def _check(name: str, values: npt.NDArray[Any], where: Where, allow_missing: boo
     return numbers
 
 
-def _same_kind(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the values as text or numbers, whichever the column held in training."""
+def _convert_empty(column: ColumnEncoding, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values; ones that are all missing become text or numbers as in training."""
     text = column.means is None
     if text == (values.dtype == object):
         return values
     # Where every value is missing, a frame may have stored it as either kind.
-    if all(map(_missing, values.tolist())):
+    if all(map(_is_missing, values.tolist())):
         return np.full(len(values), None if text else np.nan, dtype=object if text else np.float64)
     before, now = ("text", "numbers") if text else ("numbers", "text")
     raise ValueError(
@@ -328,7 +258,7 @@ def _same_kind(column: Column, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     )
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

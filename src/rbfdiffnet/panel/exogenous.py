@@ -9,18 +9,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.calendar import CalendarInputs, Event, calendar_names
+from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_parts
 from rbfdiffnet.panel.encode import Encoder
 from rbfdiffnet.panel.frames import read_frame, read_values
-from rbfdiffnet.panel.panel import Columns, Panel
+from rbfdiffnet.panel.panel import ColumnNames, Panel
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
-__all__ = ["Exogenous"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Flat = dict[str, npt.NDArray[Any]]
+FlatColumns = dict[str, npt.NDArray[Any]]
 
 _NOTHING = Encoder(())
 _DAY = 24 * 60 * 60  # seconds
@@ -30,12 +28,8 @@ _DAY = 24 * 60 * 60  # seconds
 class Exogenous:
     """Which inputs there are and how they become numbers, fixed when a model is fitted.
 
-    Attributes
-    ----------
-    future, past, static : tuple of str
-        Columns known in advance, known when they happen, and unchanging.
-    future_encoder, past_encoder, static_encoder : Encoder
-    calendar : CalendarInputs or None
+    Columns in `future` are known in advance, those in `past` when they happen, and those in
+    `static` never change within a series.
     """
 
     future: tuple[str, ...] = ()
@@ -63,7 +57,7 @@ class Exogenous:
         return (*self.past_encoder.names, *self.static_encoder.names)
 
     @staticmethod
-    def columns_of(df: Any, columns: Columns) -> tuple[str, ...]:
+    def find_columns(df: Any, columns: ColumnNames) -> tuple[str, ...]:
         """Return the columns of a frame that are not id, date or target."""
         if df is None:
             return ()
@@ -72,7 +66,7 @@ class Exogenous:
         return tuple(str(name) for name in df.columns if name not in keys)
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         panel: Panel,
         *,
@@ -88,29 +82,9 @@ class Exogenous:
     ) -> Self:
         """Fix the inputs for a panel that holds all columns.
 
-        Parameters
-        ----------
-        panel : Panel
-        past, static : sequence of str
-            Columns known only in the past, and unchanging ones; all others are known in advance.
-        use_static : bool, default=True
-            If false, unchanging columns are set aside.
-        calendar : None, "auto" or sequence of str
-        events : sequence of Event
-        holidays : str, optional
-        holiday_lead, holiday_lag : int, default=0
-        collective : Collective, optional
-            Of which the panel is one.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.exogenous import Exogenous
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": "a", "ds": [1, 2, 3], "y": 0.0, "price": [1.5, 2, 1]})
-        >>> panel = Panel.from_frame(df, freq=1, inputs=["price"])
-        >>> Exogenous.fitted(panel).ahead_names
-        ('price',)
+        Columns that are neither in `past` nor in `static` are known in advance. If not
+        `use_static`, unchanging columns are set aside. On a cluster, `collective` connects this
+        panel with its other parts.
         """
         for name in (*past, *static):
             if name not in panel.inputs:
@@ -120,46 +94,50 @@ class Exogenous:
                 )
         future = tuple(name for name in panel.inputs if name not in (*past, *static))
         static = tuple(static) if use_static else ()
-        flat = _filled(panel)
+        flat = _fill_inputs(panel)
 
         def where(row: int) -> str:
-            return _where(panel, row)
+            return _describe_row(panel, row)
 
         return cls(
             future,
             tuple(past),
             static,
-            Encoder.fitted({name: flat[name] for name in future}, where, collective=collective),
-            Encoder.fitted(
+            Encoder.fit({name: flat[name] for name in future}, where, collective=collective),
+            Encoder.fit(
                 {name: flat[name] for name in past},
                 where,
                 allow_missing=True,
                 collective=collective,
             ),
-            Encoder.fitted(
-                _static(panel, static),
+            Encoder.fit(
+                _static_values(panel, static),
                 lambda row: f"series {panel.name(row)!r}",
                 collective=collective,
             ),
-            _calendar(panel, calendar, events, holidays, (holiday_lead, holiday_lag), collective),
+            _fit_calendar(
+                panel, calendar, events, holidays, (holiday_lead, holiday_lag), collective
+            ),
         )
 
     def series(self, panel: Panel) -> list[Series]:
         """Return the series of a panel with their inputs as numbers."""
-        flat = _filled(panel)
+        flat = _fill_inputs(panel)
         total = panel.y.size
 
         def where(row: int) -> str:
-            return _where(panel, row)
+            return _describe_row(panel, row)
 
         codes = np.repeat(np.arange(panel.n_series), panel.lengths)
         steps = np.arange(total) - np.repeat(panel.offsets[:-1], panel.lengths)
-        known = _rows(self.future_encoder, {name: flat[name] for name in self.future}, where, total)
+        known = _encode(
+            self.future_encoder, {name: flat[name] for name in self.future}, where, total
+        )
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
-        past = _rows(self.past_encoder, {name: flat[name] for name in self.past}, where, total)
-        fixed = _rows(
+        past = _encode(self.past_encoder, {name: flat[name] for name in self.past}, where, total)
+        fixed = _encode(
             self.static_encoder,
-            _static(panel, self.static),
+            _static_values(panel, self.static),
             lambda row: f"series {panel.name(row)!r}",
             panel.n_series,
         )
@@ -173,12 +151,8 @@ class Exogenous:
     def ahead(self, panel: Panel, h: int, X_df: Any, within: Panel | None = None) -> list[Array]:
         """Return the inputs known in advance for h steps after each series, shape (h, q) each.
 
-        Rows of ``X_df`` for other series of the panel ``within`` are left aside.
-
-        Raises
-        ------
-        ValueError
-            If a value is missing or not needed: naming series, date and column.
+        Rows of `X_df` for other series of the panel `within` are left aside. ValueError names
+        series, date and column if a value is missing or not needed.
         """
         n = panel.n_series
         codes = np.repeat(np.arange(n), h)
@@ -186,14 +160,16 @@ class Exogenous:
         columns = self._future_columns(panel, h, X_df, within)
 
         def where(row: int) -> str:
-            return f"series {panel.name(codes[row])!r} on {panel.label(codes[row], steps[row])}"
+            return (
+                f"series {panel.name(codes[row])!r} on {panel.format_date(codes[row], steps[row])}"
+            )
 
-        known = _rows(self.future_encoder, columns, where, n * h)
+        known = _encode(self.future_encoder, columns, where, n * h)
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
         return list(ahead.reshape(n, h, ahead.shape[1]))
 
-    def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> Flat:
-        for name in self.columns_of(X_df, panel.columns):
+    def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> FlatColumns:
+        for name in self.find_columns(X_df, panel.columns):
             if name not in (*self.columns, *panel.inputs):
                 raise ValueError(
                     f"X_df has a column {name!r} that was not there in training; leave it out."
@@ -207,23 +183,23 @@ class Exogenous:
                 "make_future_frame(h) and give it as X_df. Columns that are not known in the "
                 "future belong in past_exog."
             )
-        i, step, on_grid = panel.rows_of(X_df)
+        i, step, on_grid = panel.locate_rows(X_df)
         ahead = step - panel.lengths[np.maximum(i, 0)] if panel.n_series else step
-        aside = (i < 0) & (within.rows_of(X_df)[0] >= 0) if within is not None else i != i
+        aside = (i < 0) & (within.locate_rows(X_df)[0] >= 0) if within is not None else i != i
         needed = (i >= 0) & on_grid & (ahead >= 0) & (ahead < h)
         for wrong in np.flatnonzero(~needed & ~aside)[:1]:
             raise ValueError(
-                f"X_df has a row that is not needed{_describe(panel, X_df, int(wrong))}; "
+                f"X_df has a row that is not needed{_name_row(panel, X_df, int(wrong))}; "
                 f"make_future_frame({h}) has the rows that are."
             )
         at = (i * h + ahead)[needed]
         count = np.bincount(at, minlength=panel.n_series * h)
-        for odd in np.flatnonzero(count != 1)[:1]:
+        for wrong in np.flatnonzero(count != 1)[:1]:
             name, date = (
-                panel.name(odd // h),
-                panel.label(odd // h, panel.lengths[odd // h] + odd % h),
+                panel.name(wrong // h),
+                panel.format_date(wrong // h, panel.lengths[wrong // h] + wrong % h),
             )
-            how = "no row" if count[odd] == 0 else f"{count[odd]} rows"
+            how = "no row" if count[wrong] == 0 else f"{count[wrong]} rows"
             raise ValueError(
                 f"X_df has {how} for series {name!r} on {date}, where {names} must be given once; "
                 f"make_future_frame({h}) has all rows needed."
@@ -239,7 +215,7 @@ class Exogenous:
         return self.calendar.matrix(dates)[row]
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON-able values."""
+        """Return everything as values that JSON can hold."""
         return {
             "future": list(self.future),
             "past": list(self.past),
@@ -265,18 +241,18 @@ class Exogenous:
         )
 
 
-def _rows(encoder: Encoder, columns: Flat, where: Any, n: int) -> Array:
+def _encode(encoder: Encoder, columns: FlatColumns, where: Any, n: int) -> Array:
     return encoder.encode(columns, where) if columns else np.empty((n, 0))
 
 
-def _where(panel: Panel, row: int) -> str:
+def _describe_row(panel: Panel, row: int) -> str:
     i = int(np.searchsorted(panel.offsets, row, side="right")) - 1
-    return f"series {panel.name(i)!r} on {panel.label(i, row - int(panel.offsets[i]))}"
+    return f"series {panel.name(i)!r} on {panel.format_date(i, row - int(panel.offsets[i]))}"
 
 
-def _filled(panel: Panel) -> Flat:
-    """Inputs of a panel; on dates without a target, missing ones repeat the value before."""
-    result: Flat = {}
+def _fill_inputs(panel: Panel) -> FlatColumns:
+    """Return the inputs of a panel; on dates without a target, missing ones repeat the last."""
+    result: FlatColumns = {}
     starts = np.repeat(panel.offsets[:-1], panel.lengths)
     rows = np.arange(panel.y.size)
     for name, column in panel.inputs.items():
@@ -293,9 +269,9 @@ def _filled(panel: Panel) -> Flat:
     return result
 
 
-def _static(panel: Panel, names: Sequence[str]) -> Flat:
-    """Value of unchanging columns for each series."""
-    result: Flat = {}
+def _static_values(panel: Panel, names: Sequence[str]) -> FlatColumns:
+    """Return the value of unchanging columns for each series, shape (n_series,)."""
+    result: FlatColumns = {}
     for name in names:
         column = panel.inputs[name]
         values = np.empty(panel.n_series, dtype=column.dtype)
@@ -317,7 +293,7 @@ def _static(panel: Panel, names: Sequence[str]) -> Flat:
     return result
 
 
-def _calendar(
+def _fit_calendar(
     panel: Panel,
     parts: str | Sequence[str] | None,
     events: Sequence[Event],
@@ -340,7 +316,7 @@ def _calendar(
     if isinstance(parts, str):
         if parts != "auto":
             raise ValueError(f"calendar must be None, 'auto' or a list of parts; got {parts!r}.")
-        parts = _auto_parts(dates)
+        parts = _choose_parts(dates)
     apart = np.diff(dates.astype("datetime64[s]").astype(np.int64))
     if (events or holidays is not None) and apart.size and np.median(apart) > _DAY:
         raise ValueError(
@@ -348,19 +324,21 @@ def _calendar(
             "with the number of such days in each step instead."
         )
     lead, lag = around
-    return CalendarInputs.fitted(
+    return CalendarInputs.fit(
         tuple(parts or ()), tuple(events), holidays, dates, holiday_lead=lead, holiday_lag=lag
     )
 
 
-def _auto_parts(dates: npt.NDArray[Any]) -> tuple[str, ...]:
+def _choose_parts(dates: npt.NDArray[Any]) -> tuple[str, ...]:
     if dates.size < 2:
         return ()
     seconds = dates.astype("datetime64[s]").astype(np.int64)
-    return calendar_names(float(np.median(np.diff(seconds))), float(seconds[-1] - seconds[0]))
+    return choose_calendar_parts(
+        float(np.median(np.diff(seconds))), float(seconds[-1] - seconds[0])
+    )
 
 
-def _describe(panel: Panel, X_df: Any, row: int) -> str:
+def _name_row(panel: Panel, X_df: Any, row: int) -> str:
     """Name the series and the date of a row."""
     frame = read_frame(X_df, [panel.columns.id, panel.columns.time])
     name, date = frame[panel.columns.id][row], frame[panel.columns.time][row]

@@ -1,7 +1,8 @@
 """Columns of pandas and polars frames as arrays, and arrays as columns.
 
-Here alone it matters which library a frame comes from. Data types are those of the library, so
-that what goes out looks like what came in.
+This is the only module that knows which library a frame comes from. Columns that are made have the
+data types of columns that were read, so what goes out looks like what came in. Data types can also
+be described in words that fit into a model file.
 """
 
 from __future__ import annotations
@@ -15,44 +16,17 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Column",
-    "group_rows",
-    "latest_time",
-    "make_frame",
-    "make_series",
-    "make_times",
-    "read_frame",
-    "read_times",
-    "read_values",
-    "time_zone",
-]
-
 Ints = npt.NDArray[np.int64]
-Column = nw.Series[Any]
+FrameColumn = nw.Series[Any]
+
 _BLOCK = 1_000_000  # rows compared at once
-_LARGEST = 2**61  # whole number, so that differences fit into 64 bits as well
+_LARGEST = 2**61  # whole number that is allowed: differences must fit into 64 bits, too
 # Nanoseconds since 1970 fit into 64 bits between these years.
 _EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
 
 
 def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
-    """Return a pandas or polars frame behind one interface, with the columns asked for.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If a column is missing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import read_frame
-    >>> read_frame(pd.DataFrame({"y": [1], "z": [2]}), ["y"]).columns
-    ['y']
-    """
+    """Return the named columns of a pandas or polars frame behind one interface."""
     try:
         frame: Any = nw.from_native(df)
     except TypeError as error:
@@ -83,17 +57,8 @@ def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
     return chosen
 
 
-def group_rows(ids: Column) -> tuple[Ints, Ints]:
-    """Return the series each row belongs to, numbered as they appear, and their first rows.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import group_rows
-    >>> group_rows(nw.from_native(pd.Series(["b", "a", "b"]), series_only=True))
-    (array([0, 1, 0]), array([0, 1]))
-    """
+def group_rows(ids: FrameColumn) -> tuple[Ints, Ints]:
+    """Number the series in the order they appear; return the number of each row and first rows."""
     import pandas as pd
 
     native = ids.to_native()
@@ -119,12 +84,12 @@ def group_rows(ids: Column) -> tuple[Ints, Ints]:
 
 
 def _first_rows(codes: Ints) -> Ints:
-    """Where numbers that count up as they appear are seen first."""
+    """Return where each number appears first, if the numbers count up as they appear."""
     return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
 
 
 def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
-    """Raise ValueError where pandas may take two ids for one: with zeros or broken Unicode."""
+    """Raise ValueError where pandas may take two ids for one: zeros in text, broken Unicode."""
     python_text = getattr(ids.dtype, "storage", "") == "python"
     if ids.dtype != np.dtype(object) and not python_text:
         return
@@ -136,39 +101,23 @@ def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
         block = slice(start, start + _BLOCK)
         wrong = np.flatnonzero(names[codes[block]] != values[block])
         if len(wrong):
-            raise _no_text(name, values[start + wrong[0]], start + int(wrong[0]))
+            raise _invalid_text(name, values[start + wrong[0]], start + int(wrong[0]))
     for row, value in zip(first.tolist(), names.tolist(), strict=True):
         try:
             str(value).encode()
         except UnicodeEncodeError as error:
-            raise _no_text(name, value, row) from error
+            raise _invalid_text(name, value, row) from error
 
 
-def _no_text(name: str, value: Any, row: int) -> ValueError:
+def _invalid_text(name: str, value: Any, row: int) -> ValueError:
     return ValueError(
         f"Column {name!r} holds {value!r} in row {row}, which is no valid text and cannot be told "
         "from other ids; use text that can be written as UTF-8, without zeros."
     )
 
 
-def read_times(times: Column) -> Ints:
-    """Return whole numbers as they are, and dates as nanoseconds since 1970 in UTC.
-
-    Raises
-    ------
-    TypeError
-        If the column holds neither.
-    ValueError
-        If a date is too far away.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import read_times
-    >>> read_times(nw.from_native(pd.Series([3, 4]), series_only=True))
-    array([3, 4])
-    """
+def read_times(times: FrameColumn) -> Ints:
+    """Return whole numbers as they are, and dates as nanoseconds since 1970 in UTC."""
     if times.dtype.is_integer():
         numbers = times.to_numpy()
         far = np.flatnonzero((numbers < -_LARGEST) | (numbers > _LARGEST))
@@ -181,7 +130,7 @@ def read_times(times: Column) -> Ints:
     if times.dtype not in (nw.Datetime, nw.Date):
         raise TypeError(
             f"Column {times.name!r} must hold dates or whole numbers, not "
-            f"{times.to_native().dtype}; {_remedy(times)}."
+            f"{times.to_native().dtype}; {_suggest_conversion(times)}."
         )
     if times.dtype == nw.Date:
         times = times.cast(nw.Datetime("us"))
@@ -197,56 +146,21 @@ def read_times(times: Column) -> Ints:
     return stamps.astype("M8[ns]").view(np.int64)
 
 
-def latest_time(like: Column) -> int:
-    """Return the latest time, as `read_times` reads them, that a column can hold.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import latest_time
-    >>> latest_time(nw.from_native(pd.Series([1], dtype="int8"), series_only=True))
-    127
-    """
+def latest_time(like: FrameColumn) -> int:
+    """Return the latest time, as `read_times` reads them, that a column can hold."""
     if not like.dtype.is_integer():
         return int(_LATEST.astype("M8[ns]").view(np.int64))
     bits = int(str(like.dtype).lstrip("UInt"))
     return int(min(2 ** (bits - like.dtype.is_signed_integer()) - 1, _LARGEST))
 
 
-def time_zone(times: Column) -> str | None:
-    """Return the time zone of a column of dates, None where there is none.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import time_zone
-    >>> dates = pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("Asia/Tokyo"))
-    >>> time_zone(nw.from_native(dates, series_only=True))
-    'Asia/Tokyo'
-    """
+def time_zone(times: FrameColumn) -> str | None:
+    """Return the time zone of a column of dates, None where there is none."""
     return getattr(times.dtype, "time_zone", None)
 
 
-def read_values(values: Column) -> npt.NDArray[Any]:
-    """Return numbers as floats (NaN where missing), text as objects (None where missing).
-
-    Raises
-    ------
-    TypeError
-        If the column holds neither.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import read_values
-    >>> read_values(nw.from_native(pd.Series([True, None], dtype="boolean"), series_only=True))
-    array([ 1., nan])
-    >>> read_values(nw.from_native(pd.Series(["a", None]), series_only=True))
-    array(['a', None], dtype=object)
-    """
+def read_values(values: FrameColumn) -> npt.NDArray[Any]:
+    """Return numbers as floats (NaN where missing), text as objects (None where missing)."""
     if values.dtype.is_numeric() or values.dtype == nw.Boolean:
         if values.implementation.is_polars():
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
@@ -271,19 +185,10 @@ def read_values(values: Column) -> npt.NDArray[Any]:
     )
 
 
-def make_series(like: Column, values: Sequence[Any]) -> Column:
+def make_column(like: FrameColumn, values: Sequence[Any]) -> FrameColumn:
     """Return a column with the library, name and data type of another one.
 
     Categories that a pandas data type lacks are added to it.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import make_series
-    >>> ids = nw.from_native(pd.Series(["a"], dtype="category"), series_only=True)
-    >>> make_series(ids, ["a", "b"]).to_list()
-    ['a', 'b']
     """
     native: Any
     dtype = like.to_native().dtype
@@ -303,18 +208,8 @@ def make_series(like: Column, values: Sequence[Any]) -> Column:
     return nw.from_native(native, series_only=True)
 
 
-def make_times(like: Column, times: Ints, zone: str | None) -> Any:
-    """Return times, as `read_times` reads them, as a native column with the data type of another.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import make_times, read_times
-    >>> dates = nw.from_native(pd.Series(pd.to_datetime(["2024-05-01"])), series_only=True)
-    >>> make_times(dates, read_times(dates), None).tolist()
-    [Timestamp('2024-05-01 00:00:00')]
-    """
+def make_times(like: FrameColumn, times: Ints, zone: str | None) -> Any:
+    """Return times from `read_times` as a native column with the data type of another one."""
     dtype: Any = like.to_native().dtype
     values: Any = times if like.dtype.is_integer() else times.view("M8[ns]")
     if like.implementation.is_polars():
@@ -330,25 +225,12 @@ def make_times(like: Column, times: Ints, zone: str | None) -> Any:
     return (column if zone is None else column.dt.tz_localize("UTC")).astype(dtype)
 
 
-def make_frame(like: Column, columns: Mapping[str, Any]) -> Any:
-    """Return a native frame of native columns and arrays, in the library of a column.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.frames import make_frame
-    >>> like = nw.from_native(pd.Series([], dtype=object), series_only=True)
-    >>> make_frame(like, {"a": pd.Series([1, 2], index=[5, 6]), "b": np.zeros(2)})
-       a    b
-    0  1  0.0
-    1  2  0.0
-    """
+def make_frame(like: FrameColumn, columns: Mapping[str, Any]) -> Any:
+    """Return a native frame of native columns and arrays, in the library of the column `like`."""
     if like.implementation.is_polars():
         import polars as pl
 
-        # From arrays of objects, which hold text, polars learns more as lists.
+        # Polars finds the data type of text in a list, but not in an array of objects.
         lists = {
             name: column.tolist()
             for name, column in columns.items()
@@ -362,7 +244,7 @@ def make_frame(like: Column, columns: Mapping[str, Any]) -> Any:
     )
 
 
-def _remedy(times: Column) -> str:
+def _suggest_conversion(times: FrameColumn) -> str:
     """Say how to turn a column into dates."""
     name = times.name
     dtype = str(times.to_native().dtype)
@@ -375,3 +257,85 @@ def _remedy(times: Column) -> str:
     if times.implementation.is_polars():
         return f"convert text with pl.col({name!r}).str.to_datetime()"
     return f"convert it with pd.to_datetime(df[{name!r}])"
+
+
+def describe_column(column: FrameColumn) -> tuple[dict[str, Any], npt.NDArray[Any] | None]:
+    """Describe library, name and data type of a column in words; also return its categories."""
+    dtype: Any = column.to_native().dtype
+    words: dict[str, Any] = {"name": column.name}
+    if column.implementation.is_polars():
+        words |= {"library": "polars", "dtype": type(dtype).__name__}
+        if column.dtype == nw.Datetime:
+            words |= {"unit": dtype.time_unit, "zone": dtype.time_zone}
+        is_enum = column.dtype == nw.Enum
+        return words, pack_values(dtype.categories.to_list(), "Categories") if is_enum else None
+
+    words |= {"library": "pandas", "dtype": _pandas_name(column)}
+    if column.dtype != nw.Categorical and column.dtype != nw.Enum:
+        return words, None
+    index = dtype.categories
+    words |= {"ordered": bool(dtype.ordered), "categories": str(index.dtype)}
+    return words, pack_values(index.tolist(), f"Categories of {column.name!r}")
+
+
+def make_empty_column(words: Mapping[str, Any], categories: npt.NDArray[Any] | None) -> FrameColumn:
+    """Return an empty column that fits a description made by `describe_column`."""
+    native: Any
+    dtype: Any = words["dtype"]
+    if words["library"] == "polars":
+        import polars as pl
+
+        if "unit" in words:
+            dtype = pl.Datetime(words["unit"], words["zone"])
+        else:
+            known: Any = getattr(pl, dtype)
+            is_type = isinstance(known, type) and issubclass(known, pl.DataType)
+            if not is_type:
+                raise ValueError(f"{dtype!r} is no data type")  # functions would be called
+            dtype = known() if categories is None else known(categories.tolist())
+        native = pl.Series(words["name"], [], dtype=dtype)
+    else:
+        import pandas as pd
+
+        if categories is not None:
+            index = pd.Index(categories.tolist(), dtype=words["categories"])
+            dtype = pd.CategoricalDtype(index, words["ordered"])
+        native = pd.Series([], dtype=dtype, name=words["name"])
+    return nw.from_native(native, series_only=True)
+
+
+def make_empty_times(like: FrameColumn, *, integer: bool) -> FrameColumn:
+    """Make a column of times for a frame without rows, whose columns have no data type."""
+    polars = like.implementation.is_polars()
+    words = {"name": like.name, "library": "polars" if polars else "pandas"}
+    if integer:
+        return make_empty_column({**words, "dtype": "Int64" if polars else "int64"}, None)
+    return make_empty_column({**words, "dtype": "datetime64[ns]", "unit": "ns", "zone": None}, None)
+
+
+def pack_values(values: Sequence[Any], what: str) -> npt.NDArray[Any]:
+    """Return text or numbers as an array that can be stored without pickling."""
+    kinds = {type(value) for value in values}
+    if kinds <= {str}:
+        text = np.array(values, dtype=np.str_)
+        if text.tolist() != list(values):  # NumPy drops zeros at the end
+            raise ValueError(f"{what} end in zero characters, which cannot be saved.")
+        return text
+    array = np.array(values)
+    if len(kinds) > 1 or array.dtype.kind not in "biuf":
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"{what} are of type {names}; only text or numbers can be saved.")
+    return array
+
+
+def _pandas_name(column: FrameColumn) -> str:
+    """Return a name from which pandas finds the data type again."""
+    import pandas as pd
+
+    dtype: Any = column.to_native().dtype
+    if isinstance(dtype, pd.StringDtype):
+        return f"string[{dtype.storage}]" if dtype.na_value is pd.NA else "str"
+    if isinstance(dtype, pd.ArrowDtype) and (zone := time_zone(column)) is not None:
+        # Pandas cannot read the name of this type; its own type for dates says the same.
+        return f"datetime64[{column.dtype.time_unit}, {zone}]"  # type: ignore[attr-defined]
+    return str(dtype)

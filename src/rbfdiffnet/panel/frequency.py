@@ -1,4 +1,4 @@
-"""One step of time: read from an alias, or told from dates."""
+"""One step of time: read from an alias, or inferred from dates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.support.checks import is_number
-
-__all__ = ["Frequency"]
 
 DAY = 86_400_000_000_000  # nanoseconds
 _MINUTE = 60_000_000_000
@@ -44,7 +42,7 @@ _ALIAS = re.compile(
     rf"(?P<n>\d*)(?P<unit>{'|'.join([*_UNITS, *_SYNONYMS])})"
     rf"(?:(?<=W)-(?:{_WEEKDAYS})|(?:(?<=[QYA])|(?<=[QYA][SE]))-(?:{_MONTHS}))?"
 )
-# What pandas calls the same units: classes of offsets, and arguments of a DateOffset.
+# How pandas calls the same units: classes of offsets, and arguments of a DateOffset.
 _CLASSES = {
     **{"Nano": "ns", "Micro": "us", "Milli": "ms", "Second": "s", "Minute": "min", "Hour": "h"},
     **{"Day": "D", "Week": "W", "MonthBegin": "MS", "MonthEnd": "ME", "QuarterBegin": "QS"},
@@ -56,7 +54,7 @@ _ARGUMENTS = {
 }
 # Part of the class name of any other pandas offset: steps in a season.
 _SEASONS = {"SemiMonth": 24, "Month": 12, "Quarter": 4, "BusinessDay": 5}
-# A day of half-hours is a better season than two steps an hour.
+# From so many minutes a step on, the season is a day: two steps an hour are no season.
 _MINUTES_A_DAY_FROM = 10
 
 
@@ -64,27 +62,11 @@ _MINUTES_A_DAY_FROM = 10
 class Frequency:
     """One step of time.
 
-    Attributes
-    ----------
-    alias : str
-        Its name, as it was given.
-    kind : {"integer", "tick", "month", "offset"}
-        Whole numbers, a fixed time, calendar months, or any other pandas offset.
-    n : int
-        Size of the step, in whole numbers, nanoseconds, months or pandas offsets.
-    season_length : int
-        Usual number of steps in a season, 1 where there is none.
-    wall : bool
-        Whether steps are counted by the clock on the wall rather than in UTC: days and longer
-        steps are.
-    offset : pandas offset or None
-        A single step, where the kind is ``"offset"``.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.panel.frequency import Frequency
-    >>> [Frequency.parse(freq).season_length for freq in ("MS", "3mo", "W", "D", "30min", "B", 1)]
-    [12, 4, 52, 7, 48, 5, 1]
+    The kind is "integer", "tick" (a fixed time), "month" or "offset" (any other pandas offset, of
+    which `offset` is a single step). `n` is the size of the step in whole numbers, nanoseconds,
+    months or offsets. `season_length` is the usual number of steps in a season, 1 where there is
+    none. `wall` tells whether steps follow the clock on the wall rather than UTC, as days and
+    longer steps do.
     """
 
     alias: str = field(compare=False)
@@ -98,39 +80,17 @@ class Frequency:
     def parse(cls, freq: Any) -> Frequency:
         """Read a pandas alias or offset, a polars alias, or a whole number.
 
-        Parameters
-        ----------
-        freq : str, int, pandas offset or Frequency
-            Aliases are pandas' (``"D"``, ``"15min"``, ``"W-SUN"``, ``"MS"``, ``"QE"``, ``"B"``,
-            also those of old versions) or polars' (``"1d"``, ``"15m"``, ``"1mo"``, ``"1q"``). In
-            both, weeks, months, quarters and years are lengths only: on which day they begin is
-            taken from the data.
-
-        Returns
-        -------
-        Frequency
-
-        Raises
-        ------
-        ValueError
-            If ``freq`` is nothing of the kind.
-
-        Examples
-        --------
-        >>> from rbfdiffnet.panel.frequency import Frequency
-        >>> Frequency.parse("QS-OCT") == Frequency.parse("3mo")
-        True
-        >>> Frequency.parse("15m").n == 15 * 60 * 10**9
-        True
+        Weeks, months, quarters and years are lengths only: "W-SUN" and "W" are the same, since the
+        day on which they begin is taken from the data.
         """
         if isinstance(freq, Frequency):
             return freq
         if is_number(freq, Integral):
             if freq < 1:
-                raise _refusal(freq)
+                raise _not_a_frequency(freq)
             return cls(str(freq), "integer", int(freq))
         if isinstance(freq, str) and freq == "m":  # a minute to polars, once a month to pandas
-            raise _refusal(freq)
+            raise _not_a_frequency(freq)
         if isinstance(freq, timedelta) and not freq % timedelta(days=1):
             freq = f"{freq.days}D"  # pandas would count hours, without a season
         if isinstance(freq, str) and (match := _ALIAS.fullmatch(freq)):
@@ -139,27 +99,9 @@ class Frequency:
 
     @classmethod
     def infer(cls, times: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Frequency | None:
-        """Tell the step most dates agree on.
+        """Find the step that most dates agree on; None where no step fits at least half of them.
 
-        Parameters
-        ----------
-        times : ndarray of datetime64 or int64 of shape (n,)
-            Dates (wall time) or whole numbers, in any order.
-        codes : ndarray of shape (n,)
-            The series each of them belongs to.
-
-        Returns
-        -------
-        Frequency or None
-            None where no step fits at least half of the dates.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.panel.frequency import Frequency
-        >>> ends = np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="M8[ns]")
-        >>> Frequency.infer(ends, np.zeros(3, dtype=np.int64)).alias
-        'ME'
+        `times` are dates (wall time) or whole numbers, in any order; `codes` are their series.
         """
         if times.dtype.kind == "M":
             times = times.astype("M8[ns]")
@@ -170,7 +112,7 @@ class Frequency:
         if not len(before):
             return None
         gaps = (after - before).astype(np.int64)
-        step = _mode(gaps)
+        step = _most_frequent(gaps)
         share = np.mean(gaps % step == 0)
         if times.dtype.kind != "M":
             return cls.parse(step) if share >= 0.5 else None
@@ -180,17 +122,19 @@ class Frequency:
             return cls.parse(months)
         if share < 0.5:
             return None
-        return cls.parse("B" if step == DAY and _skips_weekends(before, after) else _tick(step))
+        return cls.parse(
+            "B" if step == DAY and _skips_weekends(before, after) else _tick_alias(step)
+        )
 
     @classmethod
     def _of_unit(cls, alias: str, count: int, unit: str) -> Frequency:
         if count < 1:
-            raise _refusal(alias)
+            raise _not_a_frequency(alias)
         unit = _SYNONYMS.get(unit, unit)
         kind, size, season, wall = _UNITS[unit]
         if unit == "min" and count >= _MINUTES_A_DAY_FROM:
             season = 24 * 60
-        return cls(alias, kind, count * size, _divide(season, count), wall)
+        return cls(alias, kind, count * size, _steps_in_season(season, count), wall)
 
     @classmethod
     def _of_offset(cls, freq: Any) -> Frequency:
@@ -202,25 +146,29 @@ class Frequency:
             try:
                 offset: Any = to_offset(freq)
             except (TypeError, ValueError) as error:
-                raise _refusal(freq) from error
+                raise _not_a_frequency(freq) from error
         if offset is None or offset.n < 1:
-            raise _refusal(freq)
+            raise _not_a_frequency(freq)
 
         name = type(offset).__name__
         if name in _CLASSES:
             return cls._of_unit(offset.freqstr, offset.n, _CLASSES[name])
         if type(offset) is DateOffset:
             if len(offset.kwds) != 1 or not offset.kwds.keys() <= _ARGUMENTS.keys():
-                raise _refusal(freq)
+                raise _not_a_frequency(freq)
             ((argument, value),) = offset.kwds.items()
             return cls.parse(f"{offset.n * value}{_ARGUMENTS[argument]}")
         season = next((steps for part, steps in _SEASONS.items() if part in name), 1)
         return cls(
-            offset.freqstr, "offset", offset.n, _divide(season, offset.n), offset=offset.base
+            offset.freqstr,
+            "offset",
+            offset.n,
+            _steps_in_season(season, offset.n),
+            offset=offset.base,
         )
 
 
-def _refusal(freq: Any) -> ValueError:
+def _not_a_frequency(freq: Any) -> ValueError:
     return ValueError(
         f"freq={freq!r} is not a frequency; pass a pandas or polars alias such as 'D', 'W', 'MS', "
         "'QS', 'YS', 'h', '15min', 'B', '1d' or '1mo', or a whole number such as 1 where the "
@@ -228,11 +176,11 @@ def _refusal(freq: Any) -> ValueError:
     )
 
 
-def _divide(season: int, count: int) -> int:
+def _steps_in_season(season: int, count: int) -> int:
     return season // count if season % count == 0 else 1
 
 
-def _mode(values: npt.NDArray[np.int64]) -> int:
+def _most_frequent(values: npt.NDArray[np.int64]) -> int:
     distinct, counts = np.unique(values, return_counts=True)
     return int(distinct[counts.argmax()])
 
@@ -241,28 +189,28 @@ def _infer_months(
     before: npt.NDArray[np.datetime64], after: npt.NDArray[np.datetime64]
 ) -> tuple[float, str]:
     """Return the share of pairs a whole number of months apart, and the alias of that step."""
-    (m0, d0, end0, clock0), (m1, d1, end1, clock1) = (_calendar(t) for t in (before, after))
+    (m0, d0, end0, clock0), (m1, d1, end1, clock1) = (_place_in_month(t) for t in (before, after))
     ends = end0 & end1
     same = (clock0 == clock1) & (ends | (d0 == d1))
     if not same.any():
         return 0.0, ""
     months = m1 - m0
-    step = _mode(months[same])
+    step = _most_frequent(months[same])
     unit, size = next((u, s) for u, s in (("Y", 12), ("Q", 3), ("M", 1)) if step % s == 0)
     count = step // size
     alias = f"{'' if count == 1 else count}{unit}{'E' if ends[same].all() else 'S'}"
     return float(np.mean(same & (months % step == 0))), alias
 
 
-def _calendar(times: npt.NDArray[np.datetime64]) -> tuple[npt.NDArray[Any], ...]:
-    """Return the month, the day in it, whether that is the last one, and the time of day."""
+def _place_in_month(times: npt.NDArray[np.datetime64]) -> tuple[npt.NDArray[Any], ...]:
+    """Return months, days in the month, whether these are its last days, and times of day."""
     days, months = times.astype("M8[D]"), times.astype("M8[M]")
     ends = (days + 1).astype("M8[M]") > months
     return months.astype(np.int64), days - months.astype("M8[D]"), ends, times - days
 
 
 def _skips_weekends(before: npt.NDArray[np.datetime64], after: npt.NDArray[np.datetime64]) -> bool:
-    """Whether dates come on business days only, and some of them lie around a weekend."""
+    """Tell whether all dates are business days and some steps lead over a weekend."""
     first, second = before.astype("M8[D]"), after.astype("M8[D]")
     if not np.is_busday(np.concatenate([first, second])).all():
         return False
@@ -270,7 +218,7 @@ def _skips_weekends(before: npt.NDArray[np.datetime64], after: npt.NDArray[np.da
     return bool(np.any(next_days & (second - first > np.timedelta64(1, "D"))))
 
 
-def _tick(step: int) -> str:
+def _tick_alias(step: int) -> str:
     sizes = [(unit, size) for unit, (kind, size, _, _) in _UNITS.items() if kind == "tick"]
     unit, size = next((unit, size) for unit, size in reversed(sizes) if step % size == 0)
     return unit if step == size else f"{step // size}{unit}"

@@ -1,7 +1,7 @@
 """Regular grids of dates: steps of time from the first date of each series, and back.
 
 Times are whole numbers, or nanoseconds since 1970 in UTC where they are dates. Many series are
-handled at once: a code says which series a time belongs to.
+handled at once: a code, the number of a series, says which series a time belongs to.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
 
-__all__ = ["Grid", "to_utc", "to_wall"]
-
 Ints = npt.NDArray[np.int64]
 
 
@@ -27,32 +25,11 @@ class Grid:
     .. math:: t_i(k) = o_i + k \Delta
 
     where :math:`o_i` is the first date of series :math:`i` and :math:`\Delta` the step of time.
-    Days and longer steps are added in wall time; where daylight saving skips the result it moves
-    forward to the next time there is, and where it comes twice the first one counts.
+    Days and longer steps are added in wall time. Where daylight saving skips the resulting time,
+    the next time there is counts; where that time comes twice, the first one counts.
 
-    Attributes
-    ----------
-    frequency : Frequency
-        The step of time.
-    origin : ndarray of shape (n_series,)
-        Date of step 0, in wall time where ``frequency.wall`` is true.
-    day : ndarray of shape (n_series,)
-        Day of the month, 31 for month ends; 0 where steps are not months.
-    zone : str or None
-        Name of the time zone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.frequency import Frequency
-    >>> from rbfdiffnet.panel.grid import Grid
-    >>> codes = np.zeros(2, dtype=np.int64)
-    >>> ends = np.array(["2024-01-31", "2024-04-30"], dtype="M8[ns]").view(np.int64)
-    >>> grid = Grid.from_times(Frequency.parse("ME"), ends, codes, n_series=1)
-    >>> grid.locate(ends, codes)
-    (array([0, 3]), array([ True,  True]))
-    >>> grid.times(codes, np.array([1, 4])).view("M8[ns]").astype("M8[D]")
-    array(['2024-02-29', '2024-05-31'], dtype='datetime64[D]')
+    `origin`, shape (n_series,), is the date of step 0, in wall time where ``frequency.wall``.
+    `day`, shape (n_series,), is the day of the month, 31 for month ends, 0 for other steps.
     """
 
     frequency: Frequency
@@ -66,17 +43,16 @@ class Grid:
     ) -> Grid:
         """Lay a grid through most dates of each series, from its first date on that grid.
 
-        That is the grid through the last date, unless more than half of the dates are off it:
-        then a stray date is the last one, and the grid on which most dates are is taken, the
-        latest of several.
+        The grid runs through the last date, unless more than half of the dates are off that grid.
+        Then the last date is astray, and the grid with most dates is taken, the latest of several.
 
-        Month ends are a grid of their own where the dates say so: of the days of the month that
-        go with the last date, the one most dates agree on is taken, the latest of several.
+        An end of a month may stand for the day 28, 29, 30 or 31. Of those days that go with the
+        last date, the one that most dates agree on is taken, the latest of several.
         """
         counted = to_wall(times, zone) if frequency.wall else times
         owners = codes
         if zone is not None and frequency.wall:
-            # A time to which the clock was just put forward says little about the other days.
+            # A time right after the clock was put forward says little about the other days.
             plain = to_utc(counted - 1, zone) != times
             plain |= np.bincount(codes, plain, n_series)[codes] == 0
             counted, owners = counted[plain], codes[plain]
@@ -99,15 +75,15 @@ class Grid:
             steps, on_grid = grid.locate(times, codes)
         first = np.zeros(n_series, dtype=np.int64)
         np.minimum.at(first, codes[on_grid], steps[on_grid])
-        return grid.moved(first)
+        return grid.shift(first)
 
     def times(self, codes: Ints, steps: Ints) -> Ints:
-        """Return the times of steps of series; steps may be negative or beyond the last date."""
+        """Return the times of steps; steps may be negative or beyond the last date."""
         counted = self._counted(codes, steps)
         return to_utc(counted, self.zone) if self.frequency.wall else counted
 
     def locate(self, times: Ints, codes: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Return the steps of times, and which times are on the grid (other steps are rough)."""
+        """Return the steps of times, and which times are on the grid; other steps are rounded."""
         counted = to_wall(times, self.zone) if self.frequency.wall else times
         steps = self._steps(counted, codes)
         expected = self._counted(codes, steps)
@@ -119,7 +95,7 @@ class Grid:
 
     @property
     def step(self) -> float:
-        """About how long a step is, in the unit of times; never shorter."""
+        """Upper estimate of the length of a step, in the unit of times."""
         kind, n = self.frequency.kind, self.frequency.n
         if kind == "month":
             return 31.0 * DAY * n
@@ -130,32 +106,32 @@ class Grid:
             return float(((start + 16 * self.frequency.offset) - start).value) / 16 * n
         return float(n)
 
-    def moved(self, steps: Ints) -> Grid:
-        """Return the grids that start so many steps later."""
+    def shift(self, steps: Ints) -> Grid:
+        """Return the grids that start `steps` steps later, shape (n_series,)."""
         return replace(self, origin=self._counted(np.arange(len(self.origin)), steps))
 
     def select(self, series: Ints) -> Grid:
         """Return the grids of some series."""
         return replace(self, origin=self.origin[series], day=self.day[series])
 
-    def joined(self, other: Grid) -> Grid:
-        """Return these grids followed by those of ``other``."""
+    def concatenate(self, other: Grid) -> Grid:
+        """Return these grids followed by those of `other`."""
         origin = np.concatenate([self.origin, other.origin])
         return replace(self, origin=origin, day=np.concatenate([self.day, other.day]))
 
     def _counted(self, codes: Ints, steps: Ints) -> Ints:
-        """Return the times of steps, in the time that is counted."""
+        """Return the times of steps, in wall time where ``frequency.wall``."""
         n = self.frequency.n
         if self.frequency.kind == "month":
             start, length = _days_of(_months(self.origin)[codes] + n * steps)
             days = start + np.minimum(self.day[codes], length) - 1
             return days * DAY + self.origin[codes] % DAY
         if self.frequency.kind == "offset" and len(codes):
-            return self._tabled(codes, n * steps)
+            return self._add_offsets(codes, n * steps)
         return self.origin[codes] + n * steps
 
-    def _tabled(self, codes: Ints, offsets: Ints) -> Ints:
-        """Return the times so many pandas offsets after the origins."""
+    def _add_offsets(self, codes: Ints, offsets: Ints) -> Ints:
+        """Return the times that many pandas offsets after the origins, by a table of dates."""
         first, last = int(self.origin.min()), int(self.origin.max())
         lookback = DAY
         while True:
@@ -165,14 +141,14 @@ class Grid:
             if position.min() >= 0:
                 break
             lookback *= 4
-        # In powers of 2, so that tables are found in the cache.
+        # The number of dates is a power of 2, so that few different tables are cached.
         more = 1 << max(0, int(position.max()) - len(table) + 1).bit_length()
         table = _table(self.frequency.offset, first - lookback, last, more)
         times: Ints = table[position] + clock[codes]
         return times
 
     def _steps(self, counted: Ints, codes: Ints) -> Ints:
-        """Return the steps at or before counted times."""
+        """Return the last steps at or before times (wall times where ``frequency.wall``)."""
         n = self.frequency.n
         if self.frequency.kind == "month":
             return (_months(counted) - _months(self.origin)[codes]) // n
@@ -190,18 +166,7 @@ class Grid:
 
 
 def to_wall(times: Ints, zone: str | None) -> Ints:
-    """Return what clocks in a time zone show at times in UTC.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.grid import to_utc, to_wall
-    >>> noon = np.array(["2024-07-01T12:00"], dtype="M8[ns]").view(np.int64)
-    >>> to_wall(noon, "Europe/Berlin").view("M8[ns]").astype("M8[h]")
-    array(['2024-07-01T14'], dtype='datetime64[h]')
-    >>> bool(to_utc(to_wall(noon, "Europe/Berlin"), "Europe/Berlin") == noon)
-    True
-    """
+    """Return what clocks in a time zone show at times in UTC."""
     if zone is None:
         return times
     import pandas as pd
@@ -211,18 +176,9 @@ def to_wall(times: Ints, zone: str | None) -> Ints:
 
 
 def to_utc(wall: Ints, zone: str | None) -> Ints:
-    """Return the times in UTC at which clocks in a time zone show what they show.
+    """Return the times in UTC at which clocks in a time zone show the wall times.
 
-    A time that is skipped moves forward to the next one there is; of a time that comes twice the
-    first is taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.panel.grid import to_utc
-    >>> skipped_and_double = np.array(["2024-03-31T02:30", "2024-10-27T02:30"], dtype="M8[ns]")
-    >>> to_utc(skipped_and_double.view(np.int64), "Europe/Berlin").view("M8[ns]").astype("M8[m]")
-    array(['2024-03-31T01:00', '2024-10-27T00:30'], dtype='datetime64[m]')
+    A wall time that is skipped becomes the next one there is; of one that comes twice, the first.
     """
     if zone is None:
         return wall
@@ -253,7 +209,7 @@ def _day_and_length(times: Ints) -> tuple[Ints, Ints]:
 
 
 def _day_of_month(times: Ints, codes: Ints, last: Ints) -> Ints:
-    """Return the day of month that goes with the last date and with most dates of each series."""
+    """Return the day of the month that suits the last date and most dates of each series."""
     (day, length), (last_day, last_length) = _day_and_length(times), _day_and_length(last)
     candidates = np.array([31, 30, 29, 28])
     votes = np.stack(
@@ -264,7 +220,7 @@ def _day_of_month(times: Ints, codes: Ints, last: Ints) -> Ints:
 
 
 def _anchor(frequency: Frequency, counted: Ints, codes: Ints, last: Ints) -> Ints:
-    """Return the last dates, of series with rows here those of the phase that most rows have."""
+    """Replace, for series with rows here, the last date by the last one of the commonest phase."""
     rows, phase = _phases(frequency, counted)
     order = np.lexsort((counted[rows], phase, codes[rows]))
     rows, phase = rows[order], phase[order]
@@ -273,15 +229,15 @@ def _anchor(frequency: Frequency, counted: Ints, codes: Ints, last: Ints) -> Int
     series, latest = codes[rows[ends]], counted[rows[ends]]
     best = np.lexsort((latest, np.diff(ends, prepend=-1), series))
     anchor = last.copy()
-    anchor[series[best]] = latest[best]  # of a series that comes several times the last one counts
+    anchor[series[best]] = latest[best]  # where a series is repeated, its last entry counts
     return anchor
 
 
 def _phases(frequency: Frequency, counted: Ints) -> tuple[Ints, Ints]:
-    """Return rows and their phases: equal ones are whole steps apart.
+    """Return rows and their phases: rows of equal phase are whole steps apart.
 
-    The end of a short month goes with several days of the month, so its row comes several times.
-    Rows that are never on a grid, such as Sundays among business days, have no phase.
+    The end of a short month stands for several days of the month, so its row is repeated. Rows
+    that are on no grid, such as Sundays among business days, are left out.
     """
     rows, n = np.arange(len(counted)), frequency.n
     if frequency.kind == "month":
@@ -306,7 +262,7 @@ def _floor(table: Ints, times: Ints) -> Ints:
 
 @lru_cache(maxsize=16)
 def _table(offset: Any, first: int, last: int, more: int = 0) -> Ints:
-    """Return the dates of a pandas offset from a day before one time to another, and some more."""
+    """List the dates of a pandas offset from a day before `first` to `last`, and `more` dates."""
     import pandas as pd
 
     start = offset.rollback(pd.Timestamp(first - DAY).normalize()).normalize()

@@ -1,4 +1,4 @@
-"""Many series in flat arrays: what the mathematics makes of a long data frame, and back.
+"""Many series in flat arrays, made from a long data frame and turned into frames again.
 
 A frame has a row for each series and date, in any order, with holes and repetitions. A panel has
 the values of each series on its regular grid of dates, one series after the other.
@@ -14,9 +14,15 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import Columns, check_frequency, misfit, read_keys, read_target
+from rbfdiffnet.panel.columns import (
+    ColumnNames,
+    check_frequency,
+    off_grid_error,
+    read_keys,
+    read_target,
+)
 from rbfdiffnet.panel.frames import (
-    Column,
+    FrameColumn,
     latest_time,
     make_frame,
     make_times,
@@ -27,10 +33,16 @@ from rbfdiffnet.panel.frames import (
 )
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid, to_wall
-from rbfdiffnet.panel.regularize import Problem, labels, regularize_in_pieces, spans
-from rbfdiffnet.panel.updates import extended
+from rbfdiffnet.panel.regularize import (
+    Problem,
+    concatenate_ranges,
+    format_times,
+    regularize_in_pieces,
+)
+from rbfdiffnet.panel.updates import extend_panel
 
-__all__ = ["Columns", "Panel", "Problem"]
+__all__ = ["ColumnNames", "Panel", "Problem"]
+
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -41,56 +53,27 @@ Mask = npt.NDArray[np.bool_]
 class Panel:
     """Many series, each on the regular grid from its first to its last date.
 
-    Attributes
-    ----------
-    offsets : ndarray of shape (n_series + 1,)
-        Series ``i`` lies at ``offsets[i]:offsets[i + 1]`` of the flat arrays.
-    y : ndarray of shape (offsets[-1],)
-        The target, NaN where it is missing or infinite, or where there is no row.
-    inputs : dict of ndarray of shape (offsets[-1],)
-        Further columns: numbers as floats (NaN where missing), text as objects (None where
-        missing).
-    problems : tuple of Problem
-        What was odd about the frame, series by series.
-    columns : Columns
-        Names of the columns.
-    grid : Grid
-        Dates of each series.
-    ids : column of length n_series
-        Names of the series, as in the frame.
-    time : column
-        An empty one that looks like the frame's column of dates.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> dates = pd.to_datetime(["2024-05-04", "2024-05-01", "2024-05-02"])
-    >>> df = pd.DataFrame({"unique_id": "a", "ds": dates, "y": [4, 1, 2]})
-    >>> panel = Panel.from_frame(df, freq="D")
-    >>> panel.y
-    array([ 1.,  2., nan,  4.])
-    >>> panel.problems[0].problem
-    '1 missing date, first 2024-05-03'
-    >>> panel.frame(panel.lengths, [1], {"forecast": [5.0]})
-      unique_id         ds  forecast
-    0         a 2024-05-05       5.0
+    Series `i` lies at ``offsets[i]:offsets[i + 1]`` of the flat arrays. The target `y`, shape
+    (offsets[-1],), is NaN where it is missing or infinite, or where there is no row. The further
+    columns in `inputs`, of the same shape, are floats (NaN where missing) or text as objects (None
+    where missing). `problems` lists what was odd about the frame. `ids` has length n_series; `time`
+    is an empty column that looks like the frame's column of dates.
     """
 
     offsets: Ints
     y: Array
     inputs: dict[str, npt.NDArray[Any]]
     problems: tuple[Problem, ...]
-    columns: Columns
+    columns: ColumnNames
     grid: Grid
-    ids: Column
-    time: Column
+    ids: FrameColumn
+    time: FrameColumn
 
     @classmethod
     def from_frame(
         cls,
         df: Any,
-        columns: Columns | None = None,
+        columns: ColumnNames | None = None,
         freq: Any = None,
         inputs: Sequence[str] = (),
         errors: str = "fallback",
@@ -98,47 +81,15 @@ class Panel:
     ) -> Panel:
         """Bring a long data frame to regular grids.
 
-        Parameters
-        ----------
-        df : pandas or polars DataFrame
-            One row for each series and date, in any order.
-        columns : Columns, optional
-            Names of the columns.
-        freq : str, int or pandas offset, optional
-            Step of time, see `Frequency.parse`. Told from the dates where it is None. The grid of
-            a series runs through its last date, unless that one is astray: see `Grid.from_times`.
-        inputs : sequence of str, default=()
-            Further columns to keep.
-        errors : {"fallback", "raise"}, default="fallback"
-            Whether to report infinite values, repeated dates, dates off the grid and missing dates
-            in ``problems``, or to refuse them. Infinite values become missing; identical rows
-            count once, of others with the same date the mean target and the last known inputs are
-            taken; dates off the grid are ignored, and so are those so early that more than
-            max(1000, 50 x rows) steps would be needed.
-        target_required : bool, default=True
-            If false, a frame without the target has a target that is missing everywhere.
-
-        Returns
-        -------
-        Panel
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the frame, its columns or ``freq`` cannot be used.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Columns, Panel
-        >>> df = pd.DataFrame({"shop": ["b", "b", "a"], "week": [1, 2, 2], "sales": [5, 6, 7]})
-        >>> panel = Panel.from_frame(df, Columns("shop", "week", "sales"), freq=1)
-        >>> panel.name(0), panel.lengths.tolist(), panel.y.tolist()
-        ('b', [2, 1], [5.0, 6.0, 7.0])
+        `freq` is inferred from the dates where it is None. With ``errors="raise"`` infinite values,
+        repeated dates, dates off the grid and missing dates are refused. Otherwise they are listed
+        in `problems`: infinite values become missing; identical rows count once, of other rows with
+        the same date the mean target and the last known inputs are taken; dates off the grid are
+        ignored, and so are dates so early that the grid would be longer than `longest_grid`.
         """
         if errors not in ("fallback", "raise"):
             raise ValueError(f"errors must be 'fallback' or 'raise', got {errors!r}.")
-        columns = columns or Columns()
+        columns = columns or ColumnNames()
         frequency = None if freq is None else Frequency.parse(freq)
         has_target = target_required or columns.target in getattr(df, "columns", ())
         targets = (columns.target,) if has_target else ()
@@ -153,7 +104,7 @@ class Panel:
         )
         if 2 * n_off > len(times):
             grid = Grid.from_times(frequency, times, codes, len(ids), zone)
-            raise misfit(grid, times, codes, ids)
+            raise off_grid_error(grid, times, codes, ids)
         if errors == "raise" and problems:
             raise ValueError(
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "
@@ -179,7 +130,7 @@ class Panel:
         return self.grid.frequency
 
     def name(self, i: int) -> str:
-        """Return the id of series ``i``, for messages."""
+        """Return the id of series `i`, for messages."""
         return str(self.ids[int(i)])
 
     def dates(self, i: npt.ArrayLike, step: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -191,39 +142,28 @@ class Panel:
         return to_wall(times.ravel(), self.grid.zone).view("M8[ns]").reshape(codes.shape)
 
     def check_ahead(self, h: int) -> None:
-        """Raise ValueError if times so many steps after the last ones are too far away to write.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": "a", "ds": [pd.Timestamp("2024-01-01")], "y": 1.0})
-        >>> Panel.from_frame(df, freq="D").check_ahead(100_000)
-        Traceback (most recent call last):
-            ...
-        ValueError: 100,000 steps of 'D' after its end series 'a' would be beyond ...
-        """
+        """Raise ValueError if the column of times cannot hold times h steps after the last ones."""
         if not self.n_series:
             return
         latest = latest_time(self.time)
         beyond = self.grid.origin + self.grid.step * (self.lengths + float(h - 1)) > latest
         if beyond.any():
+            end = format_times(_ints([latest]), replace(self.grid, zone=None))[0]
             raise ValueError(
                 f"{h:,} steps of {self.frequency.alias!r} after its end series "
-                f"{self.name(int(beyond.argmax()))!r} would be beyond "
-                f"{labels(_ints([latest]), replace(self.grid, zone=None))[0]}, the latest that "
-                f"column {self.columns.time!r} can hold; forecast fewer steps."
+                f"{self.name(int(beyond.argmax()))!r} would be beyond {end}, the latest "
+                f"that column {self.columns.time!r} can hold; forecast fewer steps."
             )
 
-    def label(self, i: int, step: int) -> str:
-        """Return the date or number of a step of series ``i``, for messages."""
-        return labels(self.grid.times(_ints([i]), _ints([step])), self.grid)[0]
+    def format_date(self, i: int, step: int) -> str:
+        """Return the date or number of a step of series `i`, for messages."""
+        return format_times(self.grid.times(_ints([i]), _ints([step])), self.grid)[0]
 
     def select(self, series: npt.ArrayLike) -> Panel:
         """Return the panel of some series, given as a mask or as indices."""
         series = np.asarray(series)
         chosen = np.flatnonzero(series) if series.dtype == bool else _ints(series)
-        panel = self._taken(self.offsets[chosen], self.lengths[chosen])
+        panel = self._take(self.offsets[chosen], self.lengths[chosen])
         found: dict[int, list[Problem]] = {}
         for problem in self.problems:
             found.setdefault(problem.series, []).append(problem)
@@ -238,42 +178,20 @@ class Panel:
             ids=nw.maybe_reset_index(self.ids[chosen]),
         )
 
-    def truncated(self, n_last: npt.ArrayLike) -> Panel:
-        """Return the panel without the last ``n_last`` steps of each series.
+    def truncate(self, n_last: npt.ArrayLike) -> Panel:
+        """Return the panel without the last `n_last` steps of each series, which may be empty."""
+        return self._take(self.offsets[:-1], np.maximum(self.lengths - _ints(n_last), 0))
 
-        Series may become empty, but stay.
-        """
-        return self._taken(self.offsets[:-1], np.maximum(self.lengths - _ints(n_last), 0))
+    def extend(self, other: Panel) -> Panel:
+        """Return the panel with newer observations appended, and new series at its end."""
+        return extend_panel(self, other)
 
-    def extended(self, other: Panel) -> Panel:
-        """Return the panel with newer observations appended; see `rbfdiffnet.panel.updates`."""
-        return extended(self, other)
-
-    def rows_of(self, df: Any) -> tuple[Ints, Ints, Mask]:
+    def locate_rows(self, df: Any) -> tuple[Ints, Ints, Mask]:
         """Find the rows of another frame on the grids of this panel.
 
-        Parameters
-        ----------
-        df : pandas or polars DataFrame
-            A frame with the columns of ids and times.
-
-        Returns
-        -------
-        series : ndarray of shape (n_rows,)
-            Index of the series, -1 for those not in the panel.
-        steps : ndarray of shape (n_rows,)
-            Steps from the first date, also before it or beyond the last one.
-        on_grid : ndarray of bool of shape (n_rows,)
-            Whether the row is on the grid of its series; otherwise its step means nothing.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": "a", "ds": [1, 2, 3], "y": [1, 2, 3]})
-        >>> panel = Panel.from_frame(df[:1], freq=1)
-        >>> panel.rows_of(df[1:])
-        (array([0, 0]), array([1, 2]), array([ True,  True]))
+        Returned are, each of shape (n_rows,), the numbers of the series (-1 for those not in the
+        panel), the steps from the first date (also before it or beyond the last one), and whether
+        the rows are on the grids of their series; otherwise their steps mean nothing.
         """
         frame = read_frame(df, [self.columns.id, self.columns.time])
         codes, ids, time = read_keys(frame, self.columns, self.frequency)
@@ -286,7 +204,7 @@ class Panel:
         steps[found], on_grid[found] = self.grid.locate(read_times(time)[found], series[found])
         return series, steps, on_grid
 
-    def frame(
+    def make_frame(
         self,
         steps_first: npt.ArrayLike,
         n_steps: npt.ArrayLike,
@@ -294,40 +212,19 @@ class Panel:
         time_name: str | None = None,
         extra_times: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Any:
-        """Make a frame that looks like the one the panel came from.
+        """Make a frame that looks like the one the panel came from, series by series.
 
-        Parameters
-        ----------
-        steps_first, n_steps : array-like of shape (n_series,)
-            The first step of each series, and how many of them.
-        values : mapping of str to array-like of shape (n_rows,)
-            Further columns, series by series.
-        time_name : str, optional
-            Name of the column of dates, if it is to be another one.
-        extra_times : mapping of str to array-like of shape (n_rows,), optional
-            Further columns of dates, as steps; they come before the values.
-
-        Returns
-        -------
-        pandas or polars DataFrame
-            Rows series by series, with ids and dates as they were in the frame.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": ["a", "b"], "ds": [1, 7], "y": [1, 2]})
-        >>> panel = Panel.from_frame(df, freq=1)
-        >>> panel.frame([1, 1], [2, 1], {"x": [3, 4, 5]}, extra_times={"cutoff": [0, 0, 0]})
-          unique_id  ds  cutoff  x
-        0         a   2       1  3
-        1         a   3       1  4
-        2         b   8       7  5
+        Each series has `n_steps` rows from `steps_first` on, both of shape (n_series,). The columns
+        in `values` have shape (n_rows,). `extra_times` are further columns of dates, as steps; they
+        come before the values.
         """
         counts = np.broadcast_to(_ints(n_steps), self.n_series)
         codes = np.repeat(np.arange(self.n_series), counts)
         starts = np.broadcast_to(_ints(steps_first), self.n_series)
-        times = {time_name or self.columns.time: spans(starts, counts), **(extra_times or {})}
+        times = {
+            time_name or self.columns.time: concatenate_ranges(starts, counts),
+            **(extra_times or {}),
+        }
         dates = {
             name: make_times(self.time, self.grid.times(codes, _ints(steps)), self.grid.zone)
             for name, steps in times.items()
@@ -336,47 +233,20 @@ class Panel:
         ids = self.ids[codes].to_native()
         return make_frame(self.ids, {self.columns.id: ids, **dates, **arrays})
 
-    def table(self, series: npt.ArrayLike, values: Mapping[str, Any]) -> Any:
-        """Return a frame with the ids of series, a row for each, and further columns.
-
-        Parameters
-        ----------
-        series : array-like of int of shape (n,)
-        values : mapping
-            Names and columns of length n: arrays, or lists of text.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": ["a", "b"], "ds": [1, 7], "y": [1, 2]})
-        >>> Panel.from_frame(df, freq=1).table([1, 1], {"problem": ["short", "early"]})
-          unique_id problem
-        0         b   short
-        1         b   early
-        """
+    def make_table(self, series: npt.ArrayLike, values: Mapping[str, Any]) -> Any:
+        """Make a frame with one row for each of these series: its id, and further columns."""
         ids = self.ids[_ints(series)].to_native()
         return make_frame(self.ids, {self.columns.id: ids, **values})
 
-    def latest(self, n: npt.ArrayLike) -> Panel:
-        """Return the panel with at most the last n steps of each series.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbfdiffnet.panel.panel import Panel
-        >>> df = pd.DataFrame({"unique_id": ["a", "a"], "ds": [1, 2], "y": [1.0, 2.0]})
-        >>> panel = Panel.from_frame(df, freq=1).latest(1)
-        >>> panel.y, panel.label(0, 0)
-        (array([2.]), '2')
-        """
+    def keep_last(self, n: npt.ArrayLike) -> Panel:
+        """Return the panel with at most the last n steps of each series."""
         kept = np.minimum(self.lengths, _ints(n))
         cut = self.lengths - kept
-        return replace(self._taken(self.offsets[:-1] + cut, kept), grid=self.grid.moved(cut))
+        return replace(self._take(self.offsets[:-1] + cut, kept), grid=self.grid.shift(cut))
 
-    def _taken(self, starts: Ints, lengths: Ints) -> Panel:
-        """Return the panel with stretches of the flat arrays only."""
-        rows = spans(starts, lengths)
+    def _take(self, starts: Ints, lengths: Ints) -> Panel:
+        """Return the panel with some ranges of the flat arrays only."""
+        rows = concatenate_ranges(starts, lengths)
         return replace(
             self,
             offsets=np.append(0, np.cumsum(lengths)),
@@ -384,8 +254,8 @@ class Panel:
             inputs={name: column[rows] for name, column in self.inputs.items()},
         )
 
-    def _check_times(self, time: Column) -> None:
-        """Check that times are of the panel's kind."""
+    def _check_times(self, time: FrameColumn) -> None:
+        """Raise ValueError unless times are of the panel's kind."""
         if time.dtype.is_integer() == (self.frequency.kind == "integer"):
             zone = time_zone(time)
             if (zone is None) == (self.grid.zone is None):

@@ -1,4 +1,4 @@
-"""Panels as arrays and words that can be saved, and back."""
+"""Panels written as arrays and JSON that can be saved, and read back."""
 
 from __future__ import annotations
 
@@ -9,42 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.column_types import describe, pack, restore
-from rbfdiffnet.panel.columns import Columns
-from rbfdiffnet.panel.frames import make_series
+from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.frames import (
+    describe_column,
+    make_column,
+    make_empty_column,
+    pack_values,
+)
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid
 from rbfdiffnet.panel.panel import Panel, Problem
 
-__all__ = ["panel_state", "restore_panel"]
 
-
-def panel_state(
+def panel_to_arrays(
     panel: Panel, values: bool = True
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """Return arrays and metadata for JSON from which `restore_panel` restores the panel.
-
-    Parameters
-    ----------
-    panel : Panel
-    values : bool, default=True
-        Whether target and inputs are included.
-
-    Raises
-    ------
-    ValueError
-        If ids or ``freq`` have no such form.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> from rbfdiffnet.panel.state import panel_state, restore_panel
-    >>> df = pd.DataFrame({"unique_id": ["a", "b"], "ds": [1, 7], "y": [1, 2]})
-    >>> arrays, meta = panel_state(Panel.from_frame(df, freq=1))
-    >>> restore_panel(arrays, meta).y
-    array([1., 2.])
-    """
+    """Return arrays and a JSON document; `values` says whether target and inputs are included."""
     import pandas as pd
 
     frequency = panel.frequency
@@ -54,15 +34,15 @@ def panel_state(
             f"freq={freq!r} stands for {frequency.offset!r}, which cannot be saved; use an "
             "offset that its alias describes in full."
         )
-    id_words, categories = describe(panel.ids)
-    time_words, _ = describe(panel.time)
+    id_words, categories = describe_column(panel.ids)
+    time_words, _ = describe_column(panel.time)
     grid = panel.grid
     arrays: dict[str, npt.NDArray[Any]] = {
         "offsets": panel.offsets,
         "origin": grid.origin,
         "day": grid.day,
     }
-    arrays["ids"] = pack(panel.ids.to_list(), f"Ids in column {panel.columns.id!r}")
+    arrays["ids"] = pack_values(panel.ids.to_list(), f"Ids in column {panel.columns.id!r}")
     if categories is not None:
         arrays["categories"] = categories
     meta = {
@@ -85,8 +65,8 @@ def panel_state(
     return arrays, meta
 
 
-def restore_panel(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Panel:
-    """Restore a panel; what its state left out is missing."""
+def panel_from_arrays(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Panel:
+    """Restore a panel; target and inputs that were left out are missing."""
     grid = Grid(Frequency.parse(meta["freq"]), arrays["origin"], arrays["day"], meta["zone"])
     inputs: dict[str, npt.NDArray[Any]] = {}
     for number, name in enumerate(meta["inputs"]):
@@ -101,8 +81,10 @@ def restore_panel(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any
         arrays["y"] if "y" in arrays else np.full(offsets[-1], np.nan),
         inputs,
         tuple(Problem(**problem) for problem in meta["problems"]),
-        Columns(**meta["columns"]),
+        ColumnNames(**meta["columns"]),
         grid,
-        make_series(restore(meta["id"], arrays.get("categories")), arrays["ids"].tolist()),
-        restore(meta["time"], None),
+        make_column(
+            make_empty_column(meta["id"], arrays.get("categories")), arrays["ids"].tolist()
+        ),
+        make_empty_column(meta["time"], None),
     )

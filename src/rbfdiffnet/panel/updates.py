@@ -1,4 +1,4 @@
-"""Newer observations of a panel: appended to its series, or in place of what was there."""
+"""Newer observations of a panel: appended to its series, or in place of older values."""
 
 from __future__ import annotations
 
@@ -10,46 +10,39 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.columns import read_target
-from rbfdiffnet.panel.frames import Column, make_series, read_frame, read_values
-from rbfdiffnet.panel.regularize import Report, longest, place, spans
+from rbfdiffnet.panel.frames import FrameColumn, make_column, read_frame, read_values
+from rbfdiffnet.panel.regularize import (
+    ProblemList,
+    concatenate_ranges,
+    longest_grid,
+    place_values,
+)
 from rbfdiffnet.support.stability import LARGEST
 
 if TYPE_CHECKING:
     from rbfdiffnet.panel.panel import Panel
 
-__all__ = ["extended", "revised"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_ONLY = "pass rows that continue the series"
-_LATER = f"{_ONLY}, or, for values that were corrected, fit again with the corrected frame"
+_REMEDY = "pass rows that continue the series"
+_REMEDY_IF_KNOWN = (
+    f"{_REMEDY}, or, for values that were corrected, fit again with the corrected frame"
+)
 
 
-def extended(panel: Panel, other: Panel) -> Panel:
+def extend_panel(panel: Panel, other: Panel) -> Panel:
     """Return the panel with newer observations appended, and new series at its end.
 
-    Raises
-    ------
-    ValueError
-        If ``other`` has other columns or another kind of ids or dates, or a date that is known
-        already, off the grid of its series or much too late.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> from rbfdiffnet.panel.updates import extended
-    >>> df = pd.DataFrame({"unique_id": ["a", "a", "b"], "ds": [1, 2, 4], "y": [1, 2, 3]})
-    >>> old = Panel.from_frame(df[:1], freq=1)
-    >>> extended(old, Panel.from_frame(df[1:], freq=1)).y
-    array([1., 2., 3.])
+    ValueError is raised if `other` has other columns or another kind of ids or dates, or a date
+    that is known already, off the grid of its series or much too late.
     """
-    _check_alike(panel, other)
-    home = _homes(panel, other)
+    _check_same_kind(panel, other)
+    home = _find_homes(panel, other)
     new = home >= panel.n_series
-    ids = _joined_ids(panel, other, new)
-    grid = panel.grid.joined(other.grid.select(np.flatnonzero(new)))
+    ids = _concatenate_ids(panel, other, new)
+    grid = panel.grid.concatenate(other.grid.select(np.flatnonzero(new)))
     codes = np.repeat(np.arange(other.n_series), other.lengths)
     places = np.arange(other.offsets[-1]) - other.offsets[codes]
     steps, on_grid = grid.locate(other.grid.times(codes, places), home[codes])
@@ -58,66 +51,54 @@ def extended(panel: Panel, other: Panel) -> Panel:
     lengths = old_lengths.copy()
     np.maximum.at(lengths, home[codes], steps + 1)
     offsets = np.append(0, np.cumsum(lengths))
-    old = spans(offsets[: panel.n_series], panel.lengths)
+    old = concatenate_ranges(offsets[: panel.n_series], panel.lengths)
     fresh = offsets[home[codes]] + steps
-    report = Report(grid, offsets)
+    gaps = ProblemList(grid, offsets)
     between = np.ones(offsets[-1], dtype=bool)
     between[old] = between[fresh] = False
-    report.places("missing date", "treated as missing", np.flatnonzero(between))
+    gaps.add_places("missing date", "treated as missing", np.flatnonzero(between))
 
-    def merged(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return place(_joined(name, a, b), np.concatenate([old, fresh]), len(between))
+    def merge(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return place_values(_concatenate(name, a, b), np.concatenate([old, fresh]), len(between))
 
     moved = [replace(problem, series=int(home[problem.series])) for problem in other.problems]
     return replace(
         panel,
         offsets=offsets,
-        y=merged(panel.columns.target, panel.y, other.y),
-        inputs={
-            name: merged(name, panel.inputs[name], other.inputs[name]) for name in panel.inputs
-        },
-        problems=(*panel.problems, *report.problems(), *moved),
+        y=merge(panel.columns.target, panel.y, other.y),
+        inputs={name: merge(name, panel.inputs[name], other.inputs[name]) for name in panel.inputs},
+        problems=(*panel.problems, *gaps.problems(), *moved),
         grid=grid,
         ids=ids,
     )
 
 
-def revised(panel: Panel, df: Any) -> Panel:
-    """Return the panel with what is known in rows of a frame in place of what was before.
+def revise_panel(panel: Panel, df: Any) -> Panel:
+    """Return the panel with the known values of a frame in place of older ones.
 
     Rows at other dates or of other series have no effect.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbfdiffnet.panel.panel import Panel
-    >>> from rbfdiffnet.panel.updates import revised
-    >>> df = pd.DataFrame({"unique_id": "a", "ds": [1, 2, 3], "y": [1.0, None, 3.0]})
-    >>> panel = Panel.from_frame(df, freq=1)
-    >>> revised(panel, df.assign(y=[None, 2.0, 4.0])).y
-    array([1., 2., 4.])
     """
-    series, steps, on_grid = panel.rows_of(df)
+    series, steps, on_grid = panel.locate_rows(df)
     here = on_grid & (steps >= 0) & (steps < panel.lengths[series])
     places = np.append(np.arange(panel.offsets[-1]), (panel.offsets[series] + steps)[here])
     frame = read_frame(df, [panel.columns.target, *panel.inputs])
 
-    def renewed(name: str, old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return place(_joined(name, old, new[here]), places, len(old))
+    def renew(name: str, old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return place_values(_concatenate(name, old, new[here]), places, len(old))
 
     target = read_target(frame[panel.columns.target])
     target[~(np.abs(target) <= LARGEST)] = np.nan
     return replace(
         panel,
-        y=renewed(panel.columns.target, panel.y, target),
+        y=renew(panel.columns.target, panel.y, target),
         inputs={
-            name: renewed(name, old, read_values(frame[name])) for name, old in panel.inputs.items()
+            name: renew(name, old, read_values(frame[name])) for name, old in panel.inputs.items()
         },
     )
 
 
-def _check_alike(panel: Panel, other: Panel) -> None:
-    """Check that another panel has the same columns, step and kind of dates."""
+def _check_same_kind(panel: Panel, other: Panel) -> None:
+    """Raise ValueError unless another panel has the same columns, step and kind of dates."""
 
     def facts(one: Panel) -> dict[str, Any]:
         names, zone = sorted(one.inputs), one.grid.zone
@@ -128,16 +109,16 @@ def _check_alike(panel: Panel, other: Panel) -> None:
             raise ValueError(f"The new rows have {what} {theirs}, the series {mine}.")
 
 
-def _joined_ids(panel: Panel, other: Panel, new: Mask) -> Column:
+def _concatenate_ids(panel: Panel, other: Panel, new: Mask) -> FrameColumn:
     """Return the names of the series of a panel, and of the new ones of another."""
     mine, theirs = panel.ids.to_list(), other.ids.to_list()
     text = [{isinstance(value, str) for value in ids} for ids in (mine, theirs)]
     added = other.ids[np.flatnonzero(new)].to_list()
     if text not in ([{True}, {False}], [{False}, {True}]):
         with suppress(TypeError, ValueError, OverflowError):
-            return make_series(panel.ids, [*mine, *added])
+            return make_column(panel.ids, [*mine, *added])
 
-    def kind(ids: Column, values: list[Any]) -> str:
+    def kind(ids: FrameColumn, values: list[Any]) -> str:
         example = "".join(f", such as {value!r}" for value in values[:1])
         return f"of type {ids.to_native().dtype}{example}"
 
@@ -147,8 +128,8 @@ def _joined_ids(panel: Panel, other: Panel, new: Mask) -> Column:
     )
 
 
-def _homes(panel: Panel, other: Panel) -> Ints:
-    """Return where the series of another panel are in this one, new ones after its last."""
+def _find_homes(panel: Panel, other: Panel) -> Ints:
+    """Number the series of another panel as in this one; new series come after its last."""
     known = {value: i for i, value in enumerate(panel.ids.to_list())}
     new = np.array([value not in known for value in other.ids.to_list()], dtype=bool)
     home = np.zeros(other.n_series, dtype=np.int64)
@@ -158,26 +139,26 @@ def _homes(panel: Panel, other: Panel) -> Ints:
 
 
 def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> None:
-    """Check that the values of a panel continue series of these lengths."""
+    """Raise ValueError unless the values of a panel continue series of these lengths."""
     import pandas as pd
 
     codes = np.repeat(np.arange(other.n_series), other.lengths)
-    limit = longest(lengths + other.lengths)
+    limit = longest_grid(lengths + other.lengths)
     known = np.any([pd.notna(column) for column in (other.y, *other.inputs.values())], 0)
     for wrong, what in (
-        (steps < lengths[codes], f"is at or before its last known date; {_LATER}"),
-        (known & ~on_grid, f"is off its grid of freq={other.frequency.alias!r}; {_ONLY}"),
-        (steps >= limit[codes], f"is much too late; {_ONLY}"),
+        (steps < lengths[codes], f"is at or before its last known date; {_REMEDY_IF_KNOWN}"),
+        (known & ~on_grid, f"is off its grid of freq={other.frequency.alias!r}; {_REMEDY}"),
+        (steps >= limit[codes], f"is much too late; {_REMEDY}"),
     ):
         if wrong.any():
             row = np.flatnonzero(wrong)[0]
             step = row - other.offsets[codes[row]]
-            label = other.label(codes[row], step)
+            label = other.format_date(codes[row], step)
             raise ValueError(f"Series {other.name(codes[row])!r}: {label} {what}.")
 
 
-def _alike(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a column without any known value as text or numbers, whichever the other one is."""
+def _convert_empty(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Make a column without any known value text or numbers, whichever the other one is."""
     import pandas as pd
 
     if column.dtype == other.dtype or pd.notna(column).any():
@@ -185,9 +166,9 @@ def _alike(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any
     return np.full(len(column), None if other.dtype.kind == "O" else np.nan, dtype=other.dtype)
 
 
-def _joined(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a column of text or of numbers, one part after the other."""
-    a, b = _alike(a, b), _alike(b, a)
+def _concatenate(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Put two parts of a column, of text or of numbers, one after the other."""
+    a, b = _convert_empty(a, b), _convert_empty(b, a)
     if a.dtype != b.dtype:
         raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
     return np.concatenate([a, b])

@@ -87,7 +87,7 @@ def write_report(
     ...     "<title>Sales</title>" in file.read_text(encoding="utf-8")
     True
     """
-    from rbfdiffnet.panel.columns import Columns
+    from rbfdiffnet.panel.columns import ColumnNames
     from rbfdiffnet.report.page import write_page
 
     write_page(
@@ -95,7 +95,7 @@ def write_report(
         title,
         history,
         forecasts,
-        columns=Columns(id_col, time_col, target_col),
+        columns=ColumnNames(id_col, time_col, target_col),
         backtest=backtest,
         explanations=explanations,
         notes=notes,

@@ -17,12 +17,12 @@ from rbfdiffnet.evaluation import (
     score_models,
     simple_forecasts,
 )
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
+from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily, name_weekdays, weekday_numbers
 from rbfdiffnet.report.packing import Packer, pack_explanations
 from rbfdiffnet.report.tables import Array, Ints, Table, find_frequency, read_table
 from rbfdiffnet.report.verdict import verdict
@@ -63,7 +63,7 @@ class _Tables:
     backtest: Table | None
 
     @classmethod
-    def read(cls, history: Any, forecasts: Any, backtest: Any, columns: Columns) -> _Tables:
+    def read(cls, history: Any, forecasts: Any, backtest: Any, columns: ColumnNames) -> _Tables:
         ids: dict[str, int] = {}
         past = read_table(history, "history", columns, ids, [columns.target], grow=True)
         ahead = read_table(forecasts, "forecasts", columns, ids).drop(columns.target)
@@ -95,7 +95,7 @@ def payload(
     history: Any,
     forecasts: Any,
     *,
-    columns: Columns,
+    columns: ColumnNames,
     backtest: Any = None,
     explanations: Mapping[str, Any] | None = None,
     notes: Any = None,
@@ -212,7 +212,7 @@ def _score(
 
 def _pack(
     tables: _Tables,
-    columns: Columns,
+    columns: ColumnNames,
     errors: Mapping[str, Array],
     explanations: Mapping[str, Any] | None,
 ) -> tuple[dict[str, Any], str]:
@@ -250,8 +250,8 @@ def _describe_closed_days(tables: _Tables, target: str) -> list[str]:
     past, ahead, n = tables.past, tables.ahead, len(tables.ids)
     known = np.isfinite(past.columns[target])
     dates = to_wall(past.times[known], past.zone).view("M8[ns]")
-    closed = closed_table(past.series[known], dates, n)
-    weekdays = weekdays_of(to_wall(ahead.times, ahead.zone).view("M8[ns]"))
+    closed = find_closed_weekdays(past.series[known], dates, n)
+    weekdays = weekday_numbers(to_wall(ahead.times, ahead.zone).view("M8[ns]"))
     forecast = np.zeros(n, dtype=bool)
     forecast[ahead.series[closed[ahead.series, weekdays]]] = True
     counts = Counter(
@@ -285,7 +285,7 @@ def _errors_by_series(full: FullPanel, ids: Mapping[str, int]) -> dict[str, Arra
 
 
 def _explained_series(
-    explanations: Mapping[str, Any] | None, columns: Columns, ids: Mapping[str, int]
+    explanations: Mapping[str, Any] | None, columns: ColumnNames, ids: Mapping[str, int]
 ) -> set[int]:
     terms = (explanations or {}).get("terms")
     if terms is None:
@@ -313,7 +313,7 @@ def _check_times(past: Table, other: Table, what: str) -> None:
         )
 
 
-def _check_backtest(table: Table, columns: Columns) -> None:
+def _check_backtest(table: Table, columns: ColumnNames) -> None:
     for name, found in (("cutoff", table.cutoffs), (columns.target, table.columns)):
         if found is None or (found is table.columns and name not in table.columns):
             raise ValueError(
@@ -367,7 +367,7 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def _read_notes(notes: Any, columns: Columns, ids: dict[str, int]) -> list[dict[str, Any]]:
+def _read_notes(notes: Any, columns: ColumnNames, ids: dict[str, int]) -> list[dict[str, Any]]:
     """Return what happened to series, fallbacks first."""
     if notes is None:
         return []

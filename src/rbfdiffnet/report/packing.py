@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.report.tables import Array, Ints, Table, read_table
 
@@ -98,7 +98,7 @@ class Packer:
 def pack_explanations(
     packer: Packer,
     explanations: Mapping[str, Any] | None,
-    columns: Columns,
+    columns: ColumnNames,
     ids: dict[str, int],
     axis: Ints,
 ) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def pack_explanations(
 
 
 def _pack_terms(
-    packer: Packer, df: Any, columns: Columns, ids: dict[str, int], axis: Ints
+    packer: Packer, df: Any, columns: ColumnNames, ids: dict[str, int], axis: Ints
 ) -> dict[str, Any]:
     what = "explanations['terms']"
     every = read_table(df, what, columns, ids, _NUMBERS, text=_WORDS)
@@ -151,7 +151,7 @@ def _pack_terms(
     }
 
 
-def _read_equations(df: Any, columns: Columns, ids: dict[str, int]) -> dict[int, list[Any]]:
+def _read_equations(df: Any, columns: ColumnNames, ids: dict[str, int]) -> dict[int, list[Any]]:
     """Return order, input and coefficient of the terms of each series, the largest first."""
     names = (columns.id, "order", "input", "coefficient")
     frame = read_frame(df, list(names))

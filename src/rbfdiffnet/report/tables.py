@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import Columns, read_keys
-from rbfdiffnet.panel.frames import Column, read_frame, read_times, read_values, time_zone
+from rbfdiffnet.panel.columns import ColumnNames, read_keys
+from rbfdiffnet.panel.frames import FrameColumn, read_frame, read_times, read_values, time_zone
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 
@@ -86,7 +86,7 @@ class Table:
 def read_table(
     df: Any,
     what: str,
-    columns: Columns,
+    columns: ColumnNames,
     ids: dict[str, int],
     values: Sequence[str] | None = None,
     *,
@@ -137,7 +137,7 @@ def find_frequency(tables: Sequence[Table], freq: Any = None) -> Frequency | Non
     return Frequency.infer(times, series)
 
 
-def _read_numbers(column: Column, what: str) -> Array:
+def _read_numbers(column: FrameColumn, what: str) -> Array:
     values = read_values(column)
     if values.dtype != np.float64:
         raise TypeError(

@@ -12,7 +12,7 @@ import pandas as pd
 from rbfdiffnet.adapters.clusters.groups import Digests, cuts, digests, group_of
 from rbfdiffnet.adapters.clusters.replay import Key, Pending, answered
 from rbfdiffnet.adapters.clusters.work import Group, Request
-from rbfdiffnet.panel.columns import Columns
+from rbfdiffnet.panel.columns import ColumnNames
 
 try:
     import cloudpickle
@@ -40,7 +40,7 @@ class Cluster:
     Attributes
     ----------
     engine : fugue.ExecutionEngine
-    columns : Columns
+    columns : ColumnNames
         Names of the columns.
     keys : Schema
         Of ids and dates, as they were given.
@@ -51,13 +51,13 @@ class Cluster:
     """
 
     engine: Any
-    columns: Columns
+    columns: ColumnNames
     schema: Any
     keys: Any
     num_partitions: int | None
 
     @classmethod
-    def of(cls, df: Any, engine: Any, columns: Columns, num_partitions: int | None) -> Cluster:
+    def of(cls, df: Any, engine: Any, columns: ColumnNames, num_partitions: int | None) -> Cluster:
         """Return the cluster that a frame lies on, or the one asked for."""
         if missing is not None:
             raise ImportError(
