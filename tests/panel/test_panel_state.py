@@ -114,7 +114,7 @@ def test_time_zones_keep_wall_time_over_daylight_saving(library):
     assert hourly.dates([0] * 4, range(4)).astype("M8[h]").astype(str).tolist() == [
         *("2024-03-31T00", "2024-03-31T01", "2024-03-31T03", "2024-03-31T04")
     ]
-    assert hourly.label(0, 2) == "2024-03-31 03:00"
+    assert hourly.format_date(0, 2) == "2024-03-31 03:00"
 
 
 def test_state_with_and_without_values(tmp_path):

@@ -45,10 +45,10 @@ def test_extended_knows_the_day_of_the_month_better_than_the_new_rows():
     days = pd.to_datetime(["2024-01-30", "2024-02-29", "2024-03-30", "2024-04-30", "2024-06-30"])
     df = pd.DataFrame({"unique_id": "a", "ds": days, "y": range(5)})
     whole, old, new = (Panel.from_frame(part, freq="MS") for part in (df, df[:3], df[3:]))
-    assert new.label(0, 1) == "2024-05-31"
+    assert new.format_date(0, 1) == "2024-05-31"
     more = old.extend(new)
     np.testing.assert_array_equal(more.y, whole.y)
-    assert more.format_date(0, 4) == whole.label(0, 4) == "2024-05-30"
+    assert more.format_date(0, 4) == whole.format_date(0, 4) == "2024-05-30"
 
 
 def test_extended_knows_text_from_numbers():

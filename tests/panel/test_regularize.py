@@ -109,7 +109,7 @@ def test_a_frequency_that_does_not_fit():
     whole = df.assign(ds=[0, 1, 3, 5, 7, 8] * 10)
     with pytest.raises(ValueError, match=r"freq='5' does not fit: 40 of 60 .* look like freq='2'"):
         Panel.from_frame(whole, freq=5)
-    assert Panel.from_frame(whole, freq=2).label(0, 0) == "1"  # most of them are odd
+    assert Panel.from_frame(whole, freq=2).format_date(0, 0) == "1"  # most of them are odd
 
 
 def test_a_step_that_is_right_on_grids_that_are_not():
