@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.readers import Data
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rbfdiffnet import RBFDiffNet
+    from rbfdiffnet.readers import Data
 
 Ints = npt.NDArray[np.int64]
 

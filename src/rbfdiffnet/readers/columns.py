@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.readers.dates import (
     TIME_UNITS,
@@ -19,12 +20,9 @@ from rbfdiffnet.readers.dates import (
     mentions_weeks,
     parse_times,
 )
-from rbfdiffnet.readers.numbers import parse_numbers_of
+from rbfdiffnet.readers.numbers import parse_numbers
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.errors import CommandError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
 _SAMPLE = 200  # cells that tell what a column is
@@ -88,7 +86,7 @@ def is_time_name(column: str) -> bool:
 def is_number_column(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers."""
     cells = table.frame[column].dropna().head(_SAMPLE)
-    values, bad = parse_numbers_of(table, column, cells)
+    values, bad = parse_numbers(table, column, cells)
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
 
@@ -152,8 +150,6 @@ def find_step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
     With `dates_only`, counted ones do not count. Nothing is returned where there are fewer such
     columns than others.
     """
-    import pandas as pd
-
     names = table.columns
     groups: dict[str, list[str]] = {}
     for name in names:
@@ -245,7 +241,10 @@ def find_cross_table(table: Table, totals: Collection[str] = ()) -> CrossTable |
     dates that are not understood.
     """
     free = [column for column in table.columns if column not in totals]
-    for unit, labels in (("month", _find_months(free)), ("quarter", _find_quarters(free))):
+    months = {c: find_month(c) for c in free if find_month(c)}
+    months = months if len(set(months.values())) == len(months) else {}
+    quarters = {c: int(c[1]) for c in free if re.fullmatch(r"[QqTt][1-4]", c)}
+    for unit, labels in (("month", months), ("quarter", quarters)):
         others = [c for c in free if is_time_name(c) or _NAMELESS.fullmatch(c)]
         years = next((c for c in others if _read_time_numbers(table, c, "year") is not None), None)
         complete = len(labels) == _RANGES[unit][1]
@@ -285,19 +284,8 @@ def _make_cross_table(
     return CrossTable(rows, list(labels), dates, f"Rows are {unit}s and columns {other}s")
 
 
-def _find_months(columns: Sequence[str]) -> dict[str, int]:
-    found = {c: find_month(c) for c in columns if find_month(c)}
-    return found if len(set(found.values())) == len(found) else {}
-
-
-def _find_quarters(columns: Sequence[str]) -> dict[str, int]:
-    return {c: int(c[1]) for c in columns if re.fullmatch(r"[QqTt][1-4]", c)}
-
-
 def _read_time_numbers(table: Table, column: str, unit: str) -> npt.NDArray[np.int64] | None:
     """Return a column as numbers of a unit of time; return nothing where a cell is none."""
-    import pandas as pd
-
     cells: Any = table.frame[column]
     if is_text(cells):
         codes, distinct = pd.factorize(table.text(column))
@@ -402,8 +390,6 @@ def _is_name_column(table: Table, column: str) -> bool:
 
 def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
     """Join columns to the names of series, in the order in which the names appear."""
-    import pandas as pd
-
     joint = np.zeros(len(table.frame), dtype=np.int64)
     for column in columns:
         cells = table.text(column)
@@ -426,8 +412,6 @@ def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
 
 def _encode(values: npt.NDArray[Any] | pd.Series[Any]) -> npt.NDArray[np.int64]:
     """Number the distinct values in the order in which they appear."""
-    import pandas as pd
-
     return pd.factorize(values)[0].astype(np.int64)
 
 

@@ -8,17 +8,15 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.readers.numbers import MarkEvidence
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.errors import CommandError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
 _DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
@@ -173,8 +171,6 @@ def _read_frame(
     text: str, name: str, delimiter: str, decimal: str, header: list[str]
 ) -> tuple[Callable[..., pd.DataFrame], pd.DataFrame]:
     """Return a function that reads some columns of the text again, and the frame of all of them."""
-    import pandas as pd
-
     labels = [cell or f"column {i + 1}" for i, cell in enumerate(header)]
     # Lines before the header that have nothing but delimiters are left out.
     above = re.match(rf"(?:[ \t\"{re.escape(delimiter)}]*(?:\r\n|\n|\r))+", text)

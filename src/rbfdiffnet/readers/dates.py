@@ -7,16 +7,14 @@ import unicodedata
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Words of several languages for units of time and months --------------------------------------
 
@@ -181,8 +179,6 @@ def parse_times(
     do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and 01/2024 are weeks rather
     than months.
     """
-    import pandas as pd
-
     kind = cells.dtype.kind
     if kind == "M":
         return ParsedTimes.from_dates(cells)
@@ -209,8 +205,6 @@ def _are_years(values: npt.NDArray[Any]) -> bool:
 
 def _parse_integers(numbers: pd.Series[Any], order: str | None, weeks: bool) -> ParsedTimes:
     """Parse years, months and days written as numbers, or numbers of steps."""
-    import pandas as pd
-
     values = numbers.to_numpy()
     year, rest = values // 100, values % 100
     forms = [("%Y", values), ("%Y%m", year), ("%Y%m%d", values // 10_000)]
@@ -256,8 +250,6 @@ def _parse_eight_digits(numbers: pd.Series[Any], order: str | None) -> ParsedTim
 
 def _parse_texts(cells: list[str], order: str | None, weeks: bool) -> ParsedTimes:
     """Parse distinct cells."""
-    import pandas as pd
-
     counted = [match for cell in cells if (match := _COUNTED.fullmatch(cell))]
     if len(counted) == len(cells) and len({match[1] for match in counted}) == 1:
         return ParsedTimes(pd.Series([int(match[2]) for match in counted]))
@@ -290,8 +282,6 @@ def _parse_weeks(cells: list[str], weeks: bool) -> ParsedTimes | None:
 
 def _find_mondays(weeks: Iterable[tuple[int, int]]) -> pd.Series[Any]:
     """Return the Mondays of (year, week) as ISO 8601 counts them, missing where there is none."""
-    import pandas as pd
-
     pairs = list(weeks)
     days = [f"{year}-{week:02d}-1" for year, week in pairs]
     parsed = pd.to_datetime(days, format="%G-%V-%u", errors="coerce")
@@ -361,8 +351,6 @@ def _check_exchanged(cells: list[str], dates: pd.Series[Any], certain: bool) -> 
 
     Such a program leaves 2024-02-01, the second of January, beside 13/01/2024.
     """
-    import pandas as pd
-
     sound = dates.dropna().dt.tz_localize(None)
     day, month = sound.dt.day, sound.dt.month
     small = day <= 12
@@ -429,8 +417,6 @@ def _normalize(cell: str) -> str:
 
 def _parse_by_pandas(cells: list[str]) -> pd.Series[Any]:
     """Parse dates; those that pandas cannot read are missing."""
-    import pandas as pd
-
     texts = pd.Series(cells, dtype=object)
     for form in ("ISO8601", "mixed"):
         with warnings.catch_warnings():
@@ -448,8 +434,6 @@ def _parse_by_pandas(cells: list[str]) -> pd.Series[Any]:
 
 def _to_nanoseconds(dates: pd.Series[Any]) -> pd.Series[Any]:
     """Return dates in nanoseconds; those of other centuries, too far away for that, are missing."""
-    import pandas as pd
-
     zone = None if dates.dt.tz is None else "UTC"
     low, high = pd.Timestamp.min.tz_localize(zone), pd.Timestamp.max.tz_localize(zone)
     near = dates.where((dates >= low) & (dates <= high))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
@@ -30,14 +31,11 @@ from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import (
     missing_notes,
     negative_notes,
-    parse_numbers_of,
+    parse_numbers,
     read_numbers,
 )
 from rbfdiffnet.readers.table import Table, is_text, quote_names
 from rbfdiffnet.support.errors import CommandError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _EXACT = 2**24  # whole numbers up to here are exact in 32 bits
 _MOST_UNUSED = 8  # columns without use that a note names
@@ -128,8 +126,6 @@ class MatrixLayout:
 
     def part(self, start: int, stop: int) -> pd.DataFrame:
         """Return the series from one position to another as a long frame."""
-        import pandas as pd
-
         values = self.values[start:stop]
         kept = np.ones(values.shape, dtype=bool)
         if values.dtype.kind == "f":
@@ -219,8 +215,6 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
 
 def _read_times(table: Table, column: str, order: str | None) -> ParsedTimes:
     """Parse a column of dates, or raise with the first cell that is no date."""
-    import pandas as pd
-
     cells = table.date_cells(column)
     times = parse_times(cells, order, weeks=mentions_weeks(column))
     if not len(times.bad):
@@ -252,8 +246,6 @@ def _parse_long(
     inputs: Sequence[str],
 ) -> ParsedTable:
     """Parse a table with a row for each series and date."""
-    import pandas as pd
-
     target = find_target_column(table, choices, [time, *ids, *inputs])
     remedy = "choose another column with --target-col"
     values = _shrink_floats(read_numbers(table, target, remedy))
@@ -273,8 +265,6 @@ def _parse_wide(
     table: Table, choices: ColumnChoices, time: str, times: ParsedTimes, columns: list[str]
 ) -> ParsedTable:
     """Parse a table with a row for each date and a column for each series."""
-    import pandas as pd
-
     if not columns:
         raise CommandError(
             f"{table.name} has no column of numbers beside '{time}' (columns: "
@@ -302,8 +292,6 @@ def _parse_wide(
 
 def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> ParsedTable:
     """Parse a table with a row for each series and a column for each date."""
-    import pandas as pd
-
     times = parse_times(pd.Series(steps, dtype=object), choices.order)
     if len(times.bad):
         raise CommandError(
@@ -338,8 +326,6 @@ def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> Parse
 
 def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) -> ParsedTable:
     """Parse a table whose rows have one part of the dates and whose columns have the other."""
-    import pandas as pd
-
     totals = [column for column in table.columns if _is_total(column)]
     used = [cross.rows, *cross.columns]
     parts = np.array(cross.dates[0])
@@ -383,8 +369,6 @@ def read_input(table: Table, column: str) -> Any:
 
 
 def _repeat_name(name: str, n: int) -> pd.Categorical[str]:
-    import pandas as pd
-
     return pd.Categorical.from_codes([0] * n, categories=pd.Index([name]))
 
 
@@ -407,7 +391,7 @@ def _note_broken_columns(table: Table, used: set[str]) -> list[str]:
     for column in table.columns:
         if column in used or not is_text(table.frame[column]):
             continue
-        values, bad = parse_numbers_of(table, column, table.frame[column])
+        values, bad = parse_numbers(table, column)
         if np.isfinite(values).any() and len(bad):
             row = int(bad[0])
             notes.append(

@@ -7,17 +7,15 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.stability import LARGEST
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MISSING = frozenset(
     (
@@ -124,14 +122,16 @@ class MarkEvidence:
 
 
 def parse_numbers(
-    cells: pd.Series[Any], decimal: str = ".", missing: Collection[str] = ()
+    table: Table, column: str, cells: pd.Series[Any] | None = None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Parse numbers, or text with points, commas, spaces or apostrophes between thousands.
+    """Parse a column, or some cells of it, as numbers, with any marks between thousands.
 
     Returns the values and the rows that are no numbers. Values are NaN where a cell is empty, says
-    NA, null, - and the like, or is one of the words or numbers in `missing`; small whole numbers
-    stay small. A minus may come last, as in 12,5-, or be written as parentheses.
+    NA, null, - and the like, or is one of the table's words (or numbers) for missing values; small
+    whole numbers stay small. A minus may come last, as in 12,5-, or be written as parentheses.
     """
+    cells = table.frame[column] if cells is None else cells
+    decimal, missing = table.decimal_mark(column) or ".", table.missing_words
     values, bad = _parse_cells(cells, decimal, {word.strip().lower() for word in missing})
     numbers = [number for word in missing if (number := _parse_cell(word, decimal)) is not None]
     if numbers and (hit := np.isin(values, numbers)).any():
@@ -139,18 +139,9 @@ def parse_numbers(
     return values, bad
 
 
-def parse_numbers_of(
-    table: Table, column: str, cells: pd.Series[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Parse cells of a column with its decimal mark and the table's words for missing values."""
-    return parse_numbers(cells, table.decimal_mark(column) or ".", table.missing_words)
-
-
 def _parse_cells(
     cells: pd.Series[Any], decimal: str, missing: set[str]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    import pandas as pd
-
     nothing = np.empty(0, dtype=np.int64)
     if not is_text(cells):
         if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind in "iufb":
@@ -215,7 +206,7 @@ def read_numbers(
             f"{table.locate(row, column)}: '{texts.iloc[row]}' may have a decimal mark "
             "or one between thousands; say which with --decimal . or --decimal ,"
         )
-    values, bad = parse_numbers(cells, mark, table.missing_words)
+    values, bad = parse_numbers(table, column)
     if len(bad):
         row = int(bad[0])
         more = f" ({len(bad) - 1} more like it)" if len(bad) > 1 else ""
@@ -245,9 +236,8 @@ def _list_words(table: Table, columns: Sequence[str]) -> list[str]:
     """Return the first words among cells that are no numbers, quoted for a shell."""
     found: dict[str, None] = {}
     for column in columns:
-        cells = table.frame[column]
-        _, bad = parse_numbers_of(table, column, cells)
-        words = (str(cell).strip() for cell in cells.iloc[bad].unique())
+        _, bad = parse_numbers(table, column)
+        words = (str(cell).strip() for cell in table.frame[column].iloc[bad].unique())
         found |= dict.fromkeys(word for word in words if not re.search(r"\d", word))
         if len(found) > _MOST_WORDS:
             break
@@ -261,7 +251,7 @@ def missing_notes(table: Table, columns: Sequence[str]) -> list[str]:
         cells = table.frame[column].dropna()
         if not (is_text(cells) or table.missing_words):
             continue
-        values, bad = parse_numbers_of(table, column, cells)
+        values, bad = parse_numbers(table, column, cells)
         gone = np.isnan(values.astype(np.float64))
         gone[bad] = False
         for cell, count in cells[gone].value_counts().items():

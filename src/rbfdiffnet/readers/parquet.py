@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pandas as pd
 
 from rbfdiffnet.forecasting.packed import most_unpacked
 from rbfdiffnet.support.errors import CommandError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
     """Read a Parquet file with the dtypes it has, so that small whole numbers stay small."""
-    import pandas as pd
-
     check_parquet()
     _check_size(stream, name)
     frame: Any

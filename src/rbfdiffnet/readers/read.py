@@ -10,9 +10,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
+import pandas as pd
 
 from rbfdiffnet.forecasting.packed import Bounded, most_unpacked
 from rbfdiffnet.panel.frequency import DAY, Frequency
@@ -30,9 +31,6 @@ from rbfdiffnet.readers.parquet import read_parquet
 from rbfdiffnet.readers.table import Table, quote_names
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.text import format_dates
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency
 _MOST_NAMED = 3  # series that a note names
@@ -298,8 +296,6 @@ def _note_early_ends(series: LongLayout | MatrixLayout) -> list[str]:
 
 def _format_ends(times: pd.Series[Any]) -> tuple[str, str]:
     """Return the first and the last of times, for messages."""
-    import pandas as pd
-
     if times.dtype.kind in "iu":
         return str(times.min()), str(times.max())
     first, last = format_dates(pd.DatetimeIndex([times.min(), times.max()]))
@@ -378,8 +374,6 @@ def _add_inputs(
     Inputs that the series do not have yet are joined to the known dates; values of later dates are
     kept for the forecast.
     """
-    import pandas as pd
-
     history = data.frame()
     taken = [*exog.file_columns, *exog.columns]
     time, times = _find_input_times(table, history["ds"], taken, order)

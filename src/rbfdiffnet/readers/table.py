@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rbfdiffnet.support.errors import CommandError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_MARK_NOTES = 3  # columns whose decimal marks get a note of their own
 _MOST_LISTED = 20
@@ -72,8 +71,6 @@ class Table:
         return self.text(column) if broken else cells
 
     def _read_text(self, column: str) -> pd.Series[Any]:
-        import pandas as pd
-
         cells = self.frame[column]
         if self.original_text is not None and not is_text(cells):
             cells = self.original_text(column)
@@ -106,8 +103,6 @@ class Table:
 
 def is_text(column: pd.Series[Any]) -> bool:
     """Tell whether a column is text, in any of the ways pandas has for it."""
-    import pandas as pd
-
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
         kind = kind.categories.dtype
