@@ -16,7 +16,7 @@ import time
 import numpy as np
 import torch
 
-from rbfdiffnet.batch.torch_backend import backend_for
+from rbfdiffnet.batch.backend import backend_for
 from rbfdiffnet.models.fast import fit_quickly, forecast_arrays
 
 

@@ -57,7 +57,6 @@ def kernels(batch: int) -> None:
     jobs: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
         ("assign", lambda: plain.assign(rows, centers)[0], lambda: fused.assign(rows, centers)[0]),
         ("products", lambda: plain.products(rows, y, centers, beta, -beta).phi, lambda: p.phi),
-        ("fixed", p.fixed, q.fixed),
         ("gram", lambda: p.gram(a), lambda: q.gram(a)),
         ("K", lambda: p.curvature(a, b)[0], lambda: q.curvature(a, b)[0]),
         ("along", lambda: p.curvature(a, b)[1], lambda: q.curvature(a, b)[1]),
@@ -76,7 +75,7 @@ def kernels(batch: int) -> None:
 def stages(backend: TorchBackend, batch: int) -> None:
     data = made_up(batch)
     options: dict[str, Any] = {"season_length": 7, "n_lags": D, "backend": backend}
-    y = backend.place(data)
+    y = backend.to_device(data)
     is_outlier = find_outliers(y, 7, backend)[0]
     gaps = torch.where(is_outlier, torch.nan, y)
     u = fill_many(gaps, 7, backend)
@@ -89,21 +88,21 @@ def stages(backend: TorchBackend, batch: int) -> None:
     n = weight.sum(1)
     target = standardize(u[:, D:], weight, n, torch)[0]
     rows = backend.rows(X, weight, n)[0]
-    centers = batched._place(rows, n, C, 4.0, backend)
+    centers = batched.place_centers(rows, n, C, 4.0, backend)
     a = torch.ones_like(rows[:, :, 0]) * (1.0 + D) ** -0.5
 
     def minimize() -> Any:
-        return batched._Problem(backend, rows, target, n, *centers).minimize(a.clone(), 12)
+        return batched.Problem(backend, rows, target, n, *centers).minimize(a.clone(), 12)
 
     jobs: list[tuple[str, Callable[[], Any]]] = [
-        ("copy to device", lambda: backend.place(data)),
+        ("copy to device", lambda: backend.to_device(data)),
         ("outliers", lambda: find_outliers(y, 7, backend)),
         ("filling", lambda: fill_many(gaps, 7, backend)),
         ("Dickey-Fuller", lambda: n_differences_many(u, backend=backend)),
         ("differences", lambda: differencing.choose_differences(u, 7, backend)),
         ("windows", windows),
         ("rows", lambda: backend.rows(X, weight, n)),
-        ("centers", lambda: batched._place(rows, n, C, 4.0, backend)),
+        ("centers", lambda: batched.place_centers(rows, n, C, 4.0, backend)),
         ("minimize", minimize),
         ("forecast", lambda: fit.forecast(28)),
         ("fit_quickly", lambda: quick.fit_quickly(data, **options)),

@@ -125,7 +125,7 @@ def _processor() -> str:
 def numba_in_use() -> bool:
     """Whether compiled kernels do the work."""
     try:
-        from rbfdiffnet.batch.numba_fit import AVAILABLE
+        from rbfdiffnet.batch.numba_backend import AVAILABLE
     except ImportError:
         return False
     return bool(AVAILABLE)

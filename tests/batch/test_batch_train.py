@@ -5,7 +5,7 @@ import pytest
 
 from rbfdiffnet.batch.backend import NUMPY, Backend, padded_rows, standardize
 from rbfdiffnet.batch.networks import forecast_batch
-from rbfdiffnet.batch.train import _place, _Problem, fit_batch
+from rbfdiffnet.batch.train import Problem, fit_batch, place_centers
 
 B, D, N, C = 3, 4, 200, 7
 
@@ -22,7 +22,10 @@ def problem(X, y, weight):
     Z, _, _ = standardize(X, weight[:, None], n[:, None], np)
     t, _, _ = standardize(y, weight, n, np)
     rows = np.concatenate([Z, weight[:, None]], axis=1)
-    return _Problem(NUMPY, rows, t, n, *_place(rows, n, C, 4.0, NUMPY))
+    centers, beta = place_centers(rows, n, C, 4.0, NUMPY)
+    found = Problem(NUMPY, rows, t, n, centers, beta)
+    found.rows, found.y, found.centers, found.beta = rows, t, centers, beta
+    return found
 
 
 def brute_force(p, i, a, ridge):
@@ -43,7 +46,7 @@ def brute_force(p, i, a, ridge):
 def test_the_objective_is_its_definition(data, rng):
     p, a = problem(*data), rng.normal(size=(B, 1 + D))
     ridge = np.full(B, 1e-2)
-    value = p.solve(a, ridge)[2]
+    value = p.solve_linear_part(a, ridge)[2]
     expected = [brute_force(p, i, a[i], ridge[i]) for i in range(B)]
     np.testing.assert_allclose(value, expected, rtol=1e-9)
 
@@ -51,7 +54,7 @@ def test_the_objective_is_its_definition(data, rng):
 def test_gradient_and_hessian_are_exact(data, rng):
     p, a = problem(*data), rng.normal(size=(B, 1 + D))
     ridge = np.full(B, 1e-2)
-    gradient, hessian = p.newton(a, ridge, *p.solve(a, ridge)[:2])
+    gradient, hessian = p.newton(a, ridge, *p.solve_linear_part(a, ridge)[:2])
     step = 1e-5
     for i in range(1 + D):
         up, down = a.copy(), a.copy()
@@ -59,7 +62,7 @@ def test_gradient_and_hessian_are_exact(data, rng):
         down[:, i] -= step
         values, slopes = [], []
         for at in (up, down):
-            root, b, value = p.solve(at, ridge)
+            root, b, value = p.solve_linear_part(at, ridge)
             values.append(value)
             slopes.append(p.newton(at, ridge, root, b)[0])
         change = (values[0] - values[1]) / (4 * step)
@@ -72,7 +75,7 @@ def test_newton_steps_end_where_the_gradient_vanishes(data, monkeypatch):
     monkeypatch.setattr("rbfdiffnet.batch.train._ENOUGH", 0.0)
     networks = fit_batch(*data, n_centers=C, n_steps=60)
     p = problem(*data)
-    gradient, _ = p.newton(networks.a, networks.ridge, *p.solve(networks.a, networks.ridge)[:2])
+    gradient, _ = p.newton(networks.a, networks.ridge, *p.solve_linear_part(networks.a, networks.ridge)[:2])
     assert np.abs(gradient).max() < 1e-6 * p.total.max()
     fewer = fit_batch(*data, n_centers=C, n_steps=2)
     assert np.all(networks.value <= fewer.value)
@@ -202,14 +205,14 @@ def test_pytorch_gives_the_same(data):
 @pytest.mark.parametrize("rows", [40, 200, 1000])
 def test_numba_gives_the_same(rows, rng):
     pytest.importorskip("numba", reason="numba is not installed")
-    from rbfdiffnet.batch.numba_fit import fit_batch_compiled
+    from rbfdiffnet.batch.numba_backend import NUMBA
 
     X = rng.normal(size=(B, D, rows))
     y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.normal(size=(B, rows))
     weight = np.ones((B, rows))
     weight[0, :9] = 0.0
     weight[1, rows // 2] = 0.0
-    one, other = (fit(X, y, weight, n_centers=C) for fit in (fit_batch, fit_batch_compiled))
+    one, other = (fit_batch(X, y, weight, n_centers=C, backend=b) for b in (NUMPY, NUMBA))
     np.testing.assert_array_equal(one.ridge, other.ridge)
     for name in ("centers", "beta", "value", "unit", "largest", "x_shift", "y_scale"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
@@ -220,7 +223,7 @@ def test_numba_gives_the_same(rows, rng):
 @pytest.mark.parametrize("kind", ["constant", "copies", "few rows", "zeros"])
 def test_numba_gives_the_same_on_poor_data(kind, rng):
     pytest.importorskip("numba", reason="numba is not installed")
-    from rbfdiffnet.batch.numba_fit import fit_batch_compiled
+    from rbfdiffnet.batch.numba_backend import NUMBA
 
     X, y, weight = rng.normal(size=(1, D, 60)), rng.normal(size=(1, 60)), np.ones((1, 60))
     if kind == "constant":
@@ -232,8 +235,8 @@ def test_numba_gives_the_same_on_poor_data(kind, rng):
     else:
         weight[:, :-7] = 0.0
     paths = [
-        forecast_batch(fit(X, y, weight, n_centers=C), X[:, :, -1], 20)
-        for fit in (fit_batch, fit_batch_compiled)
+        forecast_batch(fit_batch(X, y, weight, n_centers=C, backend=b), X[:, :, -1], 20)
+        for b in (NUMPY, NUMBA)
     ]
     assert np.all(np.isfinite(paths[0]))
     np.testing.assert_allclose(*paths, rtol=1e-7, atol=1e-7)

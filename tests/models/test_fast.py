@@ -116,7 +116,7 @@ def test_batches_and_threads_do_not_matter(length, season, rng):
 
 def test_without_numba_it_is_the_same(panel, monkeypatch):
     with_numba = forecast_arrays(panel, 28, season_length=7)
-    monkeypatch.setattr("rbfdiffnet.batch.train.find_spec", lambda name: None)  # noqa: ARG005
+    monkeypatch.setattr("rbfdiffnet.batch.backend.find_spec", lambda name: None)  # noqa: ARG005
     np.testing.assert_allclose(forecast_arrays(panel, 28, season_length=7), with_numba, rtol=1e-9)
 
 
@@ -175,8 +175,8 @@ def test_wrong_shapes_and_devices_are_named(panel):
 
 def test_a_numba_that_does_not_work_is_not_used(panel, monkeypatch):
     expected = forecast_arrays(panel, 5, season_length=7)
-    monkeypatch.setattr("rbfdiffnet.batch.numba_fit.AVAILABLE", False)
-    monkeypatch.setattr("rbfdiffnet.batch.numba_fit.fit_batch_compiled", None)
+    monkeypatch.setattr("rbfdiffnet.batch.numba_backend.AVAILABLE", False)
+    monkeypatch.setattr("rbfdiffnet.batch.numba_backend.NUMBA", None)
     np.testing.assert_allclose(forecast_arrays(panel, 5, season_length=7), expected, rtol=1e-9)
 
 
@@ -286,7 +286,7 @@ def test_short_series_beside_long_ones_are_forecast_by_networks(rng, tmp_path):
 def test_shorter_lags_are_the_same_with_pytorch_and_without_numba(rng, monkeypatch):
     one = series(weeks(rng, 100))
     (expected,) = fit_models([one], [long_plan()])
-    monkeypatch.setattr("rbfdiffnet.batch.train.find_spec", lambda name: None)  # noqa: ARG005
+    monkeypatch.setattr("rbfdiffnet.batch.backend.find_spec", lambda name: None)  # noqa: ARG005
     (plain,) = fit_models([one], [long_plan()])
     np.testing.assert_allclose(plain.windows.network.a, expected.windows.network.a, rtol=1e-6)
     pytest.importorskip("torch", reason="PyTorch is not installed")

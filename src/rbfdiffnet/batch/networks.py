@@ -11,24 +11,14 @@ import numpy as np
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.support.stability import LEAP
 
-__all__ = ["BatchNetworks", "forecast_batch"]
-
 
 @dataclass(frozen=True)
 class BatchNetworks:
     """Trained networks of order 1, with order zero and intercept; a leading axis for the series.
 
-    Attributes
-    ----------
-    centers : array of shape (B, c, d)
-    beta, w : arrays of shape (B, c)
-    a : array of shape (B, 1 + d)
-    linear : array of shape (B, d + 1)
-    x_shift, x_scale : arrays of shape (B, d)
-    y_shift, y_scale, unit, largest, value : arrays of shape (B,)
-        Shift and scale of the target, unit of the first derivatives, largest target and objective.
-    ridge : array of shape (B,)
-        The penalty chosen for the RBF part.
+    `centers` has shape (B, c, d), `beta` and w (B, c), a and `linear` (B, d + 1), `x_shift` and
+    `x_scale` (B, d), and the rest (B,): shift and scale of the target, unit of the first
+    derivatives, largest target, objective, and the penalty chosen for the RBF part.
     """
 
     centers: Any
@@ -68,7 +58,7 @@ class BatchNetworks:
         )
 
     @classmethod
-    def of(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
+    def stack(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
         """Return networks of the same shape, made by `network`, as a batch."""
         parts: dict[str, Any] = {
             "centers": [n.centers for n in networks],
@@ -88,8 +78,10 @@ class BatchNetworks:
         return cls(**{name: np.array(values) for name, values in parts.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
+    def concatenate(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
         """Return several batches as one (NumPy arrays only)."""
+        if len(parts) == 1:
+            return parts[0]
         names = [f.name for f in fields(cls)]
         return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
 
@@ -107,17 +99,8 @@ class BatchNetworks:
 def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:
     """Continue windows recursively, as `rbfdiffnet.models.window_model.WindowModel.forecast` does.
 
-    Parameters
-    ----------
-    networks : BatchNetworks
-    window : array of shape (B, d) or (B, k, d)
-        Latest values, oldest first; perhaps several windows for each network.
-    h : int
-    xp : module, default=numpy
-
-    Returns
-    -------
-    array of shape (B, h) or (B, k, h)
+    `window` has shape (B, d), latest values last, or (B, k, d) for k windows of each network; the
+    forecasts have shape (B, h) or (B, k, h).
     """
     if window.ndim == 2:
         return forecast_batch(networks, window[:, None], h, xp)[:, 0]

@@ -1,4 +1,4 @@
-"""Training on a GPU with PyTorch: the extra ``[gpu]``."""
+"""Training on a GPU with PyTorch, and with kernels of `rbfdiffnet.batch.triton`: extra ``[gpu]``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from queue import SimpleQueue
 from typing import Any
 
-from rbfdiffnet.batch.backend import NUMPY, Backend
-from rbfdiffnet.batch.products import Products
-
-__all__ = ["FusedBackend", "TorchBackend", "backend_for"]
+from rbfdiffnet.batch.backend import Backend, Products
 
 _SHARE_OF_MEMORY = 0.6
 _MOST_SERIES = 16_384  # larger batches are no faster
@@ -21,13 +18,7 @@ _LANES = 3  # one copies or waits for the processor while others compute
 
 
 class TorchBackend(Backend):
-    """Operations on PyTorch tensors of a device.
-
-    Parameters
-    ----------
-    device : str
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-    """
+    """Operations on PyTorch tensors of a device: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``."""
 
     def __init__(self, device: str) -> None:
         import torch
@@ -35,7 +26,7 @@ class TorchBackend(Backend):
         super().__init__(torch)
         self.device, self.lanes = device, 1 if device == "cpu" else _LANES
 
-    def place(self, values: Any) -> Any:
+    def to_device(self, values: Any) -> Any:
         """Bring a NumPy array to the device."""
         return self.xp.from_numpy(values).to(self.device)
 
@@ -70,21 +61,13 @@ class TorchBackend(Backend):
 
 
 class FusedBackend(TorchBackend):
-    """The same with kernels of its own where sizes allow.
-
-    They are in `rbfdiffnet.batch.triton_kernels` and `rbfdiffnet.batch.triton_algebra`.
-
-    Parameters
-    ----------
-    device : str
-        ``"cuda"`` or ``"cuda:1"``.
-    """
+    """The same on a card with the kernels of `rbfdiffnet.batch.triton`, where sizes allow."""
 
     def __init__(self, device: str) -> None:
-        from rbfdiffnet.batch import triton_algebra, triton_kernels
+        from rbfdiffnet.batch import triton
 
         super().__init__(device)
-        self.algebra, self.kernels = triton_algebra, triton_kernels
+        self.kernels = triton
 
     def columns(self, n_lags: int, n_centers: int) -> int:
         """How many arrays as long as the series there are at a time, at most."""
@@ -92,15 +75,16 @@ class FusedBackend(TorchBackend):
             return 3 * n_lags + 50
         return super().columns(n_lags, n_centers)
 
-    def root(self, A: Any) -> Any:
-        """L^-1, where L is the Cholesky factor of A."""
-        fits = A.shape[1] <= self.algebra.LARGEST
-        return self.algebra.root(A) if fits else super().root(A)
+    def root(self, A: Any, lift: Any = None) -> Any:
+        """L^-1, where L is the Cholesky factor of A, or of A + diag(lift)."""
+        if A.shape[1] > self.kernels.LARGEST:
+            return super().root(A, lift)
+        return self.kernels.root(A if lift is None else A + self.diagonal(lift))
 
     def solve(self, A: Any, b: Any) -> Any:
         """Solutions of A x = b."""
-        fits = A.shape[1] < self.algebra.LARGEST
-        return self.algebra.solve(A, b) if fits else super().solve(A, b)
+        fits = A.shape[1] < self.kernels.LARGEST
+        return self.kernels.solve(A, b) if fits else super().solve(A, b)
 
     def neighbors(self, series: Any, season_length: int, before: int, later: int) -> Any:
         """Median of the values so many seasons before and after."""
@@ -111,12 +95,12 @@ class FusedBackend(TorchBackend):
         return self.kernels.rows(X, weight, n)
 
     def assign(self, rows: Any, centers: Any) -> tuple[Any, Any]:
-        """One pass of Lloyd's algorithm."""
+        """Give each row to its nearest center: one pass of Lloyd's algorithm."""
         fits = max(centers.shape[1], rows.shape[1] + 1) <= self.kernels.LARGEST
         return self.kernels.assign(rows, centers) if fits else super().assign(rows, centers)
 
     def products(self, rows: Any, y: Any, centers: Any, beta: Any, slope: Any) -> Products:
-        """Sums over rows that training needs."""
+        """The sums over rows that training needs."""
         if self.kernels.fits(*centers.shape[1:]):
             return _FusedProducts(self, rows, y, centers, beta, slope)
         return super().products(rows, y, centers, beta, slope)
@@ -132,12 +116,6 @@ class _FusedProducts(Products):
         self.rows, self.y = rows, y
         self.square = (rows[:, :-1] ** 2).sum(axis=1)
         self.centers, self.beta, self.slope = centers, beta, slope
-
-    def fixed(self) -> Any:
-        """Products of the rows with themselves and the target."""
-        xp, contract = self.backend.xp, self.backend.contract
-        target = contract(self.rows, self.y[:, None])
-        return xp.concatenate([contract(self.rows, self.rows), target], axis=2)
 
     def gram(self, a: Any) -> Any:
         """Products of G(a) with itself, the rows and the target."""
@@ -164,31 +142,8 @@ def _streams(device: str) -> SimpleQueue[Any]:
     return streams
 
 
-def backend_for(device: str) -> Backend:
-    """Return the operations for a device.
-
-    Parameters
-    ----------
-    device : str
-        ``"cpu"``, or ``"cuda"`` with an optional number, such as ``"cuda:1"``.
-
-    Raises
-    ------
-    ImportError
-        If PyTorch is not installed.
-    RuntimeError
-        If it finds no such card.
-    ValueError
-        If there is no such kind of device.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.batch.torch_backend import backend_for
-    >>> backend_for("cpu").xp.__name__
-    'numpy'
-    """
-    if device == "cpu":
-        return NUMPY
+def card_backend(device: str) -> Backend:
+    """Return the operations for a card; see `rbfdiffnet.batch.backend.backend_for`."""
     if not re.fullmatch(r"cuda(:\d+)?", device):
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {device!r}.")
     try:

@@ -23,16 +23,11 @@ numbers or on the other series of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
-from rbfdiffnet.batch.backend import NUMPY, Backend, standardize
+from rbfdiffnet.batch.backend import NUMPY, Backend, backend_for, standardize
 from rbfdiffnet.batch.networks import BatchNetworks
 
-__all__ = ["fit_batch", "train"]
-
-_ROWS_AT_ONCE = 8_192  # trained together: what the caches of a processor hold
 _LLOYD_STEPS = 6
 _RIDGES = (1e-5, 1e-3, 1e-2, 1e-1, 1e4)  # on the RBF part; the last switches it off
 _LINEAR_RIDGE = 1e-6, 1e-2  # on the linear part: always, and times (inputs / rows)^2
@@ -41,6 +36,20 @@ _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
 _ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
 _MOST_DAMPING = 1e5
 _FIRST_DAMPING = 5.0  # of the mean curvature: far from a minimum the Hessian is indefinite
+
+
+def train(
+    X: Any, y: Any, weight: Any, *, n_centers: int = 28, backend: Backend | None = None
+) -> BatchNetworks:
+    """Train networks as `fit_batch` does, as many at a time as suit the backend."""
+    backend = backend or backend_for("cpu")
+    if backend.rows_trained_together is None:
+        return fit_batch(X, y, weight, n_centers=n_centers, backend=backend)
+    size = max(1, backend.rows_trained_together // X.shape[2])
+    parts = [slice(i, i + size) for i in range(0, len(X), size)]
+    return BatchNetworks.concatenate(
+        [fit_batch(X[p], y[p], weight[p], n_centers=n_centers, backend=backend) for p in parts]
+    )
 
 
 def fit_batch(
@@ -55,128 +64,43 @@ def fit_batch(
 ) -> BatchNetworks:
     """Train a network for every series of a batch.
 
-    Parameters
-    ----------
-    X : array of shape (B, d, N)
-        Inputs, rows last.
-    y : array of shape (B, N)
-        Targets.
-    weight : array of shape (B, N)
-        1, or 0 for rows that do not count; these come first, but for a few.
-    n_centers : int, default=28
-    width_factor : float, default=4.0
-    n_steps : int, default=12
-        The most Newton steps for a. One that lowers the objective by less than .3 % is the last.
-    backend : Backend, default=NUMPY
-        Operations on the kind of array given.
-
-    Returns
-    -------
-    BatchNetworks
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.batch.train import fit_batch
-    >>> from rbfdiffnet.datasets import logistic_map
-    >>> from rbfdiffnet.series.windows import lag_windows
-    >>> X, y = lag_windows(logistic_map(300), n_lags=2)
-    >>> ones = np.ones((1, 298))
-    >>> networks = fit_batch(X.T[None].copy(), y[None], ones, n_centers=10, n_steps=20)
-    >>> error = networks.network(0).predict(X)[:, 0] - y
-    >>> bool(np.abs(error).mean() < 0.01)
-    True
+    `X` has shape (B, d, N); y and `weight` have shape (B, N). The weight is 1, or 0 for rows that
+    do not count; these come first, but for a few. There are at most `n_steps` Newton steps for a;
+    one that lowers the objective by less than .3 % is the last.
     """
     xp = backend.xp
-
-    def minimize(rows: Any, t: Any, n: Any) -> tuple[Any, ...]:
-        centers, beta = _place(rows, n, n_centers, width_factor, backend)
-        problem = _Problem(backend, rows, t, n, centers, beta)
-        a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5
-        a, b, value, ridge = problem.minimize(a, n_steps)
-        return centers, beta, a, b, problem.unit, value, ridge
-
-    return in_units(X, y, weight, minimize, backend)
-
-
-def in_units(
-    X: Any, y: Any, weight: Any, minimize: Callable[..., tuple[Any, ...]], backend: Backend
-) -> BatchNetworks:
-    """Train networks on standardized rows.
-
-    Parameters
-    ----------
-    X, y, weight, backend
-        As for `fit_batch`.
-    minimize : callable
-        Maps inputs with the rows' weight, target and sum of weights to centers, beta, a, b, unit,
-        objective and penalty.
-
-    Returns
-    -------
-    BatchNetworks
-    """
     n = weight.sum(axis=1)
     rows, x_shift, x_scale = backend.rows(X, weight, n)
-    t, y_shift, y_scale = standardize(y, weight, n, backend.xp)
-    centers, beta, a, b, unit, value, ridge = minimize(rows, t, n)
-    c = centers.shape[1]
+    target, y_shift, y_scale = standardize(y, weight, n, xp)
+    centers, beta = place_centers(rows, n, n_centers, width_factor, backend)
+    problem = Problem(backend, rows, target, n, centers, beta)
+    a = xp.ones_like(rows[:, :, 0]) * rows.shape[1] ** -0.5
+    a, b, value, ridge = problem.minimize(a, n_steps)
     return BatchNetworks(
         centers=centers,
         beta=beta,
         a=a,
-        w=b[:, :c],
-        linear=b[:, c:],
+        w=b[:, :n_centers],
+        linear=b[:, n_centers:],
         x_shift=x_shift,
         x_scale=x_scale,
         y_shift=y_shift,
         y_scale=y_scale,
-        unit=unit,
-        largest=backend.highest(backend.xp.abs(y * weight)),
+        unit=problem.unit,
+        largest=backend.highest(xp.abs(y * weight)),
         value=value,
         ridge=ridge,
     )
 
 
-def train(
-    X: Any, y: Any, weight: Any, *, n_centers: int = 28, backend: Backend = NUMPY
-) -> BatchNetworks:
-    """Train networks as `fit_batch` does, compiled by numba where that is installed.
-
-    Parameters
-    ----------
-    X, y, weight, n_centers, backend
-        As for `fit_batch`.
-
-    Returns
-    -------
-    BatchNetworks
-    """
-    if backend is not NUMPY:
-        return fit_batch(X, y, weight, n_centers=n_centers, backend=backend)
-    if find_spec("numba") is not None:
-        from rbfdiffnet.batch.numba_fit import AVAILABLE, fit_batch_compiled
-
-        if AVAILABLE:  # it may be there and not work, beside a NumPy too new for it
-            return fit_batch_compiled(X, y, weight, n_centers=n_centers)
-    size = max(1, _ROWS_AT_ONCE // X.shape[2])
-    parts = [slice(i, i + size) for i in range(0, len(X), size)]
-    return BatchNetworks.joined(
-        [fit_batch(X[p], y[p], weight[p], n_centers=n_centers) for p in parts]
-    )
-
-
-def linear_ridge(n: Any, d: int) -> Any:
-    """Penalty of the linear part: the fewer rows there are for an input, the more."""
-    always, few = _LINEAR_RIDGE
-    return always + few * (d / n) ** 2
-
-
-def _place(rows: Any, n: Any, c: int, width_factor: float, backend: Backend) -> tuple[Any, Any]:
+def place_centers(
+    rows: Any, n: Any, c: int, width_factor: float, backend: Backend
+) -> tuple[Any, Any]:
     """Centers by Lloyd's algorithm from evenly spaced rows; widths from the clusters, as beta."""
     xp = backend.xp
     back = (backend.arange(c, rows)[None] + 0.5) * n[:, None] / c
-    centers = backend.rows_at(rows, rows.shape[2] - 1 - backend.integers(back))
+    series = backend.arange(len(rows), rows)[:, None]
+    centers = rows[series, :-1, rows.shape[2] - 1 - backend.integers(back)]
     for _ in range(_LLOYD_STEPS):
         sums, _ = backend.assign(rows, centers)
         count = sums[:, :, -1:]
@@ -193,20 +117,26 @@ def _place(rows: Any, n: Any, c: int, width_factor: float, backend: Backend) -> 
     return centers, 0.5 / sigma**2
 
 
-class _Problem:
+class Problem:
     """The training problem of a batch, in standardized units."""
 
     def __init__(
         self, backend: Backend, rows: Any, y: Any, n: Any, centers: Any, beta: Any
     ) -> None:
-        self.backend, self.xp = backend, backend.xp
-        self.rows, self.y, self.n, self.centers, self.beta = rows, y, n, centers, beta
-        self.c, self.d = centers.shape[1], centers.shape[2]
-        self.unit = self.xp.sqrt(0.5 / beta).mean(axis=1)
-        self.slope = -2.0 * beta * self.unit[:, None]
-        self.products = backend.products(rows, y, centers, beta, self.slope)
-        self.fixed = self.products.fixed()
+        xp = self.xp = backend.xp
+        self.backend, self.n, self.c = backend, n, centers.shape[1]
+        self.unit = xp.sqrt(0.5 / beta).mean(axis=1)
+        slope = -2.0 * beta * self.unit[:, None]
+        self.products = backend.products(rows, y, centers, beta, slope)
+        target = backend.contract(rows, y[:, None])
+        self.fixed = xp.concatenate([backend.contract(rows, rows), target], axis=2)
         self.total = (y**2).sum(axis=1)
+        d, (always, few) = centers.shape[2], _LINEAR_RIDGE
+        column = backend.arange(self.c + d + 1, n)
+        self.is_rbf = column < self.c
+        linear = n * (always + few * (d / n) ** 2)  # more, the fewer rows there are for an input
+        unpenalized = n[:, None] * _UNPENALIZED
+        self.linear_penalty = xp.where(column < self.c + d, linear[:, None], unpenalized)
 
     def gram(self, a: Any) -> tuple[Any, Any]:
         """A'A and A'y."""
@@ -217,20 +147,17 @@ class _Problem:
         return xp.concatenate([cross[:, :, :-1], bottom], axis=1), moment
 
     def penalty(self, a: Any, ridge: Any) -> Any:
-        """Diagonal of D, shape (B, p)."""
-        xp = self.xp
+        """Diagonal of D, shape (B, c + d + 1)."""
         rbf = self.n * (ridge + _UNPENALIZED) * (a**2).sum(axis=1)
-        linear = self.n * linear_ridge(self.n, self.d)
-        parts = [rbf[:, None]] * self.c + [linear[:, None]] * self.d
-        return xp.concatenate([*parts, self.n[:, None] * _UNPENALIZED], axis=1)
+        return self.xp.where(self.is_rbf, rbf[:, None], self.linear_penalty)
 
-    def solve(self, a: Any, ridge: Any) -> tuple[Any, Any, Any]:
+    def solve_linear_part(self, a: Any, ridge: Any) -> tuple[Any, Any, Any]:
         """The root of the inverse of A'A + D, b, the objective."""
         return self.project(*self.gram(a), self.penalty(a, ridge))
 
     def project(self, gram: Any, moment: Any, penalty: Any) -> tuple[Any, Any, Any]:
         """The same, given A'A, A'y and the diagonal of D."""
-        root = self.backend.root(gram + self.backend.diagonal(penalty))
+        root = self.backend.root(gram, penalty)
         half = root @ moment[:, :, None]
         b = (root.swapaxes(1, 2) @ half)[..., 0]
         return root, b, self.total - (half**2).sum(axis=1)[:, 0]
@@ -277,16 +204,16 @@ class _Problem:
         root, b, value = self.project(gram, moment, self.penalty(a, ridge))
         result = (a, b, value, ridge)
         if n_steps == 0:
-            return a, b, value, ridge
+            return result
         damping = xp.ones_like(value) * _FIRST_DAMPING
         gradient, hessian = self.newton(a, ridge, root, b)
-        problem, place, live = self, backend.arange(len(a), a), value == value
-        for _ in range(n_steps):
+        problem, positions, live = self, backend.arange(len(a), a), value == value
+        for step in range(n_steps):
             size = xp.abs(backend.diagonal_of(hessian)).mean(axis=1)
             lift = (damping * size + 1e-300)[:, None] + 0.0 * a
             trial = a - backend.solve(hessian + backend.diagonal(lift), gradient)
             trial = trial / xp.clip(xp.sqrt((trial**2).sum(axis=1)), 1e-12, None)[:, None]
-            root, b_new, value_new = problem.solve(trial, ridge)
+            root, b_new, value_new = problem.solve_linear_part(trial, ridge)
             better = live & (value_new < value)
             done = better & (value - value_new < _ENOUGH * value_new)
             a = xp.where(better[:, None], trial, a)
@@ -295,28 +222,30 @@ class _Problem:
             damping = xp.where(better, 0.2 * damping, 20.0 * damping)
             live = live & ~done & (damping < _MOST_DAMPING)
             for all_of_it, part in zip(result, (a, b, value), strict=False):
-                all_of_it[place] = part
+                all_of_it[positions] = part
             n_live = int(live.sum())
-            if n_live == 0:
+            if n_live == 0 or step == n_steps - 1:
                 break
+            if n_live < len(live) and n_live <= backend.share_worth_selecting * len(live):
+                stay = xp.argwhere(live)[:, 0]
+                problem = problem.part(stay)
+                state = (positions, a, b, value, ridge, damping, gradient, hessian, live)
+                trials = (better, trial, root, b_new)
+                positions, a, b, value, ridge, damping, gradient, hessian, live = (
+                    values[stay] for values in state
+                )
+                better, trial, root, b_new = (values[stay] for values in trials)
             if backend.any(better):
                 new = problem.newton(trial, ridge, root, b_new)
                 gradient = xp.where(better[:, None], new[0], gradient)
                 hessian = xp.where(better[:, None, None], new[1], hessian)
-            if n_live <= len(live) // 2:
-                stay = backend.positions(live)
-                problem = problem.part(stay)
-                state = (place, a, b, value, ridge, damping, gradient, hessian, live)
-                place, a, b, value, ridge, damping, gradient, hessian, live = (
-                    values[stay] for values in state
-                )
         return result
 
-    def part(self, which: Any) -> _Problem:
+    def part(self, which: Any) -> Problem:
         """The problem of some of the series."""
-        part = object.__new__(_Problem)
-        part.backend, part.xp, part.c, part.d = self.backend, self.xp, self.c, self.d
-        for name in ("n", "centers", "unit", "slope", "fixed", "total"):
+        part = object.__new__(Problem)
+        vars(part).update(vars(self))
+        for name in ("n", "unit", "fixed", "total", "linear_penalty"):
             setattr(part, name, getattr(self, name)[which])
         part.products = self.products.part(which)
         return part

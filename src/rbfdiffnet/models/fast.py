@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.batch.backend import NUMPY, Backend, padded_rows
+from rbfdiffnet.batch.backend import Backend, backend_for, padded_rows
 from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
-from rbfdiffnet.batch.torch_backend import backend_for
 from rbfdiffnet.batch.train import train
 from rbfdiffnet.models.series_model import Seen, SeriesModel
 from rbfdiffnet.models.training_rows import FEWEST_ROWS
@@ -146,7 +145,7 @@ def fit_quickly(
     n_lags: int,
     n_centers: int = 28,
     clean: bool = True,
-    backend: Backend = NUMPY,
+    backend: Backend | None = None,
 ) -> QuickFit:
     r"""Fit networks to series of the same length.
 
@@ -181,8 +180,9 @@ def fit_quickly(
     array([[3., 1., 4., 1., 5., 9., 2.],
            [3., 1., 4., 1., 5., 9., 2.]])
     """
+    backend = backend or backend_for("cpu")
     xp = backend.xp
-    y = backend.place(y)
+    y = backend.to_device(y)
     length = y.shape[1]
     odd = xp.zeros_like(y) > 0
     spread, closures = xp.ones_like(y[:, 0]) * xp.inf, odd[:, 0]
@@ -194,7 +194,7 @@ def fit_quickly(
         closed = find_closed_steps(y, season_length, backend)
         u = fill_many(u, season_length, backend, closed)
         known = known | (closed & repeat_before(known, closed, backend))
-    low, high = backend.lowest_of(u), backend.highest(u)
+    low, high = backend.lowest(u), backend.highest(u)
     size = backend.highest(xp.abs(u))
 
     differences = choose_differences(u, season_length, backend)
@@ -202,7 +202,7 @@ def fit_quickly(
     good = _observed(known, differences, season_length, backend)
 
     # From here on the first values, lost to differences, have weight 0.
-    start = backend.place(lost)[:, None]
+    start = backend.to_device(lost)[:, None]
     number = backend.arange(length, y)[None]
     valid = number >= start
     n_valid = length - start[:, 0]
@@ -211,7 +211,7 @@ def fit_quickly(
     unit = xp.sqrt((z**2).sum(axis=1) / n_valid)
     rough = unit > _ROUNDING * size
     unit = xp.where(rough, unit, xp.ones_like(unit))
-    z = xp.where(rough[:, None], backend.round(z / unit[:, None], _DECIMALS), xp.zeros_like(z))
+    z = xp.where(rough[:, None], xp.round(z / unit[:, None], decimals=_DECIMALS), xp.zeros_like(z))
 
     rows = padded_rows(length - n_lags)
     front = rows + n_lags - length
@@ -343,6 +343,6 @@ def _observed(known: Any, differences: Differences, season_length: int, backend:
     lags = [(season_length, differences.seasonal)]
     lags += [(1, differences.counts > k) for k in range(int(differences.counts.max(initial=0)))]
     for lag, which in lags:
-        both = known[:, lag:] & (known[:, :-lag] | ~backend.place(which)[:, None])
+        both = known[:, lag:] & (known[:, :-lag] | ~backend.to_device(which)[:, None])
         known = xp.concatenate([known[:, :lag], both], axis=1)
     return known

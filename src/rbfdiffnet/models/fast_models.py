@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
-from rbfdiffnet.batch.torch_backend import backend_for
+from rbfdiffnet.batch.backend import backend_for
 from rbfdiffnet.models.fast import WORTHWHILE, even_parts, fit_quickly
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel
@@ -162,7 +162,7 @@ def forecast_models(
     z = [m.preparation.steps.apply(base) for m, base in zip(models, bases, strict=True)]
     units = np.array([w.unit for w in windows])[:, None, None]
     latest = np.stack([values[:, -n_lags:] for values in z]) / units
-    networks = BatchNetworks.of([w.network for w in windows], [w.largest for w in windows])
+    networks = BatchNetworks.stack([w.network for w in windows], [w.largest for w in windows])
     path = forecast_batch(networks, latest, h)
     rows = np.concatenate([latest, path], axis=2)
     forecasts = []

@@ -55,7 +55,7 @@ def choose_differences(u: Any, season_length: int, backend: Backend = NUMPY) -> 
         _forecast_errors(d, season_length, first, lags, horizon, backend) for d in (plain, seasonal)
     ]
     better = errors[1] < errors[0]
-    which = backend.place(better)[:, None]
+    which = backend.to_device(better)[:, None]
     return Differences(
         backend.xp.where(which, seasonal.z, plain.z),
         better,
@@ -70,7 +70,7 @@ def _take_first_differences(u: Any, backend: Backend) -> Differences:
     counts = n_differences_many(u, max_differences=_MOST_DIFFERENCES, backend=backend)
     for k in range(int(counts.max(initial=0))):
         change = xp.concatenate([0.0 * z[:, : k + 1], z[:, k + 1 :] - z[:, k:-1]], axis=1)
-        z = xp.where(backend.place(counts > k)[:, None], change, z)
+        z = xp.where(backend.to_device(counts > k)[:, None], change, z)
     return Differences(z, np.zeros(len(u), dtype=bool), counts, counts)
 
 
@@ -104,7 +104,7 @@ def _forecast_errors(
     origins = np.unique(np.linspace(begin, length - horizon, _ORIGINS).astype(np.int64))
     windows = xp.stack([z[:, o - lags : o + horizon] for o in origins.tolist()], axis=1)
     error = windows[:, :, lags:] - windows[:, :, :lags] @ states[:, :, lags:]
-    counts = backend.place(differences.counts)
+    counts = backend.to_device(differences.counts)
     for k in range(int(differences.counts.max(initial=0))):
         error = xp.where((counts > k)[:, None, None], xp.cumsum(error, 2), error)
     if differences.seasonal.any():

@@ -1,0 +1,344 @@
+"""Operations compiled by numba, for processors: the extra ``[fast]``.
+
+What compiling saves are passes over memory. Rows come in blocks that stay in the processor's cache
+from one product to the next: of a block nothing but inputs, targets and Gaussians is read, and G
+and J (`rbfdiffnet.batch.backend.Products`) are made again where they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rbfdiffnet.batch.backend import TIE, NumpyBackend, Products
+
+try:
+    from numba import njit
+
+    AVAILABLE = True
+except ImportError:  # the extra is not installed, or does not work with this NumPy
+    AVAILABLE = False
+
+_ROWS_PER_BLOCK = 328
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class NumbaBackend(NumpyBackend):
+    """Operations on NumPy arrays, with compiled loops where these save time."""
+
+    rows_trained_together = 16_384
+    share_worth_selecting = 1.0  # a part of the series is a list of their positions
+
+    def assign(self, rows: Any, centers: Any) -> tuple[Any, Any]:
+        """Give each row to its nearest center: one pass of Lloyd's algorithm."""
+        sums = np.empty((len(rows), centers.shape[1], rows.shape[1] + 1))
+        _assign(rows, centers, TIE, _block_size(rows.shape[2]), sums)
+        return sums[:, :, :-1], sums[:, :, -1]
+
+    def root(self, A: Any, lift: Any = None) -> Any:
+        """L^-1, where L is the Cholesky factor of A, or of A + diag(lift)."""
+        roots = np.empty(A.shape)
+        lift = np.zeros(A.shape[:2]) if lift is None else lift
+        _roots(np.ascontiguousarray(A), lift, roots)
+        return roots
+
+    def products(self, rows: Any, y: Any, centers: Any, beta: Any, slope: Any) -> Products:
+        """The sums over rows that training needs."""
+        return _CompiledProducts(self, rows, y, centers, beta, slope)
+
+
+#: Compiled operations on NumPy arrays.
+NUMBA = NumbaBackend()
+
+
+class _CompiledProducts(Products):
+    """Products of columns of which only a block is in memory at a time.
+
+    `which` are the positions of the series in `rows`, `y` and `phi`, which are never copied.
+    """
+
+    def __init__(
+        self, backend: NumbaBackend, rows: Any, y: Any, centers: Any, beta: Any, slope: Any
+    ) -> None:
+        self.backend, self.rows, self.y = backend, rows, y
+        self.centers, self.slope, self.which = centers, slope, np.arange(len(rows))
+        size = _block_size(rows.shape[2])
+        self.phi = np.empty((len(rows), -(-rows.shape[2] // size), centers.shape[1], size))
+        _exponents(rows, centers, beta, self.phi)
+        np.exp(self.phi, out=self.phi)  # NumPy has a faster one than numba
+
+    def gram(self, a: Any) -> Any:
+        """Products of G(a) with itself, the rows and the target."""
+        c, d = self.centers.shape[1:]
+        out = np.empty((len(a), c, c + d + 2))
+        _gram(self.which, self.rows, self.y, self.phi, self.slope, self.constant(a), a, out)
+        return out
+
+    def slope_sums(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """Sums over rows of phi (r, x r), and of all columns times J."""
+        c, d = self.centers.shape[1:]
+        moments, products = np.empty((len(a), c, 1 + d)), np.empty((len(a), c + 2 * d + 3, 1 + d))
+        data = (self.which, self.rows, self.y, self.phi)
+        mixing = np.ascontiguousarray(self.mixing(b[:, :c]).swapaxes(1, 2))
+        _slope_sums(*data, self.slope, self.constant(a), a, b, mixing, moments, products)
+        return moments, products
+
+    def part(self, which: Any) -> _CompiledProducts:
+        """Products of some of the series."""
+        part = object.__new__(type(self))
+        vars(part).update(vars(self))
+        for name in ("centers", "slope", "which"):
+            setattr(part, name, getattr(self, name)[which])
+        return part
+
+
+def _block_size(n_rows: int) -> int:
+    """Rows of a block: as equal as multiples of 8 can be."""
+    blocks = -(-n_rows // _ROWS_PER_BLOCK)
+    return 8 * -(-n_rows // (8 * blocks))
+
+
+def _compiled(function: Function) -> Function:
+    """Compile a function by numba, if numba is there.
+
+    Constants of other files must be arguments: what is kept on disk does not see them change. Sums
+    are not reordered: whether they would be depends on where arrays lie in memory. Arrays must be
+    contiguous: for each layout numba would compile the function again.
+    """
+    if not AVAILABLE:
+        return function
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    compiled: Function = njit(cache=True, **options)(function)
+    return compiled
+
+
+@_compiled
+def _product(A: Any, B: Any, out: Any) -> None:
+    """A B."""
+    np.dot(A, B, out)
+
+
+@_compiled
+def _contract(A: Any, B: Any, out: Any) -> None:
+    """A B', for matrices with rows last."""
+    np.dot(A, B.T, out)
+
+
+@_compiled
+def _copy_block(rows: Any, first: int, out: Any) -> None:
+    """Copy rows from the first on, (k, N) to (k, size); zeros follow the last row."""
+    k, n = rows.shape
+    size = out.shape[1]
+    here = min(size, n - first)
+    for i in range(k):
+        for t in range(here):
+            out[i, t] = rows[i, first + t]
+        for t in range(here, size):
+            out[i, t] = 0.0
+
+
+@_compiled
+def _distances(rows: Any, centers: Any, left: Any, square: Any, out: Any) -> None:
+    """Squared distances less the rows' own squares, (c, size), and these squares, (size,)."""
+    c, d = centers.shape
+    for j in range(c):
+        own = 0.0
+        for i in range(d):
+            left[j, i] = -2.0 * centers[j, i]
+            own += centers[j, i] ** 2
+        left[j, d] = own
+    _product(left, rows, out)
+    for t in range(square.size):
+        square[t] = 0.0
+    for i in range(d):
+        for t in range(square.size):
+            square[t] += rows[i, t] ** 2
+
+
+@_compiled
+def _assign(rows: Any, centers: Any, tie: float, size: int, out: Any) -> None:
+    """Sums of rows, weights and distances over the rows nearest to each center."""
+    c, d = centers.shape[1:]
+    tile, left, part = np.empty((d + 2, size)), np.empty((c, d + 1)), np.empty((c, d + 2))
+    distance, low, square = np.empty((c, size)), np.empty(size), np.empty(size)
+    for s in range(len(rows)):
+        for j in range(c):
+            for i in range(d + 2):
+                out[s, j, i] = 0.0
+        for first in range(0, rows.shape[2], size):
+            _copy_block(rows[s], first, tile[: d + 1])
+            _distances(tile[: d + 1], centers[s], left, square, distance)
+            for t in range(size):
+                low[t] = distance[0, t]
+            for j in range(1, c):
+                for t in range(size):
+                    low[t] = min(low[t], distance[j, t])
+            for j in range(c):
+                for t in range(size):
+                    distance[j, t] = 1.0 if distance[j, t] <= low[t] + tie else 0.0
+            for t in range(size):
+                tile[d + 1, t] = np.sqrt(max(low[t] + square[t], 0.0)) * tile[d, t]
+            _contract(distance, tile, part)
+            for j in range(c):
+                for i in range(d + 2):
+                    out[s, j, i] += part[j, i]
+
+
+@_compiled
+def _exponents(rows: Any, centers: Any, beta: Any, phi: Any) -> None:
+    """Exponents of the Gaussians in blocks, minus infinity in padding."""
+    blocks, c, size = phi.shape[1:]
+    d = centers.shape[2]
+    tile, left, square = np.empty((d + 1, size)), np.empty((c, d + 1)), np.empty(size)
+    for s in range(len(rows)):
+        for k in range(blocks):
+            _copy_block(rows[s], k * size, tile)
+            _distances(tile, centers[s], left, square, phi[s, k])
+            for j in range(c):
+                for t in range(size):
+                    exponent = -beta[s, j] * (phi[s, k, j, t] + square[t])
+                    phi[s, k, j, t] = exponent if tile[d, t] > 0.0 else -np.inf
+
+
+@_compiled
+def _fill_columns(
+    rows: Any, y: Any, first: int, phi: Any, slope: Any, constant: Any, a: Any, columns: Any
+) -> None:
+    """G(a), the rows and the target of a block; one more row of `columns` is used on the way."""
+    c, size = phi.shape
+    d = rows.shape[0] - 1
+    _copy_block(rows, first, columns[c : c + d + 1])
+    _copy_block(y, first, columns[c + d + 1 : c + d + 2])
+    along = columns[c + d + 2 : c + d + 3]
+    _product(a[:, 1:].copy(), columns[c : c + d], along)
+    for j in range(c):
+        for t in range(size):
+            columns[j, t] = phi[j, t] * (slope[j] * along[0, t] + constant[j])
+
+
+@_compiled
+def _gram(
+    which: Any, rows: Any, y: Any, phi: Any, slope: Any, constant: Any, a: Any, out: Any
+) -> None:
+    """Products of G(a) with itself, the rows and the target."""
+    blocks, c, size = phi.shape[1:]
+    width = out.shape[2]
+    columns, own, others = np.empty((width + 1, size)), np.empty((c, c)), np.empty((c, width - c))
+    for k in range(len(which)):
+        s = which[k]
+        for j in range(c):
+            for i in range(width):
+                out[k, j, i] = 0.0
+        for block in range(blocks):
+            at = (block * size, phi[s, block], slope[k], constant[k], a[k : k + 1], columns)
+            _fill_columns(rows[s], y[s : s + 1], *at)
+            _contract(columns[:c], columns[:c], own)  # BLAS is faster with two small products
+            _contract(columns[:c], columns[c:width], others)
+            for j in range(c):
+                for i in range(c):
+                    out[k, j, i] += own[j, i]
+                for i in range(c, width):
+                    out[k, j, i] += others[j, i - c]
+
+
+@_compiled
+def _slope_sums(
+    which: Any,
+    rows: Any,
+    y: Any,
+    phi: Any,
+    slope: Any,
+    constant: Any,
+    a: Any,
+    b: Any,
+    mixing: Any,
+    moments: Any,
+    products: Any,
+) -> None:
+    """Sums over rows of phi (r, x r), and of all columns times J."""
+    blocks, c, size = phi.shape[1:]
+    d = rows.shape[1] - 1
+    p, q, width = c + d + 1, 1 + d, products.shape[1]
+    columns, mixed, residuals = np.empty((width, size)), np.empty((d + 2, size)), np.empty((q, size))
+    left, part, more = np.empty((1, p + 1)), np.empty((c, q)), np.empty((width, q))
+    for k in range(len(which)):
+        s = which[k]
+        moments[k] = 0.0
+        products[k] = 0.0
+        for j in range(p):
+            left[0, j] = -b[k, j]
+        left[0, p] = 1.0
+        for block in range(blocks):
+            at = (block * size, phi[s, block], slope[k], constant[k], a[k : k + 1], columns)
+            _fill_columns(rows[s], y[s : s + 1], *at)
+            _product(mixing[k], phi[s, block], mixed)
+            _product(left, columns[: p + 1], residuals[:1])  # 0 in padding
+            for t in range(size):
+                columns[p + 1, t] = mixed[0, t]
+            for i in range(d):
+                for t in range(size):
+                    x = columns[c + i, t]
+                    columns[p + 2 + i, t] = mixed[1 + i, t] - x * mixed[1 + d, t]
+                    residuals[1 + i, t] = x * residuals[0, t]
+            _contract(phi[s, block], residuals, part)
+            _contract(columns, columns[p + 1 :], more)
+            for j in range(c):
+                for i in range(q):
+                    moments[k, j, i] += part[j, i]
+            for j in range(width):
+                for i in range(q):
+                    products[k, j, i] += more[j, i]
+
+
+@_compiled
+def _roots(A: Any, lift: Any, out: Any) -> None:
+    """L^-1 of the Cholesky factors L of A + diag(lift), NaN where there is none.
+
+    Rows take their places one after the other. Of the rows below them is left, on the left, what
+    the rows done add to them, and on the right what remains of A:
+
+        row j /= l,  row i -= l_i row j  for i > j,  where l = L_jj and l_i = L_ij.
+
+    Two rows at a time halve the passes over what remains.
+    """
+    batch, p = A.shape[:2]
+    rest, row, after = np.empty((p, p)), np.empty(p), np.empty(p)
+    for s in range(batch):
+        for i in range(p):
+            for j in range(p):
+                rest[i, j] = A[s, i, j]
+            rest[i, i] += lift[s, i]
+        scale = 1.0
+        for j in range(0, p, 2):
+            scale = 1.0 / np.sqrt(rest[j, j])
+            for k in range(p):
+                row[k] = rest[j, k] * scale
+            row[j] = scale
+            for k in range(p):
+                out[s, j, k] = row[k] if k <= j else 0.0
+            if j + 1 == p:
+                break
+            rest[j + 1, j] = 0.0
+            factor = row[j + 1]
+            for k in range(p):
+                after[k] = rest[j + 1, k] - factor * row[k]
+            scale = 1.0 / np.sqrt(after[j + 1])
+            after[j + 1] = 1.0
+            for k in range(p):
+                after[k] *= scale
+            for k in range(p):
+                out[s, j + 1, k] = after[k] if k <= j + 1 else 0.0
+            row[j + 1] = 0.0
+            for i in range(j + 2, p):
+                one, other = row[i], after[i]
+                rest[i, j] = 0.0
+                rest[i, j + 1] = 0.0
+                for k in range(p):
+                    rest[i, k] -= one * row[k] + other * after[k]
+        if not (scale > 0.0 and scale < np.inf):  # a bad pivot spoils those after it
+            for i in range(p):
+                for j in range(p):
+                    out[s, i, j] = np.nan
