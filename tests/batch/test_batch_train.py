@@ -75,7 +75,9 @@ def test_newton_steps_end_where_the_gradient_vanishes(data, monkeypatch):
     monkeypatch.setattr("rbfdiffnet.batch.train._ENOUGH", 0.0)
     networks = fit_batch(*data, n_centers=C, n_steps=60)
     p = problem(*data)
-    gradient, _ = p.newton(networks.a, networks.ridge, *p.solve_linear_part(networks.a, networks.ridge)[:2])
+    gradient, _ = p.newton(
+        networks.a, networks.ridge, *p.solve_linear_part(networks.a, networks.ridge)[:2]
+    )
     assert np.abs(gradient).max() < 1e-6 * p.total.max()
     fewer = fit_batch(*data, n_centers=C, n_steps=2)
     assert np.all(networks.value <= fewer.value)

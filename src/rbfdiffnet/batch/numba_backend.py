@@ -262,7 +262,11 @@ def _slope_sums(
     blocks, c, size = phi.shape[1:]
     d = rows.shape[1] - 1
     p, q, width = c + d + 1, 1 + d, products.shape[1]
-    columns, mixed, residuals = np.empty((width, size)), np.empty((d + 2, size)), np.empty((q, size))
+    columns, mixed, residuals = (
+        np.empty((width, size)),
+        np.empty((d + 2, size)),
+        np.empty((q, size)),
+    )
     left, part, more = np.empty((1, p + 1)), np.empty((c, q)), np.empty((width, q))
     for k in range(len(which)):
         s = which[k]

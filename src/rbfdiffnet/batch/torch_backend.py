@@ -1,4 +1,4 @@
-"""Training on a GPU with PyTorch, and with kernels of `rbfdiffnet.batch.triton`: extra ``[gpu]``."""
+"""Training on a GPU with PyTorch and the kernels of `rbfdiffnet.batch.triton`: extra ``[gpu]``."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batch.backend import backend_for
+from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
 from rbfdiffnet.models.fast import WORTHWHILE, even_parts, fit_quickly
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel

@@ -48,7 +48,7 @@ class Plan:
     block : int
         Number of steps a network forecasts at once.
     device : str
-        Where quick networks are trained; see `rbfdiffnet.batch.torch_backend.backend_for`.
+        Where quick networks are trained; see `rbfdiffnet.batch.backend.backend_for`.
     quick : bool
         Whether networks of one output are trained by `rbfdiffnet.batch.train`, with the settings'
         number of centers and that module's own choice of everything else.
