@@ -19,10 +19,10 @@ def without(kind: str, *arguments: Any) -> pd.DataFrame:
     """Forecast without the members whose names begin so; the others are as before."""
 
     def others(*inputs: Any, **options: Any) -> dict[str, np.ndarray]:
-        found = members.member_forecasts(*inputs, **options)
+        found = members.forecast_members(*inputs, **options)
         return {name: each for name, each in found.items() if not name.startswith(kind)} or found
 
-    with patch.object(windows, "member_forecasts", others):
+    with patch.object(windows, "forecast_members", others):
         return ours(*arguments, scope="auto")
 
 
@@ -49,6 +49,6 @@ ABLATIONS: dict[str, Method] = {
     "stack, no theta": partial(without, "theta"),
     "stack, no damped trend": partial(without, "damped"),
     "stack, no local networks": partial(changed, windows, "_LONG", float("inf")),
-    "stack, equal weights": partial(changed, model, "mixing_weights", equal),
+    "stack, equal weights": partial(changed, model, "fit_weights", equal),
     "stack, own effects": partial(changed, windows, "pooled_effects", no_pooled_effects),
 }

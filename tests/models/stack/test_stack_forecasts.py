@@ -10,14 +10,18 @@ from scipy.signal import lfilter
 from rbfdiffnet.models.stack import direct
 from rbfdiffnet.models.stack import direct as direct_module
 from rbfdiffnet.models.stack import local as local_module
-from rbfdiffnet.models.stack.absolute import least_absolute
-from rbfdiffnet.models.stack.anchors import damped_holt, on_logarithms, theta
+from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.local import _CLOSEST, _COMMON, _PENALTIES, forecast_local
-from rbfdiffnet.models.stack.members import member_forecasts
-from rbfdiffnet.models.stack.rows import RowMaker, usual_lags
+from rbfdiffnet.models.stack.members import forecast_members
+from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 from rbfdiffnet.models.stack.seasons import Seasons
+from rbfdiffnet.models.stack.smoothing import (
+    forecast_damped_holt,
+    forecast_on_logarithms,
+    forecast_theta,
+)
 
 
 def walks(rng, lengths, level=50.0):
@@ -108,8 +112,8 @@ def test_an_autoregression_is_forecast_near_its_conditional_mean(rng, method):
 
 def direct_by_hand(histories, h):
     """The linear model of every step ahead, straight from its rows."""
-    maker = RowMaker.of(histories, usual_lags(histories), h)
-    train, now = maker.training(20_000), maker.latest()
+    maker = RowMaker.of(histories, choose_lags(histories), h)
+    train, now = maker.training_rows(20_000), maker.latest_rows()
     T = histories.values.shape[1]
     half_life = max(histories.usual_length / 2, 2 * histories.season)
     forecast = np.empty((len(histories.values), h))
@@ -132,7 +136,7 @@ def direct_by_hand(histories, h):
         future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))
         p = inputs.shape[1] - 1
         penalty = np.r_[np.full(p, 0.01 + 0.1 * p / w.sum()), 0.0]
-        b = least_absolute(inputs, train.targets[known, k], w, penalty, steps=6)
+        b = fit_least_absolute(inputs, train.targets[known, k], w, penalty, steps=6)
         forecast[now.series, k] = now.base + now.unit * (future @ b)
     return forecast
 
@@ -220,7 +224,7 @@ def local_by_hand(series, h, p, common):
     D = (X**2).mean(axis=0)
     toward = np.zeros(p)
     if common:
-        toward = least_absolute(X, z, np.ones(len(z)), np.full(p, _COMMON))
+        toward = fit_least_absolute(X, z, np.ones(len(z)), np.full(p, _COMMON))
     forecasts = []
     for y, unit, (X, z) in zip(scaled, units, rows, strict=True):
         best, b = np.abs(z - X @ toward).mean(), toward
@@ -301,20 +305,22 @@ def test_series_are_fitted_in_parts(rng, monkeypatch):
 def test_members_are_their_methods_with_the_season_put_back(rng):
     zeros = np.where(rng.random(60) < 0.6, 0.0, 4.0)
     histories = Histories.of([*seasonal(rng, (60, 70, 80, 75), 12), zeros], 12)
-    members = member_forecasts(histories, 6)
-    seasons = Seasons.of(histories)
-    bare = seasons.removed(histories)
+    members = forecast_members(histories, 6)
+    seasons = Seasons.fit(histories)
+    bare = seasons.remove(histories)
 
     def on_logs(values, h):
         return forecast_direct(replace(histories, values=values, logged=histories.positive), h)
 
     expected = {
         "direct": forecast_direct(histories, 6),
-        "direct, log": on_logarithms(on_logs, histories.values, 6),
-        "local, common": seasons.restored(forecast_local(bare, 6, common=True)),
-        "local, walk": seasons.restored(forecast_local(bare, 6, common=False)),
-        "theta": seasons.restored(on_logarithms(theta, bare.values, 6)),
-        "damped trend": seasons.restored(on_logarithms(damped_holt, bare.values, 6)),
+        "direct, log": forecast_on_logarithms(on_logs, histories.values, 6),
+        "local, common": seasons.restore(forecast_local(bare, 6, common=True)),
+        "local, walk": seasons.restore(forecast_local(bare, 6, common=False)),
+        "theta": seasons.restore(forecast_on_logarithms(forecast_theta, bare.values, 6)),
+        "damped trend": seasons.restore(
+            forecast_on_logarithms(forecast_damped_holt, bare.values, 6)
+        ),
     }
     assert list(members) == list(expected)
     for name, forecast in expected.items():
@@ -324,8 +330,8 @@ def test_members_are_their_methods_with_the_season_put_back(rng):
 def test_units_of_single_series_do_not_matter_to_any_member(rng):
     series = [*seasonal(rng, (60, 70, 80, 75), 12), rng.normal(size=60)]
     units = 2.0 ** np.array([-20, -6, 0, 5, 13])[:, None]
-    found = member_forecasts(Histories.of(series, 12), 6)
-    other = member_forecasts(
+    found = forecast_members(Histories.of(series, 12), 6)
+    other = forecast_members(
         Histories.of([u * y for u, y in zip(units, series, strict=True)], 12), 6
     )
     for name, forecast in found.items():
@@ -334,15 +340,15 @@ def test_units_of_single_series_do_not_matter_to_any_member(rng):
 
 def test_without_three_seasons_only_the_network_is_left(rng):
     short = Histories.of(walks(rng, [30] * 5), 12)
-    assert all(name.startswith("direct") for name in member_forecasts(short, 3))
-    assert len(member_forecasts(Histories.of(walks(rng, [36] * 5), 12), 3)) == 6
-    assert len(member_forecasts(Histories.of(walks(rng, [8] * 5), 1), 3)) == 6
+    assert all(name.startswith("direct") for name in forecast_members(short, 3))
+    assert len(forecast_members(Histories.of(walks(rng, [36] * 5), 12), 3)) == 6
+    assert len(forecast_members(Histories.of(walks(rng, [8] * 5), 1), 3)) == 6
 
 
 def test_members_leave_no_series_but_still_ones_without_a_forecast(rng):
     series = [*walks(rng, (40, 9, 80)), np.zeros(30), np.full(50, 3.0), rng.poisson(0.3, 60) * 1.0]
     for m in (1, 4):
-        members = member_forecasts(Histories.of(series, m), 5)
+        members = forecast_members(Histories.of(series, m), 5)
         for name, forecast in members.items():
             moving = [0, 1, 2, 5] if name.startswith("direct") else range(6)
             assert np.isfinite(forecast[list(moving)]).all()

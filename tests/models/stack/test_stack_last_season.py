@@ -4,15 +4,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.last_season import grown, last_season
-from rbfdiffnet.series.naive import naive_forecast
+from rbfdiffnet.models.stack.seasons import move_to_present_level
+from rbfdiffnet.series.naive import naive_forecast, repeat_last_season
 from stacks import frame
 
 
 @pytest.mark.parametrize("h", [1, 5, 12, 30])
 def test_it_is_the_naive_forecast(rng, h):
     series = [rng.normal(size=n) for n in (12, 13, 20, 31)]
-    found = last_season(Histories.of(series, 12), h)
+    found = repeat_last_season(Histories.of(series, 12).values, h, 12)
     for row, y in zip(found, series, strict=True):
         expected = naive_forecast(y, np.array([y.size]), h, 12, n_seasons=1)[0]
         assert_array_equal(row, expected)
@@ -21,8 +21,8 @@ def test_it_is_the_naive_forecast(rng, h):
 def test_levels_are_those_of_the_last_quarter(rng):
     positive, other, short = rng.uniform(1.0, 2.0, 20), rng.normal(size=20), rng.uniform(size=13)
     histories = Histories.of([positive, other, short], 12)
-    repeated = last_season(histories, 4)
-    found = grown(histories, repeated)
+    repeated = repeat_last_season(histories.values, 4, 12)
+    found = move_to_present_level(histories, repeated)
     ratio = positive[-3:].mean() / positive[5:8].mean()
     assert_allclose(found[0], ratio * repeated[0])
     assert_allclose(found[1], repeated[1] + other[-3:].mean() - other[5:8].mean())

@@ -12,8 +12,8 @@ from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import member_forecasts
-from rbfdiffnet.models.stack.mixing import mixing_weights
+from rbfdiffnet.models.stack.members import forecast_members
+from rbfdiffnet.models.stack.mixing import fit_weights
 from rbfdiffnet.models.stack.model import StackModel
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
@@ -27,13 +27,13 @@ def test_the_mixture_by_hand(rng):
     mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, h))
     errors = []
     for k in (1, 2):
-        past = member_forecasts(Histories.of([y[: 40 - k * h] for y in series], 1), h)
+        past = forecast_members(Histories.of([y[: 40 - k * h] for y in series], 1), h)
         actual = np.array([y[40 - k * h :][:h] for y in series])
         errors.append(np.stack([forecast - actual for forecast in past.values()]))
     wrong = np.stack(errors, axis=2)
     units = np.array([np.abs(np.diff(y)).mean() for y in series])
-    weights = mixing_weights((wrong / units[:, None, None]).reshape(len(wrong), -1))
-    now = member_forecasts(Histories.of(series, 1), h)
+    weights = fit_weights((wrong / units[:, None, None]).reshape(len(wrong), -1))
+    now = forecast_members(Histories.of(series, 1), h)
     assert list(mixture.weights) == list(now)
     for own, weight in zip(mixture.weights.values(), weights, strict=True):
         assert_allclose(own, weight, atol=1e-9)
@@ -177,9 +177,9 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
 
     def weights(errors, *, squared):
         asked.append(squared)
-        return mixing_weights(errors, squared=squared)
+        return fit_weights(errors, squared=squared)
 
-    monkeypatch.setattr("rbfdiffnet.models.stack.model.mixing_weights", weights)
+    monkeypatch.setattr("rbfdiffnet.models.stack.model.fit_weights", weights)
     often = [rng.poisson(3.0, 60).astype(float) for _ in range(9)]
     rarely = [y * (rng.random(60) < 0.3) for y in often]
     for series in (often, rarely):

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog, minimize
 
-from rbfdiffnet.models.stack.absolute import _NEAR, least_absolute
+from rbfdiffnet.models.stack.absolute import _NEAR, fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.mixing import _FEW_ERRORS, _TOWARD_EQUAL, mixing_weights
-from rbfdiffnet.models.stack.rows import RowMaker, usual_lags
+from rbfdiffnet.models.stack.mixing import _FEW_ERRORS, _TOWARD_EQUAL, fit_weights
+from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 from rbfdiffnet.models.stack.seasons import Seasons
 
 
@@ -30,7 +30,7 @@ def test_histories_end_in_the_last_column(rng):
     for row, y in zip(histories.values, series, strict=True):
         assert_array_equal(row[np.isfinite(row)], y)
         assert_array_equal(row[-y.size :], y)
-    for row, y in zip(histories.filled(), series, strict=True):
+    for row, y in zip(histories.fill_start(), series, strict=True):
         assert_array_equal(row, [y[0]] * (9 - y.size) + list(y))
     assert histories.with_values(-histories.values).season == 4
 
@@ -56,13 +56,13 @@ def test_a_season_is_recovered_whatever_the_length(rng, m, multiplicative):
         else:
             series.append(0.01 * t + true[t % m])
     histories = Histories.of(series, m)
-    seasons = Seasons.of(histories)
+    seasons = Seasons.fit(histories)
     assert seasons.positive.tolist() == [multiplicative] * 3
     k = np.arange(m)  # the steps ahead, whose phases are k
-    found = seasons.restored(np.full((3, m), 1.0))
+    found = seasons.restore(np.full((3, m), 1.0))
     found = np.log(found) if multiplicative else found - 1.0
     assert_allclose(found, np.tile(true[k], (3, 1)), atol=1e-8)
-    bare = seasons.removed(histories).values
+    bare = seasons.remove(histories).values
     bare = np.log(bare) if multiplicative else bare
     assert_allclose(np.diff(bare)[np.isfinite(np.diff(bare))], 0.01, atol=1e-8)
 
@@ -81,39 +81,39 @@ def test_indices_are_means_around_a_moving_average_shrunk_by_chance(rng):
     means -= means.mean()
     share = 1.0 - (m - 3) / m * chance / np.mean(means**2)
     assert 0.0 < share < 1.0
-    assert_allclose(Seasons.of(Histories.of([y], m)).indices, [share * means], rtol=1e-12)
+    assert_allclose(Seasons.fit(Histories.of([y], m)).indices, [share * means], rtol=1e-12)
 
 
 def test_noise_has_hardly_a_season(rng):
     m = 12
     noise = rng.normal(size=(300, 10 * m))
-    indices = Seasons.of(Histories.of(list(noise), m)).indices
+    indices = Seasons.fit(Histories.of(list(noise), m)).indices
     unshrunk = 1.0 / 9.0  # variance of a mean of nine or ten values
     assert (indices**2).mean() < 0.2 * unshrunk
     assert (indices == 0.0).all(axis=1).mean() > 0.2
     clear = noise + 3.0 * np.sin(2 * np.pi * np.arange(10 * m) / m)
-    found = Seasons.of(Histories.of(list(clear), m)).indices
+    found = Seasons.fit(Histories.of(list(clear), m)).indices
     assert_allclose(found.mean(axis=0), 3.0 * np.sin(2 * np.pi * np.arange(m) / m), atol=0.15)
 
 
 def test_series_without_three_seasons_have_none():
     long, short = np.tile([5.0, 1.0, 3.0, 9.0], 6), np.tile([5.0, 1.0, 3.0, 9.0], 2)
-    seasons = Seasons.of(Histories.of([long, short], 4))
+    seasons = Seasons.fit(Histories.of([long, short], 4))
     assert np.abs(seasons.indices[0]).min() > 0.0
     assert_array_equal(seasons.indices[1], 0.0)
     for histories in (Histories.of([short], 4), Histories.of([long], 1)):
-        alone = Seasons.of(histories)
+        alone = Seasons.fit(histories)
         assert_array_equal(alone.indices, 0.0)
-        assert_allclose(alone.removed(histories).values, histories.values)
+        assert_allclose(alone.remove(histories).values, histories.values)
 
 
 def test_seasons_come_back(rng):
     values = np.exp(rng.normal(size=(5, 40)))
     values[3:] -= 1.0
     histories = Histories.of(list(values), 4)
-    seasons = Seasons.of(histories)
-    bare = seasons.removed(histories).values
-    assert_allclose(seasons.restored(bare), values)  # 40 steps are whole seasons
+    seasons = Seasons.fit(histories)
+    bare = seasons.remove(histories).values
+    assert_allclose(seasons.restore(bare), values)  # 40 steps are whole seasons
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_rows_by_hand(rng, m, lengths, n_lags, h, n_long):
     T = max(lengths)
     for i, y in enumerate(series):
         for t in {1, y.size // 2, y.size - h - 1, y.size - 2, y.size - 1} & set(range(1, y.size)):
-            rows = maker.rows(np.array([i]), np.array([T - y.size + t]))
+            rows = maker.cut(np.array([i]), np.array([T - y.size + t]))
             found = (rows.base[0], rows.unit[0], rows.X[0], rows.ahead[0], rows.targets[0])
             if n_long:
                 assert rows.ahead.shape == (1, h, 2 + n_long * (2 if m == 7 else 1))
@@ -206,7 +206,7 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
     values[:, at + 1 :] = 1e6 * rng.normal(size=(2, n - at - 1))
     cut = Histories(before.values[:, : at + 1], m)
     makers = [RowMaker.of(x, 6, h) for x in (before, before.with_values(values), cut)]
-    rows = [maker.rows(np.arange(2), np.full(2, at)) for maker in makers]
+    rows = [maker.cut(np.arange(2), np.full(2, at)) for maker in makers]
     for name in ("base", "unit", "X", "ahead"):
         for other in rows[1:]:
             assert_allclose(getattr(rows[0], name), getattr(other, name), rtol=1e-12)
@@ -218,13 +218,13 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
 
 def test_training_rows_have_a_target_and_all_their_lags(rng):
     histories = Histories.of([walk(rng, 30), walk(rng, 12), walk(rng, 5)], 4)
-    rows = RowMaker.of(histories, 6, 3).training(10_000)
+    rows = RowMaker.of(histories, 6, 3).training_rows(10_000)
     expected = [(0, t) for t in range(5, 29)] + [(1, t) for t in range(23, 29)]
     assert list(zip(rows.series, rows.at, strict=True)) == expected
     assert np.isfinite(rows.targets[:, 0]).all()
     for k in (1, 2):
         assert_array_equal(np.isfinite(rows.targets[:, k]), rows.at + k + 1 < 30)
-    few = RowMaker.of(histories, 6, 3).training(10)
+    few = RowMaker.of(histories, 6, 3).training_rows(10)
     assert 8 <= len(few.at) <= 10
     assert set(zip(few.series, few.at, strict=True)) <= set(expected)
 
@@ -232,14 +232,14 @@ def test_training_rows_have_a_target_and_all_their_lags(rng):
 def test_series_that_never_changed_have_no_rows():
     still, later = np.full(20, 3.0), np.r_[np.full(15, 3.0), [4.0, 5.0, 4.0, 6.0, 5.0]]
     maker = RowMaker.of(Histories.of([still, later], 1), 3, 2)
-    assert set(maker.training(100).series) == {1}
-    assert maker.training(100).at.min() == 15
-    assert maker.latest().series.tolist() == [1]
+    assert set(maker.training_rows(100).series) == {1}
+    assert maker.training_rows(100).at.min() == 15
+    assert maker.latest_rows().series.tolist() == [1]
 
 
 def test_usual_lags():
     def lags(m, n, n_series=1):
-        return usual_lags(Histories.of([np.arange(float(n))] * n_series, m))
+        return choose_lags(Histories.of([np.arange(float(n))] * n_series, m))
 
     assert [lags(m, 10_000) for m in (1, 4, 7, 12, 24, 52)] == [12, 32, 56, 36, 169, 110]
     assert [lags(12, n, 3) for n in (1, 2, 9, 40)] == [1, 1, 4, 20]
@@ -271,13 +271,13 @@ def test_least_absolute_comes_close_to_a_linear_program(seed):
     def loss(b):
         return weight @ np.abs(y - X @ b)
 
-    squares = least_absolute(X, y, weight, np.zeros(3), steps=0)
+    squares = fit_least_absolute(X, y, weight, np.zeros(3), steps=0)
     losses = [
         loss(b) / loss(exact)
         for b in (
             squares,
-            least_absolute(X, y, weight, np.zeros(3)),
-            least_absolute(X, y, weight, np.zeros(3), steps=60),
+            fit_least_absolute(X, y, weight, np.zeros(3)),
+            fit_least_absolute(X, y, weight, np.zeros(3), steps=60),
         )
     ]
     assert 1.0 - 1e-9 <= losses[2] < 1.003
@@ -291,14 +291,14 @@ def test_no_reweighted_solve_leaves_ridge_regression(rng):
     rooted = np.sqrt(weight)[:, None] * X
     more = np.diag(np.sqrt(weight.sum() * penalty))
     expected = np.linalg.lstsq(np.r_[rooted, more], np.r_[np.sqrt(weight) * y, np.zeros(3)])[0]
-    found = least_absolute(X, y, weight, penalty, steps=0)
+    found = fit_least_absolute(X, y, weight, penalty, steps=0)
     assert_allclose(found, expected, rtol=1e-7)
 
 
 def test_many_solves_minimize_the_penalized_loss(rng):
     X, y, weight = noisy_problem(rng)
     penalty = np.array([0.3, 0.1, 0.0])
-    found = least_absolute(X, y, weight, penalty, steps=500)
+    found = fit_least_absolute(X, y, weight, penalty, steps=500)
     away = np.abs(y - X @ found)
     near = _NEAR * np.median(away)
     size = weight.sum() / (weight / np.maximum(away, near)).sum()
@@ -315,10 +315,10 @@ def test_many_solves_minimize_the_penalized_loss(rng):
 def test_least_absolute_follows_the_units_of_the_targets(rng):
     X, y, weight = noisy_problem(rng)
     penalty = np.array([0.3, 0.1, 0.0])
-    once = least_absolute(X, y, weight, penalty)
-    assert_allclose(least_absolute(X, 1e6 * y, 7.0 * weight, penalty), 1e6 * once, rtol=1e-9)
-    assert_allclose(least_absolute(X, 0.0 * y, weight, penalty), 0.0, atol=1e-12)
-    twice = least_absolute(np.r_[X, X], np.r_[y, y], np.r_[weight, weight], penalty)
+    once = fit_least_absolute(X, y, weight, penalty)
+    assert_allclose(fit_least_absolute(X, 1e6 * y, 7.0 * weight, penalty), 1e6 * once, rtol=1e-9)
+    assert_allclose(fit_least_absolute(X, 0.0 * y, weight, penalty), 0.0, atol=1e-12)
+    twice = fit_least_absolute(np.r_[X, X], np.r_[y, y], np.r_[weight, weight], penalty)
     assert_allclose(twice, once, rtol=1e-9)
 
 
@@ -346,7 +346,7 @@ def test_weights_are_the_best_of_a_fine_grid(n_members, seed, n, squared):
         if sum(v) <= 1.0 + 1e-9
     ]
     losses = [mixing_loss(v, errors, squared) for v in grid]
-    found = mixing_weights(errors, squared=squared)
+    found = fit_weights(errors, squared=squared)
     assert_allclose(found.sum(), 1.0)
     assert found.min() >= 0.0
     assert mixing_loss(found, errors, squared) <= min(losses) + 1e-4
@@ -355,19 +355,19 @@ def test_weights_are_the_best_of_a_fine_grid(n_members, seed, n, squared):
 
 def test_weights_do_not_depend_on_units_and_order(rng):
     errors = rng.normal(size=(4, 300)) * np.array([[1.0], [2.0], [3.0], [1.5]])
-    found = mixing_weights(errors)
-    assert_allclose(mixing_weights(1e6 * errors), found, atol=1e-4)
-    assert_allclose(mixing_weights(errors[::-1]), found[::-1], atol=1e-3)
+    found = fit_weights(errors)
+    assert_allclose(fit_weights(1e6 * errors), found, atol=1e-4)
+    assert_allclose(fit_weights(errors[::-1]), found[::-1], atol=1e-3)
 
 
 def test_weights_are_equal_where_nothing_tells_members_apart():
     same = np.random.default_rng(0).normal(size=50)
     for errors in (np.zeros((3, 20)), np.empty((3, 0)), np.tile(same, (3, 1))):
-        assert_allclose(mixing_weights(errors), 1 / 3)
-    assert_array_equal(mixing_weights(same[None]), 1.0)
+        assert_allclose(fit_weights(errors), 1 / 3)
+    assert_array_equal(fit_weights(same[None]), 1.0)
 
 
 def test_few_errors_say_little(rng):
     errors = rng.normal(size=(2, 5_000)) * [[1.0], [2.0]]
-    better = [mixing_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]
+    better = [fit_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]
     assert 0.5 < better[0] < 0.6 < better[1] < better[2]

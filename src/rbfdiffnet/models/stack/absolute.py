@@ -5,7 +5,7 @@ r"""Linear models of least absolute error, by a few reweighted solves.
 
 The size s of the residuals, their harmonic mean, makes the penalty independent of the units of y.
 Every solve is a weighted ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled
-to the sum of v, come from the residuals of the one before.
+to the sum of v, come from the residuals of the solve before.
 """
 
 from __future__ import annotations
@@ -13,48 +13,24 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["least_absolute"]
-
 Array = npt.NDArray[np.float64]
 
 _NEAR = 0.1  # median residuals within which errors count as squares
 _JITTER = 1e-10
 
 
-def least_absolute(X: Array, y: Array, weight: Array, penalty: Array, steps: int = 3) -> Array:
-    """Return the coefficients.
+def fit_least_absolute(X: Array, y: Array, weight: Array, penalty: Array, steps: int = 3) -> Array:
+    """Return the coefficients, shape (p,), for inputs X (n, p) and targets y (n,).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    y : ndarray of shape (n,)
-    weight : ndarray of shape (n,)
-        How much a row counts.
-    penalty : ndarray of shape (p,)
-        Of each coefficient, in units of the mean squared input.
-    steps : int, default=3
-        Number of reweighted solves; 0 leaves the least squares.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.absolute import least_absolute
-    >>> X = np.stack([np.arange(9.0), np.ones(9)], axis=1)
-    >>> y = 2.0 * X[:, 0] + 1.0
-    >>> y[3] = 100.0
-    >>> bool(np.abs(least_absolute(X, y, np.ones(9), np.zeros(2)) - [2.0, 1.0]).max() < 0.2)
-    True
+    ``weight`` (n,) says how much a row counts; ``penalty`` (p,) is in units of the mean squared
+    input. ``steps`` is the number of reweighted solves; 0 leaves the least squares.
     """
     total = float(weight.sum())
     now = weight
     for step in range(steps + 1):
         root = np.sqrt(now)
         weighted = X * root[:, None]
-        gram = weighted.T @ weighted  # of itself, which takes half the time
+        gram = weighted.T @ weighted  # a product with itself takes half the time
         gram[np.diag_indices_from(gram)] += total * (penalty + _JITTER)
         b = np.linalg.solve(gram, weighted.T @ (root * y))
         if step < steps:

@@ -13,13 +13,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.stack.absolute import least_absolute
+from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.rows import RowMaker, usual_lags
+from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
-
-__all__ = ["forecast_direct"]
 
 Array = npt.NDArray[np.float64]
 
@@ -31,9 +29,9 @@ _PLACED_ON = 4_000  # rows
 _WIDTH_FACTOR = 2.0
 _FAR = 5.0  # standard deviations within which basis functions tell inputs apart
 _LINEAR, _SMOOTH = 1e-2, 0.1  # penalties
-_FEW_ROWS = 0.1  # times inputs by rows: more penalty
+_FEW_ROWS = 0.1  # more penalty, times inputs by rows
 _STEPS, _MORE_STEPS = 3, 6  # toward least absolute errors
-_MANY = 2_000  # rows, among which single ones do not count so much
+_MANY = 2_000  # rows, of which single ones count little
 
 
 def forecast_direct(
@@ -43,53 +41,31 @@ def forecast_direct(
     *,
     thorough: bool = False,
 ) -> Array:
-    """Forecast every series with one network.
+    """Forecast every series with one network; shape (n, h), NaN where there is nothing to learn.
 
-    Parameters
-    ----------
-    histories : Histories
-    h : int
-    n_centers : int, default=30
-        Number of basis functions; 0 leaves a linear model.
-    thorough : bool, default=False
-        Learn from four times as many rows where there are so many.
-
-    Returns
-    -------
-    ndarray of shape (n, h)
-        NaN where there is nothing to learn from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.direct import forecast_direct
-    >>> from rbfdiffnet.models.stack.histories import Histories
-    >>> t = np.arange(60.0)
-    >>> series = [i * np.sin(t * np.pi / 6) + t for i in range(1, 6)]
-    >>> forecast = forecast_direct(Histories.of([y[:48] for y in series], 12), 12)
-    >>> bool(np.abs(forecast - np.array(series)[:, 48:]).max() < 0.3)
-    True
+    Without centers the model is linear. A ``thorough`` fit learns from four times as many rows,
+    if there are so many.
     """
-    maker = RowMaker.of(histories, usual_lags(histories), h)
-    train, now = maker.training(_THOROUGH if thorough else _MOST_ROWS), maker.latest()
+    maker = RowMaker.of(histories, choose_lags(histories), h)
+    train, now = maker.training_rows(_THOROUGH if thorough else _MOST_ROWS), maker.latest_rows()
     forecast = np.full((len(histories.values), h), np.nan)
     half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
     weight = 0.5 ** ((histories.values.shape[1] - 1 - train.at) / half_life)
-    learnable = int((np.isfinite(train.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
-    if not learnable:
+    n_steps = int((np.isfinite(train.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
+    if not n_steps:
         return forecast
-    if learnable < h:  # forecasts are fed back
-        forecast = forecast_direct(histories, learnable, n_centers, thorough=thorough)
-        longer = histories.continued(forecast)
-        rest = forecast_direct(longer, h - learnable, n_centers, thorough=thorough)
+    if n_steps < h:  # forecasts are fed back
+        forecast = forecast_direct(histories, n_steps, n_centers, thorough=thorough)
+        longer = histories.extend(forecast)
+        rest = forecast_direct(longer, h - n_steps, n_centers, thorough=thorough)
         return np.concatenate([forecast, rest], axis=1)
-    shift, scale = _moments(train.X, weight)
+    shift, scale = _weighted_moments(train.X, weight)
     X, latest = (train.X - shift) / scale, (now.X - shift) / scale
-    bases = _bases(X, latest, n_centers)
+    bases = _place_bases(X, latest, n_centers)
     for k in range(h):
         known = np.isfinite(train.targets[:, k])
         y, v = train.targets[known, k], weight[known]
-        shift, scale = _moments(train.ahead[known, k], v)
+        shift, scale = _weighted_moments(train.ahead[known, k], v)
         inputs = np.concatenate([X[known], (train.ahead[known, k] - shift) / scale], axis=1)
         future = np.concatenate([latest, (now.ahead[:, k] - shift) / scale], axis=1)
         inputs, future = (np.append(Z, np.ones((len(Z), 1)), axis=1) for Z in (inputs, future))
@@ -97,21 +73,25 @@ def forecast_direct(
         linear = _LINEAR + _FEW_ROWS * n_inputs / float(v.sum())
         penalty = np.append(np.full(n_inputs, linear), 0.0)
         if bases is not None:
-            rise = least_absolute(inputs, y, v, penalty, steps=0)[: X.shape[1]]
+            rise = fit_least_absolute(inputs, y, v, penalty, steps=0)[: X.shape[1]]
             size = float(np.linalg.norm(rise))
             smooth, smooth_future = (b.contract(rise / (size or 1.0)).T for b in bases)
             unit = np.maximum(smooth[known].std(axis=0), 1e-9)
             inputs = np.concatenate([smooth[known] / unit, inputs], axis=1)
             future = np.concatenate([smooth_future / unit, future], axis=1)
             penalty = np.concatenate([np.full(unit.size, _SMOOTH), penalty])
-        future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))  # no farther than was seen
-        b = least_absolute(inputs, y, v, penalty, steps=_STEPS if y.size > _MANY else _MORE_STEPS)
+        future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))  # not outside of the rows
+        b = fit_least_absolute(
+            inputs, y, v, penalty, steps=_STEPS if y.size > _MANY else _MORE_STEPS
+        )
         forecast[now.series, k] = now.base + now.unit * (future @ b)
     return forecast
 
 
-def _bases(X: Array, latest: Array, n_centers: int) -> tuple[GaussianBasis, GaussianBasis] | None:
-    """Basis functions on the rows to learn from and on those to forecast from."""
+def _place_bases(
+    X: Array, latest: Array, n_centers: int
+) -> tuple[GaussianBasis, GaussianBasis] | None:
+    """Place basis functions, and evaluate them on rows to learn from and rows to forecast from."""
     n_centers = min(n_centers, len(X) // _ROWS_PER_CENTER)
     if n_centers < 2:
         return None
@@ -131,8 +111,8 @@ def _bases(X: Array, latest: Array, n_centers: int) -> tuple[GaussianBasis, Gaus
     return on_rows, on_latest
 
 
-def _moments(X: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted means and standard deviations of columns."""
+def _weighted_moments(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Return weighted means and standard deviations of columns."""
     total = weight.sum()
     mean = weight @ X / total
     scale = np.sqrt(weight @ (X - mean) ** 2 / total)

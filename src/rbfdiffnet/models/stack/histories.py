@@ -8,43 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Histories"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Histories:
-    """Series without gaps, side by side.
+    """Series without gaps, side by side; ``season`` is the number of steps in a season, or 1."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n, T)
-        They end in the last column; before a series starts there is NaN.
-    season : int
-        Steps in a season, 1 for none.
-    logged : ndarray of bool of shape (n,), optional
-        Which series are logarithms. The units of the observations decide on their level, so that
-        it says nothing.
-    """
-
-    values: Array
+    values: Array  # (n, T), NaN before a series starts
     season: int
-    logged: npt.NDArray[np.bool_] | None = None
+    # Which series are logarithms, (n,): their level depends on the units of the observations, and
+    # says nothing.
+    logged: Mask | None = None
 
     @classmethod
     def of(cls, series: Sequence[Array], season: int) -> Histories:
-        """Line up series of at least one value.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.models.stack.histories import Histories
-        >>> Histories.of([np.array([1.0, 2.0]), np.array([3.0])], season=1).values
-        array([[ 1.,  2.],
-               [nan,  3.]])
-        """
+        """Line up series of at least one value."""
         values = np.full((len(series), max(y.size for y in series)), np.nan)
         for row, y in zip(values, series, strict=True):
             row[row.size - y.size :] = y
@@ -66,7 +47,7 @@ class Histories:
         return int(np.median(self.lengths))
 
     @property
-    def positive(self) -> npt.NDArray[np.bool_]:
+    def positive(self) -> Mask:
         """Which series are positive throughout."""
         return np.asarray(np.nanmin(self.values, axis=1) > 0.0)
 
@@ -74,12 +55,12 @@ class Histories:
         """Return other series with the same season."""
         return replace(self, values=values)
 
-    def continued(self, forecasts: Array) -> Histories:
-        """Return the series with forecasts (n, h) at their end; NaN repeats the last value."""
+    def extend(self, forecasts: Array) -> Histories:
+        """Append forecasts (n, h) to the series; where they are NaN, repeat the last value."""
         steps = np.where(np.isnan(forecasts), self.values[:, -1:], forecasts)
         return self.with_values(np.concatenate([self.values, steps], axis=1))
 
-    def filled(self) -> Array:
-        """Series that repeat their first value before they start, shape (n, T)."""
+    def fill_start(self) -> Array:
+        """Repeat the first value before a series starts, as `gaps.fill_many` would; (n, T)."""
         first = np.take_along_axis(self.values, self.starts[:, None], axis=1)
         return np.where(np.isnan(self.values), first, self.values)

@@ -1,4 +1,4 @@
-r"""An autoregression for every series, drawn toward what all of them have in common.
+r"""An autoregression for every series, shrunk toward what all of them have in common.
 
 .. math:: y_{t+1} - y_t = \sum_{i=1}^{p-1} b_i (y_{t-i} - y_t) + b_0, \qquad
     b = (X'X + \lambda D)^{-1} (X'z + \lambda D \beta)
@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.stack.absolute import least_absolute
+from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
-
-__all__ = ["forecast_local"]
+from rbfdiffnet.series.recursion import roll
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
 
@@ -31,64 +31,45 @@ _RANGES = 2.0  # by which forecasts may leave the range of a series
 
 
 def forecast_local(histories: Histories, h: int, *, common: bool) -> Array:
-    """Forecast every series with its own autoregression.
+    """Forecast series without seasons, each with its own autoregression; shape (n, h).
 
-    Parameters
-    ----------
-    histories : Histories
-        Without seasons; the length of the season sets the number of lags.
-    h : int
-    common : bool
-        Draw coefficients toward those over all series, not toward a random walk.
-
-    Returns
-    -------
-    ndarray of shape (n, h)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.histories import Histories
-    >>> from rbfdiffnet.models.stack.local import forecast_local
-    >>> series = [0.8 ** np.arange(30.0), 5.0 + 0.8 ** np.arange(10.0)]
-    >>> forecast = forecast_local(Histories.of(series, 1), 2, common=True)
-    >>> np.abs(forecast - [[0.8**30, 0.8**31], [5.0 + 0.8**10, 5.0 + 0.8**11]]).max() < 0.02
-    np.True_
+    With ``common``, coefficients are shrunk toward those over all series, else toward a random
+    walk. The length of the season sets the number of lags.
     """
-    n_lags = _n_lags(histories)
+    n_lags = _choose_lags(histories)
     change = np.nansum(np.abs(np.diff(histories.values, axis=1)), axis=1)
     change /= np.maximum(histories.lengths - 1, 1)
     unit = np.where(change > 0.0, change, 1.0)[:, None]
     values = histories.values / unit
     toward = np.zeros(n_lags)
     if common:
-        X, z, known = _inputs(values, n_lags)
+        X, z, known = _make_rows(values, n_lags)
         rows = np.flatnonzero(known.ravel())
         rows = rows[:: max(1, -(-rows.size // _COMMON_ROWS))]
         if rows.size >= _ROWS_PER_LAG * n_lags:
             X, z = X.reshape(-1, n_lags)[rows], z.ravel()[rows]
-            toward = least_absolute(X, z, np.ones(rows.size), np.full(n_lags, _COMMON))
+            toward = fit_least_absolute(X, z, np.ones(rows.size), np.full(n_lags, _COMMON))
     at_once = max(1, _CELLS // (values.shape[1] * n_lags))
     parts = [
-        _coefficients(values[start : start + at_once], n_lags, toward)
+        _fit_coefficients(values[start : start + at_once], n_lags, toward)
         for start in range(0, len(values), at_once)
     ]
-    path = histories.with_values(values).filled()
+    path = histories.with_values(values).fill_start()
     path = np.pad(path, ((0, 0), (max(n_lags - path.shape[1], 0), 0)), mode="edge")
-    return _continued(path, np.concatenate(parts), h) * unit
+    return _continue(path, np.concatenate(parts), h) * unit
 
 
-def _n_lags(histories: Histories) -> int:
+def _choose_lags(histories: Histories) -> int:
     usual = 8 if histories.season == 1 else min(histories.season + 2, _MOST_LAGS)
     return max(1, min(usual, histories.usual_length // 3))
 
 
-def _inputs(values: Array, n_lags: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """Inputs (n, R, p), targets (n, R), and which rows are known; the others are 0."""
+def _make_rows(values: Array, n_lags: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """Return inputs (n, R, p), targets (n, R), and which rows are known; the others are 0."""
     if values.shape[1] <= n_lags:
         nothing = np.zeros((len(values), 0))
         return nothing[:, :, None].repeat(n_lags, axis=2), nothing, nothing > 0.0
-    windows = np.lib.stride_tricks.sliding_window_view(values, n_lags + 1, axis=1)
+    windows = cut_windows(values, n_lags + 1)
     last = windows[:, :, n_lags - 1 : n_lags]
     known = np.isfinite(windows[:, :, 0])
     X = np.concatenate([windows[:, :, : n_lags - 1] - last, np.ones_like(last)], axis=2)
@@ -96,9 +77,9 @@ def _inputs(values: Array, n_lags: int) -> tuple[Array, Array, npt.NDArray[np.bo
     return np.where(known[:, :, None], X, 0.0), np.where(known, z, 0.0), known
 
 
-def _coefficients(values: Array, n_lags: int, toward: Array) -> Array:
-    """Coefficients of every series, shape (n, p)."""
-    X, z, known = _inputs(values, n_lags)
+def _fit_coefficients(values: Array, n_lags: int, toward: Array) -> Array:
+    """Fit the coefficients of every series, shape (n, p), with the penalty of least error."""
+    X, z, known = _make_rows(values, n_lags)
     counts = np.maximum(known.sum(axis=1), 1)
     gram = X.swapaxes(1, 2) @ X
     moment = (X.swapaxes(1, 2) @ z[:, :, None])[:, :, 0]
@@ -118,16 +99,14 @@ def _coefficients(values: Array, n_lags: int, toward: Array) -> Array:
     return found
 
 
-def _continued(path: Array, b: Array, h: int) -> Array:
+def _continue(path: Array, b: Array, h: int) -> Array:
     """Feed forecasts back, shape (n, h), not far outside the range of each series."""
+
+    def step(latest: Array) -> Array:
+        last = latest[:, -1]
+        moved = ((latest[:, :-1] - last[:, None]) * b[:, :-1]).sum(axis=1)
+        return np.asarray(last + moved + b[:, -1])
+
     low, high = path.min(axis=1), path.max(axis=1)
     room = _RANGES * np.maximum(high - low, 1.0)
-    n_lags = b.shape[1]
-    latest = path[:, path.shape[1] - n_lags :]
-    forecast = np.empty((len(path), h))
-    for k in range(h):
-        last = latest[:, -1]
-        step = last + ((latest[:, :-1] - last[:, None]) * b[:, :-1]).sum(axis=1) + b[:, -1]
-        forecast[:, k] = np.clip(step, low - room, high + room)
-        latest = np.concatenate([latest[:, 1:], forecast[:, k : k + 1]], axis=1)
-    return forecast
+    return roll(step, path[:, path.shape[1] - b.shape[1] :], h, low - room, high + room)

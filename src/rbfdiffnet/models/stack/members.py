@@ -1,86 +1,106 @@
-"""The members of a stack: quite different ways to forecast the same series."""
+"""The members of a stack: quite different ways to forecast the same series.
+
+To add one, write a function of the histories, the horizon and whether to be thorough, that returns
+forecasts of shape (n, h), NaN where it has nothing to say, and enter it in `MEMBERS`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.stack.anchors import damped_holt, on_logarithms, theta
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.last_season import grown, last_season
 from rbfdiffnet.models.stack.local import forecast_local
-from rbfdiffnet.models.stack.seasons import Seasons
-
-__all__ = ["member_forecasts"]
+from rbfdiffnet.models.stack.seasons import Seasons, move_to_present_level
+from rbfdiffnet.models.stack.smoothing import (
+    forecast_damped_holt,
+    forecast_on_logarithms,
+    forecast_theta,
+)
+from rbfdiffnet.series.naive import repeat_last_season
 
 Array = npt.NDArray[np.float64]
 
 _FEWEST_SEASONS = 3  # to take a season out
 
 
-def member_forecasts(
+@dataclass(frozen=True)
+class Member:
+    """One way to forecast series.
+
+    A member ``without_season`` sees series without their season, which is put back into its
+    forecasts; it needs three seasons in the usual series. A member that ``repeats`` the last
+    season takes part only where that is asked for.
+    """
+
+    name: str
+    forecast: Callable[[Histories, int, bool], Array]
+    without_season: bool = False
+    repeats: bool = False
+
+
+def _direct(histories: Histories, h: int, thorough: bool) -> Array:
+    return forecast_direct(histories, h, thorough=thorough)
+
+
+def _direct_log(histories: Histories, h: int, thorough: bool) -> Array:
+    def forecast(values: Array, h: int) -> Array:
+        return _direct(replace(histories, values=values, logged=histories.positive), h, thorough)
+
+    return forecast_on_logarithms(forecast, histories.values, h)
+
+
+def _last_season(histories: Histories, h: int, _: bool) -> Array:
+    return repeat_last_season(histories.values, h, histories.season)
+
+
+def _last_season_grown(histories: Histories, h: int, thorough: bool) -> Array:
+    return move_to_present_level(histories, _last_season(histories, h, thorough))
+
+
+#: All members but the networks of single series, which `models.stack.windows` adds.
+MEMBERS = (
+    Member("direct", _direct),
+    Member("direct, log", _direct_log),
+    Member("last season", _last_season, repeats=True),
+    Member("last season, grown", _last_season_grown, repeats=True),
+    Member("local, common", lambda y, h, _: forecast_local(y, h, common=True), without_season=True),
+    Member("local, walk", lambda y, h, _: forecast_local(y, h, common=False), without_season=True),
+    Member(
+        "theta",
+        lambda y, h, _: forecast_on_logarithms(forecast_theta, y.values, h),
+        without_season=True,
+    ),
+    Member(
+        "damped trend",
+        lambda y, h, _: forecast_on_logarithms(forecast_damped_holt, y.values, h),
+        without_season=True,
+    ),
+)
+
+
+def forecast_members(
     histories: Histories, h: int, *, thorough: bool = False, repeats: bool = False
 ) -> dict[str, Array]:
-    """Forecast every series in every way.
+    """Forecast every series by every member: arrays of shape (n, h) by the member's name.
 
-    Ways that take the season out first need three of them in the usual series.
-
-    Parameters
-    ----------
-    histories : Histories
-    h : int
-    thorough : bool, default=False
-        Take the time to learn from more rows.
-    repeats : bool, default=False
-        Repeat the last season, too, as it is and at the level series have reached since.
-
-    Returns
-    -------
-    dict of ndarray of shape (n, h)
-        By the member's name; NaN where it has nothing to say.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.histories import Histories
-    >>> from rbfdiffnet.models.stack.members import member_forecasts
-    >>> series = [np.arange(30.0) + i for i in range(9)]
-    >>> members = member_forecasts(Histories.of(series, 1), 2)
-    >>> list(members)
-    ['direct', 'direct, log', 'local, common', 'local, walk', 'theta', 'damped trend']
-    >>> bool(all(np.abs(f[0] - [30, 31]).max() < 2 for f in members.values()))
-    True
+    A ``thorough`` forecast takes the time to learn from more rows. With ``repeats``, members that
+    repeat the last season take part if the usual series has one.
     """
-    direct = partial(forecast_direct, thorough=thorough)
-    members = {
-        "direct": direct(histories, h),
-        "direct, log": _on_logarithms(direct, histories, h),
-    }
-    if repeats and histories.usual_length >= histories.season:
-        members["last season"] = last_season(histories, h)
-        members["last season, grown"] = grown(histories, members["last season"])
-    if histories.season > 1 and histories.usual_length < _FEWEST_SEASONS * histories.season:
-        return members
-    seasons = Seasons.of(histories)
-    bare = seasons.removed(histories)
-    members["local, common"] = forecast_local(bare, h, common=True)
-    members["local, walk"] = forecast_local(bare, h, common=False)
-    for name, method in (("theta", theta), ("damped trend", damped_holt)):
-        members[name] = on_logarithms(method, bare.values, h)
-    for name in [name for name in members if not name.startswith(("direct", "last season"))]:
-        members[name] = seasons.restored(members[name])
-    return members
-
-
-def _on_logarithms(
-    method: Callable[[Histories, int], Array], histories: Histories, h: int
-) -> Array:
-    def on_values(values: Array, h: int) -> Array:
-        return method(replace(histories, values=values, logged=histories.positive), h)
-
-    return on_logarithms(on_values, histories.values, h)
+    season, length = histories.season, histories.usual_length
+    repeats = repeats and length >= season
+    seasons = Seasons.fit(histories) if season == 1 or length >= _FEWEST_SEASONS * season else None
+    rest = seasons.remove(histories) if seasons else histories
+    forecasts = {}
+    for member in MEMBERS:
+        if member.repeats and not repeats:
+            continue
+        if not member.without_season:
+            forecasts[member.name] = member.forecast(histories, h, thorough)
+        elif seasons:
+            forecasts[member.name] = seasons.restore(member.forecast(rest, h, thorough))
+    return forecasts

@@ -3,10 +3,10 @@ r"""How much each member of a stack counts.
 .. math:: \min_v \; \frac{1}{e} \text{mean}_i \Big| \sum_m v_m e_{mi} \Big| + \rho \sum_m
     \Big( v_m - \frac{1}{M} \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
 
-over the errors :math:`e_{mi}` that the members made at the end of all series when they had not
-seen it, each series in its own units, e their mean size; or with squares instead of sizes. The
-fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of weights serves a
-whole panel.
+over the errors :math:`e_{mi}` that the members made at the ends of all series, which were held back
+from them, each series in its own units, with e the mean size of the errors; or with squares instead
+of sizes. The fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of
+weights serves a whole panel.
 """
 
 from __future__ import annotations
@@ -14,38 +14,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["mixing_weights"]
-
 Array = npt.NDArray[np.float64]
 
 _TOWARD_EQUAL = 0.02  # at least
-_FEW_ERRORS = 30.0  # by their number: more, where they say little
-_NOTHING = 1e-9  # a weight that is none
+_FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
+_NOTHING = 1e-9  # a smaller weight counts as 0
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 
 
-def mixing_weights(errors: Array, *, squared: bool = False) -> Array:
-    """Return the weights of members whose mixture errs least.
+def fit_weights(errors: Array, *, squared: bool = False) -> Array:
+    """Find the weights of members, shape (M,), whose mixture errs least.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (M, n)
-        Errors of each member, with signs, in comparable units.
-    squared : bool, default=False
-        Whether squares of the errors count, for means instead of medians.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.mixing import mixing_weights
-    >>> error = np.random.default_rng(0).normal(size=500)
-    >>> weights = mixing_weights(np.stack([error, 0.1 - error, 5.0 * error]))
-    >>> bool(weights[0] > 0.3), bool(weights[1] > 0.4), bool(weights[2] < 0.1)
-    (True, True, True)
+    ``errors`` (M, n) have signs and comparable units. With ``squared``, squares of the errors
+    count, for means instead of medians.
     """
     from scipy.optimize import LinearConstraint, minimize
 

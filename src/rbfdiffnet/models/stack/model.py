@@ -17,8 +17,8 @@ import numpy.typing as npt
 from rbfdiffnet.models.panel_model import Forecasts, lenders
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.request import Horizon
-from rbfdiffnet.models.stack.changes import growth, present_changes, units
-from rbfdiffnet.models.stack.mixing import mixing_weights
+from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
+from rbfdiffnet.models.stack.mixing import fit_weights
 from rbfdiffnet.models.stack.spread import half_widths
 from rbfdiffnet.models.stack.windows import Window, odd_values, prepared, usable_values
 from rbfdiffnet.series.naive import naive_forecast
@@ -161,7 +161,7 @@ class StackModel:
         seen, h = horizon.seen, horizon.h
         usable = usable_values(seen, self.preparations)
         season = self.plan.season_length
-        scales = present_changes(usable, season, h)
+        scales = measure_changes(usable, season, h)
         errors = mixture.errors
         if not np.isfinite(errors).any():  # the panel is too short
             errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
@@ -210,8 +210,8 @@ def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
         counts = past.fitted & fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
-        grown.append(growth(usable, earlier, 2 * max(plan.season_length, h)))
-    relative = np.stack(errors, axis=2) / units(usable, plan.season_length)[:, None, None]
+        grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
+    relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     weights = _weights(relative, _is_sparse(panel, origins))
     report_progress(1.0)
     sizes = [
@@ -244,7 +244,7 @@ def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
         own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
         if own.size and kind.any():
             own = own[:, np.lexsort(own)]  # whatever the order of the panel
-            found = mixing_weights(own, squared=squared)
+            found = fit_weights(own, squared=squared)
             weights[np.ix_(tested, kind)] = found[:, None]
     return weights
 
@@ -303,7 +303,7 @@ def _naive_widths(
     unknown = np.full((int(alone.sum()), *errors.shape[1:]), np.nan)
     rows = [usable[i] for i in (*others.tolist(), *np.flatnonzero(alone).tolist())]
     errors = np.concatenate([errors, unknown])
-    widths, enough = half_widths(errors, present_changes(rows, 1, h), levels)
+    widths, enough = half_widths(errors, measure_changes(rows, 1, h), levels)
     return widths[others.size :], enough[others.size :]
 
 

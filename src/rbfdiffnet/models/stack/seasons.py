@@ -1,4 +1,4 @@
-r"""Take the season out of many series, and put it back.
+r"""Take the season out of many series, and put it back; move a repeated season to a new level.
 
 .. math:: y_t = \ell_t \, e^{s_{t \bmod m}} \quad \text{or} \quad y_t = \ell_t + s_{t \bmod m}
 
@@ -15,68 +15,42 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
-
-__all__ = ["Seasons"]
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
-_FEWEST_SEASONS = 3  # that a phase must have been seen
+_FEWEST_SEASONS = 3  # in which a phase must have been seen
 
 
 @dataclass(frozen=True)
 class Seasons:
-    """Seasonal indices of a panel.
+    """Seasonal indices of a panel whose histories have ``n_columns`` columns."""
 
-    Attributes
-    ----------
-    indices : ndarray of shape (n, m)
-        By the column of the histories, modulo m.
-    positive : ndarray of bool of shape (n,)
-        Which series are divided by them, on the scale of logarithms.
-    n_columns : int
-        Number of columns of the histories.
-    """
-
-    indices: Array
-    positive: npt.NDArray[np.bool_]
+    indices: Array  # (n, m), by the column of the histories modulo m
+    positive: Mask  # (n,), which series are divided by them, on the scale of logarithms
     n_columns: int
 
     @classmethod
-    def of(cls, histories: Histories) -> Seasons:
-        """Find the seasons of series.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.models.stack.histories import Histories
-        >>> from rbfdiffnet.models.stack.seasons import Seasons
-        >>> y = np.tile([1.0, 2.0, 3.0, 6.0], 8)
-        >>> histories = Histories.of([y], season=4)
-        >>> seasons = Seasons.of(histories)
-        >>> bool(np.ptp(seasons.removed(histories).values) < 1e-9)
-        True
-        >>> seasons.restored(np.full((1, 4), 36.0**0.25)).round(6)
-        array([[1., 2., 3., 6.]])
-        """
+    def fit(cls, histories: Histories) -> Seasons:
+        """Find the seasons of series."""
         m, (n, T) = histories.season, histories.values.shape
         positive = histories.positive
-        indices = np.zeros((n, m))
         if m == 1 or _FEWEST_SEASONS * m > T:
-            return cls(indices, positive, T)
-        u = _on_scale(histories.values, positive)
+            return cls(np.zeros((n, m)), positive, T)
+        u = _take_logarithms(histories.values, positive)
         kernel = np.full(m + 1 - m % 2, 1.0 / m)
         if m % 2 == 0:
             kernel[[0, -1]] /= 2.0
         half = kernel.size // 2
         away = np.full((n, T), np.nan)
-        around = np.lib.stride_tricks.sliding_window_view(u, kernel.size, axis=1) @ kernel
-        away[:, half : T - half] = u[:, half : T - half] - around
+        away[:, half : T - half] = u[:, half : T - half] - cut_windows(u, kernel.size) @ kernel
         pad = -T % m
         table = np.pad(away, ((0, 0), (0, pad)), constant_values=np.nan).reshape(n, -1, m)
-        seen = np.isfinite(table)
-        counts = seen.sum(axis=1)
-        means = np.where(seen, table, 0.0).sum(axis=1) / np.maximum(counts, 1)
-        squares = (np.where(seen, table - means[:, None], 0.0) ** 2).sum(axis=(1, 2))
+        known = np.isfinite(table)
+        counts = known.sum(axis=1)
+        means = np.where(known, table, 0.0).sum(axis=1) / np.maximum(counts, 1)
+        squares = (np.where(known, table - means[:, None], 0.0) ** 2).sum(axis=(1, 2))
         free = np.maximum((counts - 1).sum(axis=1), 1)
         chance = squares / free / np.maximum(counts.mean(axis=1), 1.0)
         means -= means.mean(axis=1, keepdims=True)
@@ -87,23 +61,42 @@ class Seasons:
         indices = means * np.where(enough, np.clip(share, 0.0, 1.0), 0.0)[:, None]
         return cls(indices, positive, T)
 
-    def removed(self, histories: Histories) -> Histories:
+    def remove(self, histories: Histories) -> Histories:
         """Return the series without their seasons."""
-        return histories.with_values(self._moved(histories.values, 0, -1.0))
+        return histories.with_values(self._shift(histories.values, 0, -1.0))
 
-    def restored(self, forecasts: Array) -> Array:
-        """Return forecasts (n, h) of such series with the seasons to come."""
-        return self._moved(forecasts, self.n_columns, 1.0)
+    def restore(self, forecasts: Array) -> Array:
+        """Return forecasts (n, h) of series without seasons with the seasons to come."""
+        return self._shift(forecasts, self.n_columns, 1.0)
 
-    def _moved(self, values: Array, first: int, sign: float) -> Array:
+    def _shift(self, values: Array, first: int, sign: float) -> Array:
         columns = (first + np.arange(values.shape[1])) % self.indices.shape[1]
         s = sign * self.indices[:, columns]
         positive = self.positive[:, None]
         return np.where(positive, values * np.exp(np.where(positive, s, 0.0)), values + s)
 
 
-def _on_scale(values: Array, positive: npt.NDArray[np.bool_]) -> Array:
-    """Logarithms of series that are positive, others as they are."""
+def move_to_present_level(histories: Histories, repeated: Array) -> Array:
+    """Move a repeated season, (n, h), to the level that its series has reached since.
+
+    The last quarter of a season is compared with the same quarter a season ago: by the ratio of
+    their means for positive series, by the difference for others. Where nothing is known of a
+    season ago, nothing is changed.
+    """
+    m, n_columns = histories.season, histories.values.shape[1]
+    quarter = min(max(m // 4, 2), n_columns - m)
+    if quarter < 1:
+        return repeated
+    now = histories.values[:, -quarter:].mean(axis=1)
+    then = histories.values[:, n_columns - m - quarter : n_columns - m].mean(axis=1)
+    known, positive = np.isfinite(then), histories.positive
+    ratio = np.where(known & positive, now / np.where(then > 0.0, then, 1.0), 1.0)
+    change = np.where(known & ~positive, now - then, 0.0)
+    return np.asarray(ratio[:, None] * repeated + change[:, None])
+
+
+def _take_logarithms(values: Array, positive: Mask) -> Array:
+    """Return the logarithms of positive series, and other series as they are."""
     u = values.copy()
     u[positive] = np.log(u[positive])
     return u

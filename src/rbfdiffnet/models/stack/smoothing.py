@@ -1,4 +1,9 @@
-r"""Exponential smoothing of many short series at once, each with parameters of its own.
+r"""Theta and the damped trend: exponential smoothing of many short series at once.
+
+Series are the rows of an array and end in its last column; before a series starts there is NaN.
+They come without seasons. `forecast_theta` and `forecast_damped_holt` take such an array and a
+horizon, and return one row of forecasts for each series, which does not depend on the other series.
+Every series has its own parameters:
 
 .. math::
 
@@ -13,16 +18,23 @@ least squares, and what is left to search are :math:`\alpha, \beta, \phi`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Smoothed", "smooth"]
+from rbfdiffnet.support.stability import forecast_bounds
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+_THETA_ALPHA = np.linspace(0.025, 1.0, 40)
+# Small values are closer to each other, where forecasts change most.
+_ALPHA = np.linspace(0.01, 1.0, 11) ** 2
+_BETA = np.linspace(0.0, 1.0, 7) ** 2
+_PHI = np.linspace(0.8, 0.98, 8)
 
 _CELLS = 1 << 15  # series times candidates at a time: the states stay in the cache
 _HALVINGS = 6  # of the distance between a candidate and its neighbors
@@ -31,33 +43,107 @@ _RIDGE = 1e-6  # on the first trend, which without damping (phi = 0) has no effe
 _TIE = 1e-12
 
 
+def forecast_theta(Y: npt.ArrayLike, h: int) -> Array:
+    r"""Forecast with the classic Theta method: simple smoothing with half the trend as drift.
+
+    .. math:: \hat y_{T+k} = \tfrac12 \big( a + c\,(T + k) \big) + \tfrac12\, \ell_T
+
+    where :math:`a + c t` is the series' linear trend, its theta line 0, and :math:`\ell_T` the
+    level that simple exponential smoothing gives to theta line 2, :math:`2 y_t - a - c t`. The
+    smoothing parameter, from 0.025 to 1, and the first level are those of least squared one-step
+    error; the error of line 2 is twice the error of the forecasts. Up to the choice of the first
+    level this is smoothing of the series itself with drift c/2 (Hyndman and Billah, Unmasking the
+    Theta method, International Journal of Forecasting 19, 2003). A series of fewer than three
+    values repeats its last one.
+    """
+    y, lengths, last = _align_left(Y)
+    inside = np.arange(y.shape[1]) < lengths[:, None]
+    middle = (lengths[:, None] - 1) / 2.0
+    t = np.where(inside, np.arange(y.shape[1]) - middle, 0.0)
+    mean = y.sum(axis=1, keepdims=True) / lengths[:, None]
+    slope = (t * y).sum(axis=1, keepdims=True) / np.maximum((t * t).sum(axis=1, keepdims=True), 1)
+    smoothed = smooth(2.0 * y - mean - slope * t, lengths, _THETA_ALPHA)
+    line = mean + slope * (middle + np.arange(1, h + 1))
+    return last + np.where(lengths[:, None] < 3, 0.0, (line + smoothed.forecast(h)) / 2.0)
+
+
+def forecast_damped_holt(Y: npt.ArrayLike, h: int) -> Array:
+    r"""Forecast with exponential smoothing of the level and of a damped trend.
+
+    .. math:: \hat y_{T+k} = \ell_T + (\phi + \phi^2 + \cdots + \phi^k)\, b_T
+
+    with level and trend after the last value. Of :math:`\alpha` from 0.0001 to 1, :math:`\beta`
+    (the share of :math:`\alpha` that goes into the trend) from 0 to 1, :math:`\phi` from 0.8 to
+    0.98 and the states before the first value, those with the least squared one-step error are
+    taken. A series with no more values than these five numbers repeats its last one.
+    """
+    y, lengths, last = _align_left(Y)
+    smoothed = smooth(y, lengths, _ALPHA, _BETA, _PHI)
+    return last + np.where(lengths[:, None] <= 5, 0.0, smoothed.forecast(h))
+
+
+def forecast_on_logarithms(
+    method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: int
+) -> Array:
+    r"""Apply a method to the logarithms of the series that are positive throughout.
+
+    .. math:: \hat y_{T+k} = \exp \hat z_{T+k}, \qquad z_t = \log y_t
+
+    A median of the logarithm becomes a median of the series: there is no correction for bias.
+    So that no trend explodes, such a forecast stays between the bounds of
+    `support.stability`. Series with zeros or negative values are forecast as they are.
+    ``method(Y, h)`` gives forecasts of shape (n, h), as `forecast_theta` does.
+    """
+    values, _ = _check(Y)
+    least, largest = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+    positive = least > 0.0
+    values[positive] = np.log(values[positive])
+    forecast = np.array(method(values, h), dtype=np.float64)
+    lower, upper = (bound[positive, None] for bound in forecast_bounds(least, largest))
+    limited = np.minimum(forecast[positive], np.log(upper))
+    forecast[positive] = np.clip(np.exp(limited), lower, upper)
+    return forecast
+
+
+def _check(Y: npt.ArrayLike) -> tuple[Array, Ints]:
+    """Return the series, copied, and where they start."""
+    values = np.array(Y, dtype=np.float64)
+    if values.ndim != 2 or not values.shape[1]:
+        raise ValueError(f"Y must have a row for each series, got shape {values.shape}.")
+    starts = np.argmin(np.isnan(values), axis=1)
+    wrong = ~np.isfinite(values) & (np.arange(values.shape[1]) >= starts[:, None])
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"Series {row} has the value {values[row, column]} in column {column}; from its first "
+            "value to the last column a series must be finite: fill its gaps, and align it right."
+        )
+    return values, starts
+
+
+def _align_left(Y: npt.ArrayLike) -> tuple[Array, Ints, Array]:
+    """Return series less their last value that begin in the first column; their lengths; the last.
+
+    After the end of a series there is 0.
+    """
+    values, starts = _check(Y)
+    columns = values.shape[1]
+    last = values[:, -1:]
+    places = np.arange(columns) + starts[:, None]
+    moved = np.take_along_axis(values - last, np.minimum(places, columns - 1), axis=1)
+    return moved, columns - starts, last
+
+
 @dataclass(frozen=True)
 class Smoothed:
-    r"""Parameters, first and last states of every series.
-
-    Attributes
-    ----------
-    alpha, beta, phi : ndarray of shape (n,)
-    first_level, first_trend : ndarray of shape (n,)
-        The states before the first value, :math:`\ell_0` and :math:`b_0`.
-    level, trend : ndarray of shape (n,)
-        The states after the last value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.smoothing import smooth
-    >>> fit = smooth(np.array([[1.0, 1.0, 4.0, 4.0, 4.0]]), np.array([5]), [0.1, 0.5, 1.0])
-    >>> fit.alpha.tolist(), fit.level.tolist(), fit.forecast(2).tolist()
-    ([1.0], [4.0], [[4.0, 4.0]])
-    """
+    """Parameters, first and last states of every series, all of shape (n,)."""
 
     alpha: Array
     beta: Array
     phi: Array
-    first_level: Array
+    first_level: Array  # before the first value
     first_trend: Array
-    level: Array
+    level: Array  # after the last value
     trend: Array
 
     def forecast(self, h: int) -> Array:
@@ -80,44 +166,23 @@ def smooth(
 
     All combinations of the grids' values are tried, then ever closer ones between the best and
     its neighbors; a narrow minimum elsewhere may be missed. Of equally good ones the first counts.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n, T)
-        Series that begin in the first column; what follows a series' end is not read.
-    lengths : ndarray of int of shape (n,)
-        Numbers of values, from 1 to T.
-    alpha, beta, phi : array-like
-        Increasing values to try.
-
-    Returns
-    -------
-    Smoothed
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.smoothing import smooth
-    >>> rng = np.random.default_rng(0)
-    >>> noise, walk = rng.normal(size=(2, 200))
-    >>> fit = smooth(np.stack([noise, walk.cumsum()]), np.array([200, 200]), [0.0, 0.5, 1.0])
-    >>> bool(fit.alpha[0] < 0.1), bool(fit.alpha[1] > 0.9)
-    (True, True)
+    Series begin in the first column of y, (n, T), and have from 1 to T values, by ``lengths``; what
+    follows the end of a series is not read. The grids alpha, beta, phi are increasing.
     """
     order = np.argsort(-lengths, kind="stable")
     inside = np.arange(y.shape[1]) < lengths[order, None]
-    going = inside.sum(axis=0)  # at every step the first so many series have not ended
+    active = inside.sum(axis=0)  # at every step: how many series, the first ones, have not ended
     origin = y[order, :1]
     z = np.where(inside, y[order] - origin, 0.0)
     unit = np.abs(z).max(axis=1, initial=0.0, keepdims=True)
     unit[unit == 0.0] = 1.0
     z /= unit
     grids = [np.asarray(values, dtype=np.float64) for values in (alpha, beta, phi)]
-    parameters = _search(z, going, grids)
-    _, *first = _profile(z, going, *parameters[:, :, None])
+    parameters = _search(z, active, grids)
+    _, *first = _profile_loss(z, active, *parameters[:, :, None])
     level, trend = (state[:, 0].copy() for state in first)
     a, b, f = parameters
-    for t, k in enumerate(going):
+    for t, k in enumerate(active):
         _step(z[:k, t], level[:k], trend[:k], a[:k], (a * b)[:k], f[:k])
     states = np.stack([first[0][:, 0], first[1][:, 0], level, trend]) * unit[:, 0]
     states[::2] += origin[:, 0]  # the levels
@@ -125,7 +190,7 @@ def smooth(
 
 
 def _step(y: Array | float, level: Array, trend: Array, a: Array, ab: Array, f: Array) -> Array:
-    """Take the states past one more value, in place, and return the error made there."""
+    """Update the states by one more value, in place, and return the error made there."""
     trend *= f
     level += trend
     error: Array = y - level
@@ -134,45 +199,47 @@ def _step(y: Array | float, level: Array, trend: Array, a: Array, ab: Array, f: 
     return error
 
 
-def _search(z: Array, going: Ints, grids: list[Array]) -> Array:
+def _search(z: Array, active: Ints, grids: list[Array]) -> Array:
     """Return the best of all combinations of parameters, refined: an array of shape (3, n)."""
     sizes = [len(values) for values in grids]
     # Positions in the grids, fractions of a step being between two values: (3, n or 1, G).
     places = np.indices(sizes).reshape(3, 1, -1).astype(np.float64)
-    best = _best(z, going, grids, places)
+    best = _find_best(z, active, grids, places)
     moves = [(0, -1, 1) if size > 1 else (0,) for size in sizes]
     around = np.array(list(product(*moves))).T[:, None]
     top = np.array(sizes)[:, None, None] - 1.0
     for halving in range(1, _HALVINGS + 1):
         places = best[:, :, None] + 0.5**halving * around
-        best = _best(z, going, grids, np.clip(places, 0.0, top))
-    return _values(grids, best)
+        best = _find_best(z, active, grids, np.clip(places, 0.0, top))
+    return _look_up(grids, best)
 
 
-def _values(grids: list[Array], places: Array) -> Array:
-    """Parameters at positions in the grids."""
+def _look_up(grids: list[Array], places: Array) -> Array:
+    """Return the parameters at positions in the grids."""
     pairs = zip(places, grids, strict=True)
     return np.stack([np.interp(x, np.arange(len(values)), values) for x, values in pairs])
 
 
-def _best(z: Array, going: Ints, grids: list[Array], places: Array) -> Array:
+def _find_best(z: Array, active: Ints, grids: list[Array], places: Array) -> Array:
     """Return each series' best position of those given, an array of shape (3, n)."""
     n, candidates = len(z), places.shape[2]
-    parameters = _values(grids, places)
+    parameters = _look_up(grids, places)
     rows = max(1, _CELLS // candidates)
     best = np.empty((3, n))
     for start in range(0, n, rows):
         part = slice(start, start + rows)
         own = part if places.shape[1] > 1 else slice(None)
-        still = np.clip(going - start, 0, len(z[part]))
-        loss, _, _ = _profile(z[part], still[still > 0], *parameters[:, own])
+        still = np.clip(active - start, 0, len(z[part]))
+        loss, _, _ = _profile_loss(z[part], still[still > 0], *parameters[:, own])
         first = np.argmax(loss <= loss.min(axis=1, keepdims=True) + _TIE, axis=1)
         best[:, part] = np.take_along_axis(places[:, own], first[None, :, None], axis=2)[..., 0]
     return best
 
 
-def _profile(z: Array, going: Ints, a: Array, b: Array, f: Array) -> tuple[Array, Array, Array]:
-    r"""Return the least loss over the first states, and these.
+def _profile_loss(
+    z: Array, active: Ints, a: Array, b: Array, f: Array
+) -> tuple[Array, Array, Array]:
+    r"""Return the least loss over the first states, and these states.
 
     The errors are :math:`e_0 + \ell_0 e_1 + b_0 e_2`, with :math:`e_0` those of the series from
     states of zero, :math:`e_1, e_2` those of a series of zeros from one unit of level or of trend.
@@ -183,7 +250,7 @@ def _profile(z: Array, going: Ints, a: Array, b: Array, f: Array) -> tuple[Array
     tracks = [(np.zeros(shape), np.zeros(shape)), (one, zero), (zero.copy(), one.copy())]
     ab = a * b
     s00, s01, s02, s11, s12, s22 = np.zeros((6, *shape))
-    for t, k in enumerate(going):
+    for t, k in enumerate(active):
         values: tuple[Array | float, ...] = (z[:k, t, None], 0.0, 0.0)
         e0, e1, e2 = (
             _step(y, level[:k], trend[:k], a[:k], ab[:k], f[:k])

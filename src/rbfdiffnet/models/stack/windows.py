@@ -13,7 +13,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import member_forecasts
+from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import Preparation, clean_many
@@ -94,7 +94,7 @@ class Window:
             u[np.argmax(np.isfinite(seen[i].y)) :] for i, (u, _) in zip(own, cleaned, strict=True)
         ]
         histories = Histories.of(series, season)
-        forecasts = member_forecasts(histories, h, thorough=plan.thorough, repeats=repeats)
+        forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
         if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
             usual = [
                 Series(np.where(known, u, np.nan), np.empty((u.size, 0)), seen[i].extra)

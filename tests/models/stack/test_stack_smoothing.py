@@ -8,18 +8,18 @@ from scipy.optimize import minimize, minimize_scalar
 from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.holtwinters import ExponentialSmoothing
 
-from rbfdiffnet.models.stack.anchors import (
+from rbfdiffnet.models.stack.smoothing import (
     _ALPHA,
     _BETA,
     _PHI,
     _THETA_ALPHA,
-    damped_holt,
-    on_logarithms,
-    theta,
+    forecast_damped_holt,
+    forecast_on_logarithms,
+    forecast_theta,
+    smooth,
 )
-from rbfdiffnet.models.stack.smoothing import smooth
 
-METHODS = [theta, damped_holt]
+METHODS = [forecast_theta, forecast_damped_holt]
 
 
 def walks(rng, n, T, drift=0.3):
@@ -79,7 +79,7 @@ def theta_by_search(y, h):
 def test_theta_agrees_with_a_search_series_by_series(rng):
     noise = rng.normal(size=(15, 40))
     Y = np.concatenate([0.5 * walks(rng, 15, 40) + noise, 0.2 * np.arange(40) + noise])
-    made = theta(Y, 6)
+    made = forecast_theta(Y, 6)
     fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(30, 40), _THETA_ALPHA)
     for i, y in enumerate(Y):
         least, forecast = theta_by_search(y, 6)
@@ -90,7 +90,7 @@ def test_theta_agrees_with_a_search_series_by_series(rng):
 def test_theta_agrees_with_statsmodels(rng):
     # There the smoothing parameter is that of the series itself instead of its theta line 2.
     Y = walks(rng, 20, 80)
-    for y, made in zip(Y, theta(Y, 12), strict=True):
+    for y, made in zip(Y, forecast_theta(Y, 12), strict=True):
         theirs = ThetaModel(y, deseasonalize=False).fit().forecast(12)
         np.testing.assert_allclose(made, theirs, atol=0.25)
         np.testing.assert_allclose(np.diff(made), np.diff(theirs), atol=1e-9)
@@ -101,7 +101,7 @@ def test_theta_agrees_with_statsforecast(rng):
     models = pytest.importorskip("statsforecast.models")
     Y = 50.0 + walks(rng, 20, 80)
     fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(20, 80), _THETA_ALPHA)
-    for i, (y, made) in enumerate(zip(Y, theta(Y, 12), strict=True)):
+    for i, (y, made) in enumerate(zip(Y, forecast_theta(Y, 12), strict=True)):
         theirs = models.Theta(season_length=1).fit(y)
         # An error of theta line 2 is twice an error of the forecasts.
         assert squares(line_2(y)[0], fit, i) / 4.0 <= np.square(theirs.model_["residuals"]).sum()
@@ -122,7 +122,7 @@ def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
     assert squares(y, fit) <= best.fun * 1.0005
     _, level, trend = errors(y, *best.x)
     forecast = level + trend * np.cumsum(best.x[2] ** np.arange(1, 9))
-    np.testing.assert_allclose(damped_holt(y[None], 8)[0], forecast, atol=0.1)
+    np.testing.assert_allclose(forecast_damped_holt(y[None], 8)[0], forecast, atol=0.1)
 
 
 @pytest.mark.parametrize("T", [40, 70])
@@ -176,7 +176,7 @@ def test_forecasts_follow_scale_and_shift(method, scale, shift):
 def test_a_constant_stays_exactly(method, T, value):
     Y = np.full((2, T), value)
     np.testing.assert_array_equal(method(Y, 4), np.full((2, 4), value))
-    np.testing.assert_array_equal(on_logarithms(method, Y, 4), np.full((2, 4), value))
+    np.testing.assert_array_equal(forecast_on_logarithms(method, Y, 4), np.full((2, 4), value))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -190,29 +190,29 @@ def test_short_series_repeat_their_last_value(rng, method):
 
 def test_a_line_is_continued():
     t = np.arange(40.0)
-    made = damped_holt(np.stack([t, -2.0 * t]), 3)
+    made = forecast_damped_holt(np.stack([t, -2.0 * t]), 3)
     np.testing.assert_allclose(made, np.array([[40, 41, 42], [-80, -82, -84]]), rtol=0.01)
     # Theta follows a line at half its slope.
-    np.testing.assert_allclose(theta(t[None], 3), [[39.5, 40.0, 40.5]], atol=1e-9)
+    np.testing.assert_allclose(forecast_theta(t[None], 3), [[39.5, 40.0, 40.5]], atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_logarithms_of_positive_series_only(rng, method):
     Y = np.exp(0.1 * ragged(rng, [30, 20, 8, 2], 30))
-    made = on_logarithms(method, Y, 6)
+    made = forecast_on_logarithms(method, Y, 6)
     np.testing.assert_allclose(made, np.exp(method(np.log(Y), 6)))
-    np.testing.assert_allclose(on_logarithms(method, 1e3 * Y, 6), 1e3 * made, rtol=1e-6)
+    np.testing.assert_allclose(forecast_on_logarithms(method, 1e3 * Y, 6), 1e3 * made, rtol=1e-6)
     touched = np.vstack([Y, Y[:1] - Y[0].min()])
-    both = on_logarithms(method, touched, 6)
+    both = forecast_on_logarithms(method, touched, 6)
     np.testing.assert_allclose(both[:4], made)
     np.testing.assert_allclose(both[4], method(touched[4:], 6)[0])
 
 
 def test_forecasts_on_logarithms_do_not_explode():
     Y = np.array([[2.0, 3.0, 4.0], [10.0, 9.0, 9.5], [-1.0, 0.0, 2.0]])
-    up = on_logarithms(lambda Z, h: np.full((len(Z), h), 1e4), Y, 2)
+    up = forecast_on_logarithms(lambda Z, h: np.full((len(Z), h), 1e4), Y, 2)
     np.testing.assert_allclose(up, [[10.0, 10.0], [13.0, 13.0], [1e4, 1e4]])
-    down = on_logarithms(lambda Z, h: np.full((len(Z), h), -1e4), Y, 2)
+    down = forecast_on_logarithms(lambda Z, h: np.full((len(Z), h), -1e4), Y, 2)
     np.testing.assert_allclose(down, [[0.0, 0.0], [6.0, 6.0], [-1e4, -1e4]])
 
 
@@ -226,7 +226,9 @@ def test_forecasts_on_logarithms_do_not_explode():
         ([[np.nan, 2.0, np.inf]], "Series 0 has the value inf in column 2"),
     ],
 )
-@pytest.mark.parametrize("method", [*METHODS, lambda Y, h: on_logarithms(theta, Y, h)])
+@pytest.mark.parametrize(
+    "method", [*METHODS, lambda Y, h: forecast_on_logarithms(forecast_theta, Y, h)]
+)
 def test_gaps_are_refused(method, Y, message):
     with pytest.raises(ValueError, match=message):
         method(Y, 3)
