@@ -36,7 +36,7 @@ from scipy.linalg.blas import dsyrk
 
 from rbfdiffnet.network.basis import Array, GaussianBasis, mean_width
 from rbfdiffnet.network.objective import TRACE, Solution, Weights
-from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, TrustRegion
+from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, MOST_RETRIES, TrustRegion
 from rbfdiffnet.network.trainers.varpro import factorize, solve
 
 #: Beyond, a single row costs more than a million operations, and training on rows is quicker.
@@ -360,12 +360,20 @@ def minimize_all(
         converged[active[small]] = True
         going = np.flatnonzero(~small)
         active, here = active[going], here.pick(going)
-        region = TrustRegion.around(here.a, gradient[going], hessian[going], radius[active])
-        for which, candidates in region.propose():
-            trial = project_all(products, ridge[active[which]], candidates)
-            better = region.judge(here.value[which] - trial.value)
-            points.put(active[which[better]], trial.pick(better))
-        radius[active] = region.radius
+        models = zip(here.a, gradient[going], hessian[going], radius[active], strict=True)
+        regions = [TrustRegion.around(*model) for model in models]
+        waiting = np.arange(len(active))
+        for _ in range(MOST_RETRIES):
+            if not waiting.size:
+                break
+            candidates = np.array([regions[i].candidate() for i in waiting])
+            trial = project_all(products, ridge[active[waiting]], candidates)
+            gains = here.value[waiting] - trial.value
+            accepted = [regions[i].accepts(g) for i, g in zip(waiting, gains, strict=True)]
+            better = np.flatnonzero(accepted)
+            points.put(active[waiting[better]], trial.pick(better))
+            waiting = np.delete(waiting, better)
+        radius[active] = [region.radius for region in regions]
         gain = here.value - points.value[active]
         converged[active] = gain <= 1e-14 * here.value + 1e-3 * floor
         active = active[~converged[active] & (n_iter[active] < max_iter)]

@@ -30,7 +30,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import TRACE, Objective, Quadratic, Solution, Weights
-from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, TrustRegion
+from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, MOST_RETRIES, TrustRegion
 
 _LARGEST_WORKSPACE = 2**20  # numbers
 _LARGEST_REGRESSION, _ROWS_FOR_STARTS = 1500, 2000  # features and rows for spectral starts
@@ -126,7 +126,7 @@ def minimize(
     if not objective.is_quadratic and not isinstance(start, Weights):
         quadratic = objective.quadratic(point.weights)
         point = project(objective, quadratic, a, room)
-    radius, converged, n_iter = np.full(1, LARGEST_STEP), False, 0
+    radius, converged, n_iter = LARGEST_STEP, False, 0
     while not converged and n_iter < max_iter:
         n_iter += 1
         small = tol * point.value + floor if objective.is_quadratic else 0.0
@@ -199,23 +199,18 @@ def _trusted_step(
     point: Projection,
     gradient: Array,
     hessian: Array,
-    radius: Array,
+    radius: float,
     spare: Array,
-) -> tuple[Projection, Array]:
+) -> tuple[Projection, float]:
     """Take one Newton step within a trust region; return where it leads and the radius.
 
     The rows of the new point are written to `spare`.
     """
-    region = TrustRegion.around(
-        point.weights.a[None],
-        gradient[None],
-        hessian[None],
-        radius,
-        unit_length=quadratic.homogeneous,
-    )
-    for _, candidates in region.propose():
-        trial = project(objective, quadratic, candidates[0], spare)
-        if region.judge(np.array([point.value - trial.value])).size:
+    a = point.weights.a
+    region = TrustRegion.around(a, gradient, hessian, radius, unit_length=quadratic.homogeneous)
+    for _ in range(MOST_RETRIES):
+        trial = project(objective, quadratic, region.candidate(), spare)
+        if region.accepts(point.value - trial.value):
             return trial, region.radius
     return point, region.radius
 
