@@ -47,7 +47,7 @@ _MOST_ORDERS, _MOST_STARTS = 100, 100_000
 
 
 class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
-    """A scikit-learn regressor around a `Network`; subclasses say with which settings."""
+    """A scikit-learn regressor around a `Network`; subclasses supply its settings."""
 
     network_: Network
 
@@ -80,12 +80,12 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         ((5, 1), True)
         """
         inputs: Array
-        with np.errstate(invalid="ignore"):  # it adds up whatever there is
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up all values, also infinite ones
             inputs, targets = validate_data(
                 self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C"
             )
         targets = np.asarray(targets, dtype=np.float64)
-        if np.isnan(targets).any():  # written as text, which is not looked into before
+        if np.isnan(targets).any():  # written as text, in which scikit-learn does not look for it
             raise ValueError("Input y contains NaN; leave out rows without a target.")
         check_size("X", inputs)
         check_size("y", targets)
@@ -108,7 +108,7 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
                 stacklevel=2,
             )
         self._single_output = targets.ndim == 1
-        self._take(fit.network)
+        self._set_network(fit.network)
         self.alpha_ = (fit.alpha, fit.alpha_linear)
         self.width_factor_ = fit.width_factor
         self.loss_ = fit.loss
@@ -117,7 +117,7 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         self.converged_ = fit.solution.converged
         return self
 
-    def _take(self, network: Network) -> None:
+    def _set_network(self, network: Network) -> None:
         self.network_ = network
         self.centers_ = _centers_in_data_units(network)
 
@@ -336,7 +336,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        """Train the network; see the other regressor. With ``noise``, see `fit_series`."""
+        """Train the network; see `RBFNetworkRegressor.fit`. With ``noise``, see `fit_series`."""
         check_noise(self.noise, self.basis)
         if not self.noise:  # None or 0
             return self._fit_rows(X, y, sample_weight)
@@ -398,7 +398,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         return super().fit(X, y, sample_weight)
 
     def _adopt(self, found: Trajectory) -> None:
-        self._take(found.network)
+        self._set_network(found.network)
         self._single_output = True
         self.n_features_in_ = found.network.n_lags
         self.__dict__.pop("feature_names_in_", None)
@@ -542,6 +542,7 @@ class RBFNetworkRegressor(NetworkRegressor):
 
 
 def _centers_in_data_units(network: Network) -> Array:
+    """Return the centers (c, d) in the units of X, NaN for inputs without a metric."""
     active = network.metric > 0
     result = np.full((len(network.centers), active.size), np.nan)
     scale, shift = network.x_scale[active], network.x_shift[active]
@@ -572,7 +573,7 @@ def _common_settings(estimator: Any, n_inputs: int) -> dict[str, Any]:
     if not _is_auto(estimator.width_factor):
         check_number("width_factor", estimator.width_factor, above=1e-50, below=1e50)
         factor = float(estimator.width_factor)
-    alpha, alpha_linear = _alphas(estimator.alpha)
+    alpha, alpha_linear = _check_alpha(estimator.alpha)
     seed = 0
     if estimator.random_state is not None:
         try:
@@ -608,7 +609,8 @@ def _check_metric(metric: Any, n_inputs: int) -> str | Array:
     return numbers
 
 
-def _alphas(alpha: Any) -> tuple[float | None, float | None]:
+def _check_alpha(alpha: Any) -> tuple[float | None, float | None]:
+    """Return the strengths of the RBF part and of the linear part; None stands for "auto"."""
     if _is_auto(alpha):
         return None, None
     pair = tuple(alpha) if isinstance(alpha, (tuple, list)) else (alpha, alpha)
