@@ -172,7 +172,7 @@ def test_mackey_glass_is_that_of_solve_ivp(settings):
 
 def test_mackey_glass_is_that_of_a_finer_integration(monkeypatch):
     series = mackey_glass(500)
-    monkeypatch.setattr("rbfdiffnet.datasets.flows._MACKEY_GLASS_STEP", 0.0004)
+    monkeypatch.setattr("rbfdiffnet.datasets.chaotic._MACKEY_GLASS_STEP", 0.0004)
     np.testing.assert_allclose(series, mackey_glass(500), atol=1e-8)
 
 

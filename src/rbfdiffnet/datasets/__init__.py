@@ -1,9 +1,12 @@
-"""Small data sets, generated or shipped, each with its formula or its source."""
+"""Small data sets, generated or shipped, each with its formula or its source.
 
-from rbfdiffnet.datasets.chaotic import henon_map, logistic_map
+To add a data set, write a function here that returns an array or a long frame. `m5` reads a public
+competition that is not shipped. Nothing here imports another subpackage than `support`.
+"""
+
+from rbfdiffnet.datasets.chaotic import henon_map, logistic_map, lorenz, mackey_glass
 from rbfdiffnet.datasets.classic import load_air_passengers, load_nile, load_sunspots
 from rbfdiffnet.datasets.demand import daily_demand
-from rbfdiffnet.datasets.flows import lorenz, mackey_glass
 
 __all__ = [
     "daily_demand",

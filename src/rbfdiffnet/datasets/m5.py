@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rbfdiffnet.forecasting.packed import Bounded, most_unpacked
+from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,7 @@ def load_m5_level8(path: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    file = _find(Path(path))
+    file = _find_file(Path(path))
     with ExitStack() as stack:
         try:
             stream = _open(file, stack)
@@ -103,7 +103,7 @@ def load_m5_level8(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def _find(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
@@ -131,11 +131,11 @@ def _open(file: Path, stack: ExitStack) -> IO[bytes]:
         stream = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(file)))
     else:
         return stack.enter_context(file.open("rb"))
-    return io.BufferedReader(Bounded(stream, most_unpacked(file.stat().st_size)))
+    return io.BufferedReader(BoundedStream(stream, unpacked_limit(file.stat().st_size)))
 
 
 def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame:
-    """Add the item series of the competition's wide file up to level 8."""
+    """Read the competition's wide file and add its item series up to level 8."""
     import pandas as pd
 
     needed = ["store_id", "cat_id", *_DAYS]
@@ -149,8 +149,8 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
     )
     for chunk in chunks:
         if identity:
-            _check_new(chunk[identity], lines, file)
-        sales = _numbers(chunk[_DAYS], file)
+            _check_not_repeated(chunk[identity], lines, file)
+        sales = _read_sales(chunk[_DAYS], file)
         names = (chunk["store_id"] + "_" + chunk["cat_id"]).to_numpy()
         for name in np.unique(names.astype(str)):
             if name not in totals:
@@ -181,8 +181,8 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
     return pd.DataFrame(totals)
 
 
-def _check_new(ids: pd.DataFrame, lines: dict[tuple[str, ...], int], file: str) -> None:
-    """Check that no row came before, and note the lines of these."""
+def _check_not_repeated(ids: pd.DataFrame, lines: dict[tuple[str, ...], int], file: str) -> None:
+    """Raise ValueError if a row came before; note the lines of these rows."""
     for row, *names in ids.itertuples(name=None):
         line, key = row + 2, tuple(names)
         if key in lines:
@@ -215,7 +215,7 @@ def _read_level8(stream: IO[bytes], header: list[str], file: str) -> pd.DataFram
                 f"found '{frame[column][wrong]}'; sort the days, one row each"
             )
     columns = list(M5_LEVEL8_SERIES)
-    return pd.DataFrame(_numbers(frame[columns], file), columns=columns)
+    return pd.DataFrame(_read_sales(frame[columns], file), columns=columns)
 
 
 def _check_columns(header: list[str], needed: list[str], file: str) -> None:
@@ -225,25 +225,22 @@ def _check_columns(header: list[str], needed: list[str], file: str) -> None:
         raise ValueError(f"'{file}' has no column '{missing[0]}'{more}; {_SOURCE}")
 
 
-def _numbers(frame: pd.DataFrame, file: str) -> Any:
-    """Check that every cell is a sale: a number, finite, not negative."""
+def _read_sales(frame: pd.DataFrame, file: str) -> Any:
+    """Return the cells as floats, each of which must be a sale: finite and not negative."""
     import pandas as pd
 
-    for column, kind in frame.dtypes.items():
-        if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
-            values = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
-            break
-    else:
-        sales = frame.to_numpy(dtype=np.float64)
-        bad = ~(np.isfinite(sales) & (sales >= 0.0))
-        if not bad.any():
-            return sales
-        column = frame.columns[int(np.argmax(bad.any(axis=0)))]
-        values = frame[column].to_numpy(dtype=np.float64)
-    row = int(np.argmax(~(np.isfinite(values) & (values >= 0.0))))
-    cell = frame[column].iloc[row]
+    flags = [bool(pd.api.types.is_bool_dtype(kind)) for kind in frame.dtypes]
+    numeric = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))
+    numbers = frame if numeric else frame.apply(pd.to_numeric, errors="coerce")
+    sales = numbers.to_numpy(dtype=np.float64)
+    bad = ~(np.isfinite(sales) & (sales >= 0.0)) | flags
+    if not bad.any():
+        return sales
+    column = int(np.argmax(bad.any(axis=0)))
+    row = int(np.argmax(bad[:, column]))
+    cell: Any = frame.iloc[row, column]
     found = "an empty cell" if pd.isna(cell) else f"'{cell}'"
     raise ValueError(
-        f"'{file}', line {int(frame.index[row]) + 2}, column '{column}': expected a sale (a number "
-        f"of at least 0), found {found}; {_SOURCE}"
+        f"'{file}', line {int(frame.index[row]) + 2}, column '{frame.columns[column]}': expected a "
+        f"sale (a number of at least 0), found {found}; {_SOURCE}"
     )

@@ -2,7 +2,7 @@
 
 Every array is a ``.npy`` member of a zip file. Its comment is the SHA-256 digest of all bytes
 before, so a file in which a single bit has changed is refused. Reading executes nothing, writes
-nothing to the disk, and returns no more bytes than `most_unpacked` of the file's size.
+nothing to the disk, and returns no more bytes than `unpacked_limit` of the file's size.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.forecasting.packed import most_unpacked
 from rbfdiffnet.support.files import replace_file
+from rbfdiffnet.support.unpacking import unpacked_limit
 
 __all__ = ["Damaged", "read_arrays", "write_arrays"]
 
@@ -65,7 +65,7 @@ def write_arrays(path: Any, arrays: Arrays) -> None:
     with replace_file(path) as temporary:
         _write(temporary, arrays, zipfile.ZIP_DEFLATED)
         size = sum(values.nbytes for values in arrays.values())
-        if 1.1 * size > most_unpacked(temporary.stat().st_size):  # what no reader would unpack
+        if 1.1 * size > unpacked_limit(temporary.stat().st_size):  # what no reader would unpack
             _write(temporary, arrays, zipfile.ZIP_STORED)
         _seal(temporary)
 
@@ -98,7 +98,7 @@ def read_arrays(path: Any) -> tuple[Arrays, bool]:
             digest = hashlib.sha256(memoryview(data)[:-_DIGITS]).hexdigest().encode()
             if sealed and file.comment != _LABEL + digest:
                 raise Damaged("its digest is wrong")
-            members, most = file.infolist(), most_unpacked(len(data))
+            members, most = file.infolist(), unpacked_limit(len(data))
             if sum(member.file_size for member in members) > most:
                 raise Damaged(f"unpacked it would take more than {most:,} bytes")
             arrays = {}

@@ -8,8 +8,8 @@ from typing import IO, Any
 
 import pandas as pd
 
-from rbfdiffnet.forecasting.packed import most_unpacked
 from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.unpacking import unpacked_limit
 
 
 def read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
@@ -81,8 +81,8 @@ def _check_size(stream: IO[bytes], name: str) -> None:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(0)
     unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
-    if max(8 * found.num_rows * found.num_columns, unpacked) > most_unpacked(size):
+    if max(8 * found.num_rows * found.num_columns, unpacked) > unpacked_limit(size):
         raise CommandError(
             f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
-            f"{most_unpacked(size):,} bytes; if you trust it, give it as a CSV file"
+            f"{unpacked_limit(size):,} bytes; if you trust it, give it as a CSV file"
         )

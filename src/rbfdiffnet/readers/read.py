@@ -15,7 +15,6 @@ from typing import IO, Any, cast
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.forecasting.packed import Bounded, most_unpacked
 from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.readers.columns import ColumnChoices, find_id_columns, make_ids
 from rbfdiffnet.readers.csv_text import parse_csv
@@ -31,6 +30,7 @@ from rbfdiffnet.readers.parquet import read_parquet
 from rbfdiffnet.readers.table import Table, quote_names
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.text import format_dates
+from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency
 _MOST_NAMED = 3  # series that a note names
@@ -83,7 +83,7 @@ def _open(path: str) -> IO[bytes]:
 def _unpack(data: bytes, name: str) -> bytes:
     try:
         stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
-        return Bounded(stream, most_unpacked(len(data))).read()
+        return BoundedStream(stream, unpacked_limit(len(data))).read()
     except ValueError as error:
         raise CommandError(f"{name} cannot be read: {error}") from None
     except (OSError, EOFError, zlib.error) as error:
