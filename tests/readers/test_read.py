@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from cli_files import days, fails, panel, run
+from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.dates import parse_times
+from rbfdiffnet.readers.read import describe_frequency
 from rbfdiffnet.support.errors import CommandError
 
 
@@ -310,6 +312,33 @@ def test_wrong_columns(capsys, write):
     assert "is about a FILE" in fails(capsys, "forecast", "--horizon", 1, "--time-col", "ds")
     assert "--freq" in fails(capsys, "forecast", path, "--horizon", 1, "--freq", "soon")
     assert "has dates" in fails(capsys, "forecast", path, "--horizon", 1, "--freq", "2")
+
+
+# Steps of time -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("alias", "words"),
+    [
+        ("YS", "yearly (YS)"),
+        ("QE", "quarterly (QE)"),
+        ("MS", "monthly (MS)"),
+        ("1mo", "monthly (1mo)"),
+        ("2MS", "every 2 months (2MS)"),
+        ("W-WED", "weekly (W-WED)"),
+        ("D", "daily (D)"),
+        ("2D", "every 2 days (2D)"),
+        ("B", "on business days (B)"),
+        ("h", "hourly (h)"),
+        ("15min", "every 15 minutes (15min)"),
+        ("min", "every minute (min)"),
+        ("WOM-2MON", "WOM-2MON"),
+        (1, "whole-number steps"),
+        (2, "whole-number steps of 2"),
+    ],
+)
+def test_steps_in_words(alias, words):
+    assert describe_frequency(Frequency.parse(alias)) == words
 
 
 # Inputs -------------------------------------------------------------------------------------------
