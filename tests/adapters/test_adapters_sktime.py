@@ -38,7 +38,6 @@ def multiindex(df, columns=("y",)):
 
 
 def test_parameters_and_defaults_are_those_of_the_forecaster():
-    """They are written out twice, since sktime reads them from the signature."""
     wanted, found = (
         dict(inspect.signature(kind).parameters) for kind in (RBFDiffNet, RBFDiffNetForecaster)
     )

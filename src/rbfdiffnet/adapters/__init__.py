@@ -1,4 +1,4 @@
-"""The forecaster in the clothes of other libraries.
+"""The forecaster in the interfaces of other libraries, and on clusters (`adapters.clusters`).
 
 ===================================  ==========================================================
 `rbfdiffnet.adapters.sktime`         ``RBFDiffNetForecaster``, a forecaster of sktime
@@ -7,7 +7,8 @@
 
 mlforecast, darts and skforecast take `rbfdiffnet.RBFDiffNetRegressor` and
 `rbfdiffnet.RBFNetworkRegressor` as they are. Each module needs its library:
-``pip install 'rbfdiffnet[ecosystem]'``.
+``pip install 'rbfdiffnet[ecosystem]'``. Adapters only translate: nothing is learned or forecast
+here, and no other folder but experiments and the command line may import them.
 """
 
 from importlib.util import find_spec
@@ -16,24 +17,6 @@ __all__ = ["require"]
 
 
 def require(peer: str) -> None:
-    """Raise an error that says what to install, unless a library is there.
-
-    Parameters
-    ----------
-    peer : str
-        Name of the library.
-
-    Raises
-    ------
-    ImportError
-
-    Examples
-    --------
-    >>> from rbfdiffnet.adapters import require
-    >>> require("json")
-    >>> require("no_such_library")
-    Traceback (most recent call last):
-    ImportError: This adapter needs no_such_library: pip install 'rbfdiffnet[ecosystem]'.
-    """
+    """Raise an error that says what to install, unless the library ``peer`` is there."""
     if find_spec(peer) is None:
         raise ImportError(f"This adapter needs {peer}: pip install 'rbfdiffnet[ecosystem]'.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -13,11 +14,8 @@ import pandas as pd
 from rbfdiffnet.adapters import require
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.options import NAME
-from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.updates import revise_panel
-from rbfdiffnet.series.transforms import Transform
-from rbfdiffnet.support.checks import Noise
 
 require("sktime")
 
@@ -31,6 +29,18 @@ Array = npt.NDArray[np.float64]
 _ID, _TIME, _TARGET = "(series)", "(time)", "(target)"
 _MTYPES = ["pd.DataFrame", "pd-multiindex", "pd_multiindex_hier"]
 _NARROWEST = 0.01  # interval there is; a narrower one is the forecast itself
+
+
+def _make_signature() -> inspect.Signature:
+    """Return that of `RBFDiffNet`, where ``freq`` is optional and no column has a name."""
+    parameters = dict(inspect.signature(RBFDiffNet.__init__).parameters)
+    for column in ("id_col", "time_col", "target_col"):
+        del parameters[column]
+    parameters["freq"] = parameters["freq"].replace(default=None)
+    return inspect.Signature([*parameters.values()])
+
+
+_SIGNATURE = _make_signature()
 
 
 class RBFDiffNetForecaster(BaseForecaster):
@@ -108,60 +118,17 @@ class RBFDiffNetForecaster(BaseForecaster):
     }
     _config = {"remember_data": False}  # noqa: RUF012 - the model has the data
 
-    def __init__(
-        self,
-        freq: Any = None,
-        *,
-        preset: str = "default",
-        lags: str | int | Sequence[int] = "auto",
-        season_length: int | None = None,
-        scope: str | None = None,
-        strategy: str = "recursive",
-        transforms: str | Sequence[str | Transform] | None = "auto",
-        regressor: Any = None,
-        calendar: str | Sequence[str] | None = None,
-        events: Sequence[Event] = (),
-        holidays: str | None = None,
-        holiday_lead: int = 0,
-        holiday_lag: int = 0,
-        past_exog: Sequence[str] = (),
-        static_exog: Sequence[str] = (),
-        lower: float | None = None,
-        outliers: bool | None = None,
-        noise: Noise = None,
-        device: str = "cpu",
-        n_jobs: int = 1,
-        memory_limit: int | str = "2GB",
-        random_state: int = 0,
-        errors: str = "fallback",
-    ) -> None:
-        self.freq = freq
-        self.preset = preset
-        self.lags = lags
-        self.season_length = season_length
-        self.scope = scope
-        self.strategy = strategy
-        self.transforms = transforms
-        self.regressor = regressor
-        self.calendar = calendar
-        self.events = events
-        self.holidays = holidays
-        self.holiday_lead = holiday_lead
-        self.holiday_lag = holiday_lag
-        self.past_exog = past_exog
-        self.static_exog = static_exog
-        self.lower = lower
-        self.outliers = outliers
-        self.noise = noise
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.errors = errors
+    def __init__(self, *args: Any, **parameters: Any) -> None:
+        bound = _SIGNATURE.bind(self, *args, **parameters)
+        bound.apply_defaults()
+        for name, value in [*bound.arguments.items()][1:]:
+            setattr(self, name, value)
         super().__init__()
         self._y = self._X = None  # which sktime expects, unless told to remember data
-        if strategy == "direct":
+        if self.strategy == "direct":
             self.set_tags(**{"requires-fh-in-fit": True})
+
+    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # sktime reads it
 
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None, fh: Any) -> Self:
         parameters = self.get_params(deep=False)
@@ -171,10 +138,10 @@ class RBFDiffNetForecaster(BaseForecaster):
         self._variables = list(y.columns)
         self._index_names = list(y.index.names)
         self._instances: list[tuple[Any, ...]] = []
-        rows = self._observed(y, X)
+        rows = self._make_rows(y, X)
         h = None
         if self.strategy == "direct":
-            _, _, ahead = self._wanted(fh, self.model_._panel(rows))
+            _, _, ahead = self._locate(fh, self.model_._panel(rows))
             h = int(ahead.max()) + 1
         self.model_.fit(rows, h)
         if self.model_.freq is None:  # too few rows of an update may not tell
@@ -184,7 +151,7 @@ class RBFDiffNetForecaster(BaseForecaster):
     def _update(
         self, y: pd.DataFrame, X: pd.DataFrame | None = None, update_params: bool = True
     ) -> Self:
-        rows = self._observed(y, X)
+        rows = self._make_rows(y, X)
         state = self.model_._fitted_state()
         series, steps, on_grid = state.panel.locate_rows(rows)
         known = (series >= 0) & on_grid & (steps < state.panel.lengths[series])
@@ -231,8 +198,8 @@ class RBFDiffNetForecaster(BaseForecaster):
 
     # Between sktime's frames and long ones ------------------------------------------------------
 
-    def _observed(self, y: pd.DataFrame, X: pd.DataFrame | None) -> pd.DataFrame:
-        """Return a row for every series and date."""
+    def _make_rows(self, y: pd.DataFrame, X: pd.DataFrame | None) -> pd.DataFrame:
+        """Return a long frame with a row for every series and date."""
         instances = dict.fromkeys([*self._instances, *_instances(y.index)])
         self._instances = list(instances)
         inputs = pd.DataFrame(index=y.index) if X is None else X.reindex(y.index)
@@ -240,7 +207,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         return long.assign(**{_TARGET: y[self._variables].to_numpy(np.float64).T.ravel()})
 
     def _long(self, inputs: pd.DataFrame) -> pd.DataFrame:
-        """Repeat inputs for every variable, and name the series they belong to."""
+        """Return inputs as a long frame, repeated for every variable, with names of the series."""
         named = inputs.set_axis(inputs.columns.map(str), axis=1).assign(
             **{_TIME: _times(inputs.index)}
         )
@@ -249,7 +216,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         return pd.concat(parts, ignore_index=True)
 
     def _ids(self, instances: Sequence[tuple[Any, ...]], variable: Any) -> list[str]:
-        """Return names of series: of the instance, and of the column unless there is only one."""
+        """Name series by the instance, and by the variable unless there is only one."""
         alone = len(self._variables) == 1
         return [" / ".join(map(str, i if alone and i else (*i, variable))) for i in instances]
 
@@ -261,20 +228,20 @@ class RBFDiffNetForecaster(BaseForecaster):
         names: list[str],
         columns: pd.Index[Any],
     ) -> pd.DataFrame:
-        """Forecast; ``names`` are the columns of the model for each variable."""
+        """Forecast the horizon; ``names`` are the model's columns that each variable gets."""
         panel = self.model_._fitted_state().panel
-        index, series, ahead = self._wanted(fh, panel)
+        index, series, ahead = self._locate(fh, panel)
         h = int(ahead.max()) + 1
-        X_df = None if X is None else self._ahead(h, series * h + ahead, X)
+        X_df = None if X is None else self._inputs_ahead(h, series * h + ahead, X)
         frame = self.model_.predict(h, X_df, level)
         values = frame[names].to_numpy()[series * h + ahead]
         table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
         return pd.DataFrame(table.reshape(len(index), -1), index, columns)
 
-    def _wanted(
+    def _locate(
         self, fh: Any, panel: Panel
     ) -> tuple[pd.Index[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Index of the forecasts; their series, and how many steps after its end they are."""
+        """Return the index of the forecasts, their series, and steps after the series' end."""
         dates = self._dates(fh, panel)
         index = dates
         if self._instances[0]:
@@ -283,16 +250,16 @@ class RBFDiffNetForecaster(BaseForecaster):
         wanted = self._long(pd.DataFrame(index=index))
         series, steps, on_grid = panel.locate_rows(wanted)
         if not on_grid.all():
-            odd = wanted.iloc[int(np.argmin(on_grid))]
+            row = wanted.iloc[int(np.argmin(on_grid))]
             raise ValueError(
-                f"fh asks for {odd[_TIME]}, which is no date of series {odd[_ID]!r} with its step "
+                f"fh asks for {row[_TIME]}, which is no date of series {row[_ID]!r} with its step "
                 f"{panel.frequency.alias!r}; give freq, or another fh."
             )
         ahead = steps - panel.lengths[series]
         if ahead.min() < 0:
-            odd = wanted.iloc[int(np.argmin(ahead))]
+            row = wanted.iloc[int(np.argmin(ahead))]
             raise ValueError(
-                f"fh asks for {odd[_TIME]}, at which series {odd[_ID]!r} is known already. The "
+                f"fh asks for {row[_TIME]}, at which series {row[_ID]!r} is known already. The "
                 "cutoff is the last date given to fit or update: update with later values, too."
             )
         return index, series, ahead
@@ -313,8 +280,8 @@ class RBFDiffNetForecaster(BaseForecaster):
             return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)
         return dates
 
-    def _ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
-        """Return inputs of the next h steps; those of steps nobody asks for are made up."""
+    def _inputs_ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
+        """Return inputs of the next h steps; at steps that nobody asks for, gaps are filled."""
         rows: pd.DataFrame = self.model_.make_future_frame(h)
         rows = rows.merge(self._long(X), "left", [_ID, _TIME])
         names = [name for name in rows.columns if name not in (_ID, _TIME)]
@@ -327,7 +294,7 @@ class RBFDiffNetForecaster(BaseForecaster):
 
 
 def _frequency(index: pd.Index[Any]) -> Any:
-    """Return the step of an index; None if it does not know, and dates will tell."""
+    """Return the step of an index; None if only its dates can tell."""
     times = index.get_level_values(-1)
     return times.freqstr if isinstance(times, pd.DatetimeIndex | pd.PeriodIndex) else 1
 

@@ -77,8 +77,8 @@ class RBFDiffNet:
         self.season_length = season_length
         self.alias = alias
         self.settings = settings
-        self._told: list[str] = []  # warnings given, by this model and its copies
-        self._forecaster()  # checks them
+        self._warned: list[str] = []  # warnings given; copies of the model share the list
+        self._forecaster()  # checks the settings
 
     def __repr__(self) -> str:
         return self.alias
@@ -278,8 +278,8 @@ class RBFDiffNet:
         if model._scope != "auto":
             frame = model.fitted_values()
             fitted[frame["ds"]] = frame[NAME]
-        elif not self._told:
-            self._told.append("fitted")
+        elif not self._warned:
+            self._warned.append("fitted")
             warnings.warn(
                 "RBFDiffNet has no fitted values by default, since it keeps no networks: they are "
                 'NaN. RBFDiffNet(..., scope="local") has them.',
