@@ -50,5 +50,5 @@ ABLATIONS: dict[str, Method] = {
     "stack, no damped trend": partial(without, "damped"),
     "stack, no local networks": partial(changed, windows, "_LONG", float("inf")),
     "stack, equal weights": partial(changed, model, "fit_weights", equal),
-    "stack, own effects": partial(changed, windows, "pooled_effects", no_pooled_effects),
+    "stack, own effects": partial(changed, windows, "fit_pooled_effects", no_pooled_effects),
 }

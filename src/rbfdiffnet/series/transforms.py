@@ -230,7 +230,7 @@ class Compose:
         return self._stages(series)[-1]
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:
-        """Take a forecast back through the steps, each from the series that step had seen."""
+        """Take a forecast back through the steps, each with the series it was applied to."""
         restored = np.asarray(forecast, dtype=np.float64)
         for step, before in zip(reversed(self.steps), self._stages(series)[-2::-1], strict=True):
             restored = step.invert(restored, before)

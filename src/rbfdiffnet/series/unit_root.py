@@ -27,7 +27,7 @@ from rbfdiffnet.batch.backend import NUMPY, Backend
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# A column is linearly dependent on those before it when so little of its square is left.
+# A column depends linearly on the columns before it when they leave so little of its square.
 _DEPENDENT = 1e-13
 # Where less than this is left, the factor of a Gram is not trusted.
 _DOUBTFUL = 1e-7
@@ -179,10 +179,10 @@ def _test_by_gram(series: Any, backend: Backend) -> tuple[Array, Ints, npt.NDArr
 
 
 def _regress(gram: Any, backend: Backend) -> tuple[Any, Any, Any, Any]:
-    """Regression of the last but one column on those before it and a constant, the last.
+    """Regress the last but one column on the columns before it and a constant, the last.
 
     Returns L^-1 of the regressors' Cholesky factor, its product with the moments, the square of
-    the target, and the smallest share of a column's square that those before it leave.
+    the target, and the smallest share of a column's square that the columns before it leave.
     """
     xp = backend.xp
     mean = gram[:, :-1, -1] / gram[:, -1, -1][:, None]
@@ -243,7 +243,7 @@ def _choose_lags(values: Array, most: int) -> int:
 def _factor(values: Array, n_lags: int) -> tuple[Array, int]:
     """Return R of the QR factorization of level, lagged differences and target, all centered.
 
-    Returns also the number of rows. A column that depends on those before it has a row of zeros.
+    Returns also the number of rows. A column that depends on earlier columns has a row of zeros.
     """
     steps = np.diff(values)
     n_rows = steps.size - n_lags

@@ -30,7 +30,7 @@ _WIDTH_FACTOR = 2.0
 _FAR = 5.0  # standard deviations within which basis functions tell inputs apart
 _LINEAR, _SMOOTH = 1e-2, 0.1  # penalties
 _FEW_ROWS = 0.1  # more penalty, times inputs by rows
-_STEPS, _MORE_STEPS = 3, 6  # toward least absolute errors
+_SOLVES, _MORE_SOLVES = 3, 6  # toward least absolute errors
 _MANY = 2_000  # rows, of which single ones count little
 
 
@@ -81,9 +81,8 @@ def forecast_direct(
             future = np.concatenate([smooth_future / unit, future], axis=1)
             penalty = np.concatenate([np.full(unit.size, _SMOOTH), penalty])
         future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))  # not outside of the rows
-        b = fit_least_absolute(
-            inputs, y, v, penalty, steps=_STEPS if y.size > _MANY else _MORE_STEPS
-        )
+        n_solves = _SOLVES if y.size > _MANY else _MORE_SOLVES
+        b = fit_least_absolute(inputs, y, v, penalty, steps=n_solves)
         forecast[now.series, k] = now.base + now.unit * (future @ b)
     return forecast
 

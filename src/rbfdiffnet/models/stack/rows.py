@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.series.naive import season_ago
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -106,15 +107,13 @@ class RowMaker:
             return np.asarray((found - base[:, None]) / unit[:, None])
 
         here, first = at[:, None], self.starts[series][:, None]
-        level = np.where(self.has_level[series], np.clip(base / unit, -_LEVEL, _LEVEL), 0.0)[
-            :, None
-        ]
+        level = np.where(self.has_level[series], np.clip(base / unit, -_LEVEL, _LEVEL), 0.0)
         inputs = [relative(self.filled, here - np.arange(1, self.n_lags))]
         inputs += [relative(values, here) for values in self.slow]
-        X = np.concatenate([*inputs, level], axis=1)
+        X = np.concatenate([*inputs, level[:, None]], axis=1)
         steps = np.arange(1, self.h + 1)
-        back = self.season * -(-steps // self.season)
-        ahead = [relative(values, here + steps - back) for values in self.by_phase]
+        same_phase = here + 1 + season_ago(self.h, self.season)
+        ahead = [relative(values, same_phase) for values in self.by_phase]
         long, dated = _LONG.get(self.season, 0), self.season == _WEEK
         for k in range(self.long_seasons):
             turns = k + -(-steps // long)
@@ -123,9 +122,8 @@ class RowMaker:
             ahead.append(np.where(then >= first, moved, 0.0))
             if dated:
                 then = here + steps - np.rint(turns * _YEAR).astype(np.int64)
-                unusual = relative(self.filled, then) - relative(
-                    self.by_phase[0], then - self.season
-                )
+                usual = relative(self.by_phase[0], then - self.season)
+                unusual = relative(self.filled, then) - usual
                 ahead.append(np.where(then >= first, unusual, 0.0))
         targets = relative(self.filled, np.minimum(here + steps, T - 1))
         targets = np.where(here + steps < T, targets, np.nan)

@@ -1,0 +1,55 @@
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rbfdiffnet.models.stack.mixing import _FEW_ERRORS, _TOWARD_EQUAL, fit_weights
+
+
+def mixing_loss(v, errors, squared):
+    mixed = np.abs(v @ errors) / np.abs(errors).mean()
+    toward = ((v - 1.0 / len(v)) ** 2).sum()
+    pull = max(_TOWARD_EQUAL, _FEW_ERRORS / mixed.size)
+    return (mixed**2 if squared else mixed).mean() + pull * toward
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("n_members", [2, 3])
+@pytest.mark.parametrize(("seed", "n"), [(0, 400), (1, 3_000), (2, 400), (3, 3_000)])
+def test_weights_are_the_best_of_a_fine_grid(n_members, seed, n, squared):
+    rng = np.random.default_rng(seed)
+    errors = rng.normal(size=(n_members, n)) * rng.uniform(0.5, 3.0, (n_members, 1))
+    errors += rng.normal(size=n) + rng.normal(size=(n_members, 1))
+    steps = np.linspace(0.0, 1.0, 101)
+    grid = [
+        np.array([*v, 1.0 - sum(v)])
+        for v in itertools.product(steps, repeat=n_members - 1)
+        if sum(v) <= 1.0 + 1e-9
+    ]
+    losses = [mixing_loss(v, errors, squared) for v in grid]
+    found = fit_weights(errors, squared=squared)
+    assert_allclose(found.sum(), 1.0)
+    assert found.min() >= 0.0
+    assert mixing_loss(found, errors, squared) <= min(losses) + 1e-4
+    assert_allclose(found, grid[int(np.argmin(losses))], atol=0.03)
+
+
+def test_weights_do_not_depend_on_units_and_order(rng):
+    errors = rng.normal(size=(4, 300)) * np.array([[1.0], [2.0], [3.0], [1.5]])
+    found = fit_weights(errors)
+    assert_allclose(fit_weights(1e6 * errors), found, atol=1e-4)
+    assert_allclose(fit_weights(errors[::-1]), found[::-1], atol=1e-3)
+
+
+def test_weights_are_equal_where_nothing_tells_members_apart():
+    same = np.random.default_rng(0).normal(size=50)
+    for errors in (np.zeros((3, 20)), np.empty((3, 0)), np.tile(same, (3, 1))):
+        assert_allclose(fit_weights(errors), 1 / 3)
+    assert_array_equal(fit_weights(same[None]), 1.0)
+
+
+def test_few_errors_say_little(rng):
+    errors = rng.normal(size=(2, 5_000)) * [[1.0], [2.0]]
+    better = [fit_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]
+    assert 0.5 < better[0] < 0.6 < better[1] < better[2]
