@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from long_frames import assert_same, long_frame
 from panels import to_polars
 from rbfdiffnet.panel.panel import Panel, Problem
+from rbfdiffnet.panel.updates import revise_panel
 
 
 @given(st.data())
@@ -119,3 +120,10 @@ def test_extended_takes_ids_of_another_type_that_mean_the_same():
     new = long_frame("a", start="2024-02-05").assign(unique_id=7.0)
     more = panel.extend(Panel.from_frame(new, freq="D"))
     assert more.ids.to_list() == [7]
+
+
+def test_known_values_replace_older_ones():
+    df = pd.DataFrame({"unique_id": "a", "ds": [1, 2, 3], "y": [1.0, None, 3.0]})
+    panel = Panel.from_frame(df, freq=1)
+    newer = pd.concat([df.assign(y=[None, 2.0, 4.0]), df.assign(unique_id="b")])
+    assert revise_panel(panel, newer).y.tolist() == [1.0, 2.0, 4.0]

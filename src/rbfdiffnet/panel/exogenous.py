@@ -128,8 +128,7 @@ class Exogenous:
         def where(row: int) -> str:
             return _describe_row(panel, row)
 
-        codes = np.repeat(np.arange(panel.n_series), panel.lengths)
-        steps = np.arange(total) - np.repeat(panel.offsets[:-1], panel.lengths)
+        codes, steps = panel.row_series, panel.row_steps
         known = _encode(
             self.future_encoder, {name: flat[name] for name in self.future}, where, total
         )
@@ -308,10 +307,9 @@ def _fit_calendar(
             "Calendar, events and holidays need dates, but the dates here are integers; give "
             "those inputs as columns instead."
         )
-    codes = np.repeat(np.arange(panel.n_series), panel.lengths)
-    steps = np.arange(panel.y.size) - np.repeat(panel.offsets[:-1], panel.lengths)
     dates: npt.NDArray[Any] = collective.all_reduce(
-        lambda: np.unique(panel.dates(codes, steps)), lambda found: np.unique(np.concatenate(found))
+        lambda: np.unique(panel.dates(panel.row_series, panel.row_steps)),
+        lambda found: np.unique(np.concatenate(found)),
     )
     if isinstance(parts, str):
         if parts != "auto":

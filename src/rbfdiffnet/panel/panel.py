@@ -125,6 +125,16 @@ class Panel:
         return np.diff(self.offsets)
 
     @property
+    def row_series(self) -> Ints:
+        """Number of the series of each row of the flat arrays."""
+        return np.repeat(np.arange(self.n_series), self.lengths)
+
+    @property
+    def row_steps(self) -> Ints:
+        """Step of each row of the flat arrays, from the first date of its series."""
+        return np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], self.lengths)
+
+    @property
     def frequency(self) -> Frequency:
         """The step of time."""
         return self.grid.frequency

@@ -43,9 +43,8 @@ def extend_panel(panel: Panel, other: Panel) -> Panel:
     new = home >= panel.n_series
     ids = _concatenate_ids(panel, other, new)
     grid = panel.grid.concatenate(other.grid.select(np.flatnonzero(new)))
-    codes = np.repeat(np.arange(other.n_series), other.lengths)
-    places = np.arange(other.offsets[-1]) - other.offsets[codes]
-    steps, on_grid = grid.locate(other.grid.times(codes, places), home[codes])
+    codes = other.row_series
+    steps, on_grid = grid.locate(other.grid.times(codes, other.row_steps), home[codes])
     old_lengths = np.append(panel.lengths, np.zeros(new.sum(), dtype=np.int64))
     _check_steps(other, steps, on_grid, old_lengths[home])
     lengths = old_lengths.copy()
@@ -142,7 +141,7 @@ def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> Non
     """Raise ValueError unless the values of a panel continue series of these lengths."""
     import pandas as pd
 
-    codes = np.repeat(np.arange(other.n_series), other.lengths)
+    codes = other.row_series
     limit = longest_grid(lengths + other.lengths)
     known = np.any([pd.notna(column) for column in (other.y, *other.inputs.values())], 0)
     for wrong, what in (
