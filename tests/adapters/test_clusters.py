@@ -18,8 +18,8 @@ from cluster_runs import CASES, run
 from panels import CONFIGURATIONS, NAME, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
-from rbfdiffnet.adapters.clusters.groups import cuts, digests, group_of
-from rbfdiffnet.adapters.clusters.replay import Failure, Pending, Replay, answer
+from rbfdiffnet.adapters.clusters.groups import find_cuts, find_groups, hash_ids
+from rbfdiffnet.adapters.clusters.replay import Failure, Pending, Replay, combine_contributions
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 
 HERE = Path(__file__).parents[1]
@@ -99,7 +99,7 @@ def test_series_that_cannot_be_fitted_lose_nobody():
 def test_a_stack_learns_across_the_series_of_each_group():
     df = make_panel(SOME, n=50)
     ids = np.array(SOME)
-    group = group_of(digests(ids), cuts(digests(ids), 3))
+    group = find_groups(hash_ids(ids), find_cuts(hash_ids(ids), 3))
     assert sorted(np.bincount(group)) == [2, 3]
     parts = [df[df["unique_id"].isin(ids[group == g])] for g in (0, 1)]
     expected = pd.concat([RBFDiffNet("D").forecast(part, 2, level=[80]) for part in parts])
@@ -220,7 +220,9 @@ def converse(program, owns):
             return results, rounds
         (key,) = {question.key for question in questions}
         for known in states:
-            known[key] = answer([q.said for q in questions], questions[0].combine)
+            known[key] = combine_contributions(
+                [q.contribution for q in questions], questions[0].combine
+            )
 
 
 def test_parts_agree_as_one_would_alone():
@@ -250,19 +252,20 @@ def test_an_error_of_one_part_is_everybodys():
             return "caught"
 
     assert converse(program, [1.0, 0.0])[0] == ["caught"] * 2
-    assert isinstance(answer([], max), Failure)
+    assert isinstance(combine_contributions([], max), Failure)
 
 
 def test_groups_depend_on_ids_alone():
     ids = [f"item {i}" for i in range(1000)]
-    hashes = digests(ids)
-    between = cuts(hashes, 64)
-    group = group_of(hashes, between)
+    hashes = hash_ids(ids)
+    between = find_cuts(hashes, 64)
+    group = find_groups(hashes, between)
     assert np.ptp(np.bincount(group)) <= 1
     assert np.bincount(group).max() <= 64
-    again = group_of(digests(ids[::-1]), cuts(hashes[::-1], 64))[::-1]
+    again = find_groups(hash_ids(ids[::-1]), find_cuts(hashes[::-1], 64))[::-1]
     assert group.tolist() == again.tolist()
-    assert digests([7]).tolist() == digests(["7"]).tolist()
+    assert hash_ids([7]).tolist() == hash_ids(["7"]).tolist()
+    assert hash_ids(["a", "b"]).tolist() == [4681665781835383343, 9543904841865449333]
 
 
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}

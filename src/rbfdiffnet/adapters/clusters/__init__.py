@@ -81,7 +81,7 @@ def forecast(
     ['unique_id', 'ds', 'RBFDiffNet']
     """
     check_count("h", h)
-    model = _model(model, settings)
+    model = _choose_model(model, settings)
     options = {"h": h, "level": level}
     where = engine, group_size, num_partitions
     return _run(df, X_df, model, "forecast", options, where, with_report)
@@ -130,7 +130,7 @@ def cross_validation(
     >>> result.columns.tolist(), result["cutoff"].nunique()
     (['unique_id', 'ds', 'cutoff', 'y', 'RBFDiffNet'], 2)
     """
-    model = _model(model, settings)
+    model = _choose_model(model, settings)
     for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
         check_count(name, value)
     check_refit(refit, model._scope, or_count=True)
@@ -140,7 +140,7 @@ def cross_validation(
     return _run(df, None, model, "cross_validation", options, where, with_report)
 
 
-def _model(model: RBFDiffNet | None, settings: dict[str, Any]) -> RBFDiffNet:
+def _choose_model(model: RBFDiffNet | None, settings: dict[str, Any]) -> RBFDiffNet:
     if model is None:
         if "freq" not in settings:
             raise ValueError("Give the step of time, such as freq='D', or a model.")
@@ -177,20 +177,20 @@ def _run(
         columns = cluster.schema.names
     inputs = len(columns) > 3 or model.calendar or model.events or model.holidays
     scope = model._scope
-    alone = scope == "auto" or (scope == "local" and not levels and not inputs)
+    independent = scope == "auto" or (scope == "local" and not levels and not inputs)
     settings = {name: getattr(model, name) for name in model._parameter_names()}
-    request = Request(settings, method, options, alone)
+    request = Request(settings, method, options, independent)
 
     def size(n_series: int) -> int:
         if scope == "auto":
             return group_size or _STACKED
         return group_size or max(-(-n_series // _MOST_GROUPS[scope]), _FEWEST)
 
-    groups = cluster.grouped(df, X_df, size)
-    if groups is not None and not alone:
-        groups = cluster.agreed(groups, request)
+    groups = cluster.make_groups(df, X_df, size)
+    if groups is not None and not independent:
+        groups = cluster.answer_all(groups, request)
     names = column_names([*levels])
     if method == "cross_validation":
         names = ["cutoff", model.target_col, *names]
-    frame, report = cluster.frames(groups, request, names, with_report)
+    frame, report = cluster.collect(groups, request, names, with_report)
     return (frame, report) if with_report else frame

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.adapters.clusters.groups import Digests, cuts, digests, group_of
-from rbfdiffnet.adapters.clusters.replay import Key, Pending, answered
+from rbfdiffnet.adapters.clusters.groups import Digests, find_cuts, find_groups, hash_ids
+from rbfdiffnet.adapters.clusters.replay import Key, Pending, answer_questions
 from rbfdiffnet.adapters.clusters.work import Group, Request
 from rbfdiffnet.panel.columns import ColumnNames
 
@@ -25,8 +25,6 @@ except ImportError as error:
 else:
     missing = None
 
-__all__ = ["Cluster"]
-
 GROUP, AHEAD = "__rbfdiffnet_group", "__rbfdiffnet_ahead"
 _STATE = f"{GROUP}:long,state:bytes,question:bytes"
 
@@ -35,19 +33,10 @@ Worker = Callable[[pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the work is done.
+    """A Fugue engine, and how the frames on it look.
 
-    Attributes
-    ----------
-    engine : fugue.ExecutionEngine
-    columns : ColumnNames
-        Names of the columns.
-    keys : Schema
-        Of ids and dates, as they were given.
-    schema : Schema
-        Of the frame, as the groups get it.
-    num_partitions : int or None
-        Number of tasks the groups are spread over; by default one each.
+    ``keys`` is the schema of ids and dates as they were given, ``schema`` that of the frame as the
+    groups get it. The groups are spread over ``num_partitions`` tasks, by default one each.
     """
 
     engine: Any
@@ -73,23 +62,19 @@ class Cluster:
         fields = [(f.name, _plain_type(f.type, f.name in keys)) for f in given.fields]
         return cls(engine, columns, Schema(fields), keys, num_partitions)
 
-    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
+    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
         """Return a frame with a row for each group; None if there are no series.
 
-        Parameters
-        ----------
-        df, X_df : frames
-        size : callable
-            Most series in a group, given how many there are.
+        ``size`` returns the most series in a group, given how many series there are.
         """
         id_col, names = self.columns.id, self.schema.names
-        found = self._map(df, _hashing(id_col), "hashes:bytes")
+        found = self._map(df, _make_hasher(id_col), "hashes:bytes")
         hashes = np.frombuffer(b"".join(map(bytes, fa.as_pandas(found)["hashes"])), np.uint64)
         if not hashes.size:
             return None
-        between = cuts(hashes, size(np.unique(hashes).size))
+        cuts = find_cuts(hashes, size(np.unique(hashes).size))
         marked = self.schema + f"{GROUP}:long,{AHEAD}:bool"
-        rows = self._map(df, _marking(id_col, names, between, ahead=False), marked)
+        rows = self._map(df, _make_marker(id_col, names, cuts, ahead=False), marked)
         future = None
         if X_df is not None:
             future = fa.get_column_names(X_df)
@@ -98,40 +83,34 @@ class Cluster:
                     raise ValueError(
                         f"X_df has a column {name!r} that was not there in training; leave it out."
                     )
-            more = self._map(X_df, _marking(id_col, names, between, ahead=True), marked)
+            more = self._map(X_df, _make_marker(id_col, names, cuts, ahead=True), marked)
             rows = fa.union(rows, more, distinct=False, engine=self.engine, as_fugue=True)
-        number = self.num_partitions or between.size + 1
+        number = self.num_partitions or cuts.size + 1
         spread = {"by": [GROUP], "num": number, "algo": "hash"}
-        return self._map(rows, _packing(names, future), _STATE, spread)
+        return self._map(rows, _make_packer(names, future), _STATE, spread)
 
-    def agreed(self, groups: Any, request: Request) -> Any:
+    def answer_all(self, groups: Any, request: Request) -> Any:
         """Return the groups with answers to all questions, and with their results."""
         answers: dict[Key, Any] | None = {}
         before: Any = None
         while answers is not None:
-            groups = self._map(groups, _advancing(request, answers), _STATE)
+            groups = self._map(groups, _make_advancer(request, answers), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
-            told = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
-            table = fa.as_pandas(told).sort_values(GROUP)
+            asked = fa.select_columns(groups, [GROUP, "question"], as_fugue=True)
+            table = fa.as_pandas(asked).sort_values(GROUP)
             if hasattr(before, "unpersist"):  # Spark keeps what nobody refers to
                 before.unpersist()
             before = groups.native
-            answers = answered([cloudpickle.loads(bytes(told)) for told in table["question"]])
+            questions = [cloudpickle.loads(bytes(question)) for question in table["question"]]
+            answers = answer_questions(questions)
         return groups
 
-    def frames(
+    def collect(
         self, groups: Any, request: Request, names: Sequence[str], with_report: bool
     ) -> tuple[Any, Any]:
         """Return the frame that is asked for, and the report if that is asked for, too.
 
-        Parameters
-        ----------
-        groups : frame or None
-            As by `grouped` or `agreed`.
-        request : Request
-        names : sequence of str
-            Of the columns of the frame, after ids and dates.
-        with_report : bool
+        ``names`` are the columns of the frame after ids and dates.
         """
         time = self.keys[self.columns.time].type
         values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
@@ -140,13 +119,13 @@ class Cluster:
         if groups is None:
             nothing = [self.engine.to_df([], kind) for kind in (tables, words)]
             return fa.get_native_as_df(nothing[0]), fa.get_native_as_df(nothing[1])
-        if with_report and request.alone:
-            groups = self._map(groups, _advancing(request, {}), _STATE)
+        if with_report and request.independent:
+            groups = self._map(groups, _make_advancer(request, {}), _STATE)
             groups = fa.persist(groups, engine=self.engine, as_fugue=True)
-        frame = fa.get_native_as_df(self._map(groups, _finishing(request, 0), tables))
+        frame = fa.get_native_as_df(self._map(groups, _make_finisher(request, 0), tables))
         if not with_report:
             return frame, None
-        return frame, fa.get_native_as_df(self._map(groups, _finishing(request, 1), words))
+        return frame, fa.get_native_as_df(self._map(groups, _make_finisher(request, 1), words))
 
     def _map(self, df: Any, function: Worker, schema: Any, spread: Any = None) -> Any:
         """Send partitions through a function; with a way to spread them, each group by itself."""
@@ -156,7 +135,7 @@ class Cluster:
 
 
 def _plain_type(kind: pa.DataType, is_key: bool) -> pa.DataType:
-    """Numbers of all kinds as floats, since one of the frames may lack them; days as times."""
+    """Turn numbers into floats, since one of the frames may lack them, and days into times."""
     if is_key:
         return pa.timestamp("us") if pa.types.is_date(kind) else kind
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -165,67 +144,67 @@ def _plain_type(kind: pa.DataType, is_key: bool) -> pa.DataType:
     return kind
 
 
-def _hashing(id_col: str) -> Worker:
+def _make_hasher(id_col: str) -> Worker:
     def hashing(df: pd.DataFrame) -> pd.DataFrame:
-        found = np.unique(digests(df[id_col].dropna().unique()))
+        found = np.unique(hash_ids(df[id_col].dropna().unique()))
         return pd.DataFrame({"hashes": [found.tobytes()]})
 
     return hashing
 
 
-def _marking(id_col: str, names: Sequence[str], between: Digests, *, ahead: bool) -> Worker:
+def _make_marker(id_col: str, names: Sequence[str], cuts: Digests, *, ahead: bool) -> Worker:
     def marking(df: pd.DataFrame) -> pd.DataFrame:
         codes, ids = pd.factorize(df[id_col])
-        group = np.append(group_of(digests(ids), between), 0)[codes]
+        group = np.append(find_groups(hash_ids(ids), cuts), 0)[codes]
         whole: dict[str, Any] = {name: df.get(name, np.nan) for name in names}
         return pd.DataFrame({**whole, GROUP: group, AHEAD: ahead}, index=df.index)
 
     return marking
 
 
-def _packing(names: Sequence[str], future: Sequence[str] | None) -> Worker:
+def _make_packer(names: Sequence[str], future: Sequence[str] | None) -> Worker:
     def packing(df: pd.DataFrame) -> pd.DataFrame:
         ahead = df[AHEAD].to_numpy(dtype=bool)
         frame = _plain(df[list(names)])
         later = None if future is None else frame.loc[ahead, list(future)].reset_index(drop=True)
         group = Group(frame[~ahead].reset_index(drop=True), later)
-        return _state(df[GROUP].iloc[0], group, None)
+        return _make_state(df[GROUP].iloc[0], group, None)
 
     return packing
 
 
-def _advancing(request: Request, answers: Mapping[Key, Any]) -> Worker:
+def _make_advancer(request: Request, answers: Mapping[Key, Any]) -> Worker:
     def advancing(df: pd.DataFrame) -> pd.DataFrame:
         states = []
         for number, state in zip(df[GROUP], df["state"], strict=True):
-            group, question = _group(state).advanced(request, answers)
+            group, question = _load_group(state).advance(request, answers)
             if isinstance(question, Pending) and number > 0:
                 # How to combine is the same everywhere, and may be long.
-                question = Pending(question.key, question.said, None)
-            states.append(_state(number, group, question))
+                question = Pending(question.key, question.contribution, None)
+            states.append(_make_state(number, group, question))
         return pd.concat(states)
 
     return advancing
 
 
-def _finishing(request: Request, which: int) -> Worker:
+def _make_finisher(request: Request, which: int) -> Worker:
     def finishing(df: pd.DataFrame) -> pd.DataFrame:
-        return pd.concat([_group(state).results(request)[which] for state in df["state"]])
+        return pd.concat([_load_group(state).results(request)[which] for state in df["state"]])
 
     return finishing
 
 
-def _group(state: Any) -> Group:
+def _load_group(state: Any) -> Group:
     return cloudpickle.loads(bytes(state))  # type: ignore[no-any-return]
 
 
-def _state(number: int, group: Group, question: Any) -> pd.DataFrame:
-    packed, told = (bytes(cloudpickle.dumps(value)) for value in (group, question))
-    return pd.DataFrame({GROUP: [number], "state": [packed], "question": [told]})
+def _make_state(number: int, group: Group, question: Any) -> pd.DataFrame:
+    packed, asked = (bytes(cloudpickle.dumps(value)) for value in (group, question))
+    return pd.DataFrame({GROUP: [number], "state": [packed], "question": [asked]})
 
 
 def _plain(df: pd.DataFrame) -> pd.DataFrame:
-    """Columns of the kinds a frame of one machine has, whatever the engine makes of them."""
+    """Return columns as a frame of one machine has them, whatever the engine makes of them."""
     plain = {}
     for name, column in df.items():
         if pd.api.types.is_string_dtype(column) and not isinstance(column.dtype, np.dtype):

@@ -1,10 +1,10 @@
 """Parts of a panel on many machines, none of which can ask the others.
 
 Each part runs the code of a single machine until it comes to something that all parts have to agree
-on. There it stops and leaves what it has to say. Once everybody's words are combined, it runs again
-from the start, with that answer, to the next question; what it `keeps` on the way it need not make
-again. Nothing else happens: a run depends on its part and on the answers alone, so it can be
-repeated anywhere at any time, after the loss of a machine for instance.
+on. There it stops and leaves its contribution. Once all contributions are combined, the part runs
+again from the start, with that answer, to the next question; what it memoizes on the way it need
+not make again. Nothing else happens: a run depends on its part and on the answers alone, so it can
+be repeated anywhere at any time, after the loss of a machine for instance.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import numpy as np
 
 from rbfdiffnet.support.collective import Collective
 from rbfdiffnet.support.threads import one_blas_thread
-
-__all__ = ["Failure", "Pending", "Replay", "answer", "answered"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,34 +31,17 @@ class Failure:
 
 
 class Pending(BaseException):
-    """A question no answer is known to; no handler of errors takes it for one."""
+    """A question without an answer yet; no handler of errors takes it for an error."""
 
-    def __init__(self, key: Key, said: Any, combine: Any) -> None:
-        super().__init__(key, said, combine)
-        self.key, self.said, self.combine = key, said, combine
+    def __init__(self, key: Key, contribution: Any, combine: Any) -> None:
+        super().__init__(key, contribution, combine)
+        self.key, self.contribution, self.combine = key, contribution, combine
 
 
 class Replay(Collective):
     """One part of a panel, with the answers known so far.
 
-    Parameters
-    ----------
-    known : dict
-        Answers and what was kept, by their place in the run; what is kept is added to it.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.adapters.clusters.replay import Pending, Replay, answered
-    >>> def largest(collective, own):
-    ...     return collective.all_reduce(lambda: own, max)
-    >>> questions = []
-    >>> for own in (3, 7):
-    ...     try:
-    ...         largest(Replay({}), own)
-    ...     except Pending as question:
-    ...         questions.append(question)
-    >>> largest(Replay(answered(questions)), 3)
-    7
+    ``known`` has answers and memoized values by their place in the run; new ones are added to it.
     """
 
     def __init__(self, known: dict[Key, Any]) -> None:
@@ -71,19 +52,19 @@ class Replay(Collective):
         """Return the answer; raise Pending where there is none yet."""
         key = self._next()
         if key not in self._known:
-            said: Any
+            contribution: Any
             try:
-                said = make()
+                contribution = make()
             except Exception as error:
-                said = Failure(error)
-            raise Pending(key, said, combine)
+                contribution = Failure(error)
+            raise Pending(key, contribution, combine)
         found = self._known[key]
         if isinstance(found, Failure):
             raise found.error
         return found  # type: ignore[no-any-return]
 
     def memoize(self, make: Callable[[], T]) -> T:
-        """Return what is made, now or in an earlier run."""
+        """Return what ``make`` returns, now or in an earlier run."""
         key = self._next()
         if key not in self._known:
             self._place.append(0)
@@ -100,13 +81,10 @@ class Replay(Collective):
         return key
 
 
-def answered(questions: Sequence[Pending | Failure | None]) -> dict[Key, Any] | None:
-    """Answer what all parts ask, the first of which knows how; None if they ask nothing.
+def answer_questions(questions: Sequence[Pending | Failure | None]) -> dict[Key, Any] | None:
+    """Answer what all parts ask; None if they ask nothing. The first knows how to combine.
 
-    Raises
-    ------
-    Exception
-        That of the first part that failed.
+    The error of the first part that failed is raised.
     """
     for question in questions:
         if isinstance(question, Failure):
@@ -114,16 +92,17 @@ def answered(questions: Sequence[Pending | Failure | None]) -> dict[Key, Any] | 
     asked = [question for question in questions if isinstance(question, Pending)]
     if not asked:
         return None
-    return {asked[0].key: answer([question.said for question in asked], asked[0].combine)}
+    contributions = [question.contribution for question in asked]
+    return {asked[0].key: combine_contributions(contributions, asked[0].combine)}
 
 
-def answer(said: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
-    """Combine what the parts say; errors, of a part or in combining, are answers, too."""
-    for part in said:
-        if isinstance(part, Failure):
-            return part
+def combine_contributions(contributions: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
+    """Combine what the parts contribute; errors, of a part or in combining, are answers, too."""
+    for contribution in contributions:
+        if isinstance(contribution, Failure):
+            return contribution
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            return combine(list(said))
+            return combine(list(contributions))
     except Exception as error:
         return Failure(error)

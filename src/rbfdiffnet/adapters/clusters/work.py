@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.adapters.clusters.groups import cuts, digests, group_of
-from rbfdiffnet.adapters.clusters.replay import Failure, Key, Pending, Replay, answered
+from rbfdiffnet.adapters.clusters.groups import find_cuts, find_groups, hash_ids
+from rbfdiffnet.adapters.clusters.replay import Failure, Key, Pending, Replay, answer_questions
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.pipeline import Asked, Work
 from rbfdiffnet.models.intervals import Pools
@@ -21,46 +21,29 @@ from rbfdiffnet.models.stack.parts import PartedStack
 from rbfdiffnet.panel.panel import Panel, Problem
 from rbfdiffnet.series.series import Series
 
-__all__ = ["Group", "OneMachine", "Request"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What is asked for: settings of `RBFDiffNet`, one of its methods, and that one's arguments.
 
-    Attributes
-    ----------
-    settings : dict
-        Arguments of `RBFDiffNet`.
-    method : {"forecast", "cross_validation"}
-    options : dict
-        Arguments of the method, besides frames.
-    alone : bool
-        Whether groups have nothing to agree on.
+    The method is "forecast" or "cross_validation". Groups that are ``independent`` have nothing to
+    agree on.
     """
 
     settings: dict[str, Any]
     method: str
     options: dict[str, Any]
-    alone: bool
+    independent: bool
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group of series, and what it knows.
+    """A group of series: rows of the frame and of ``X_df``, and what it knows (see `Replay`).
 
-    Attributes
-    ----------
-    frame : DataFrame
-    future : DataFrame or None
-        Rows of ``X_df``.
-    known : dict
-        Answers, and what was kept; see `Replay`.
-    done : tuple of DataFrame or None
-        The results, if they are there already.
+    ``done`` are the frame and the report, if they are there already.
     """
 
     frame: pd.DataFrame
@@ -68,13 +51,13 @@ class Group:
     known: dict[Key, Any] = field(default_factory=dict)
     done: tuple[pd.DataFrame, pd.DataFrame] | None = None
 
-    def advanced(
+    def advance(
         self, request: Request, answers: Mapping[Key, Any]
     ) -> tuple[Group, Pending | Failure | None]:
         """Run up to the next question; None if there is none left, and the results are there."""
         known = {**self.known, **answers}
         try:
-            if not request.alone:
+            if not request.independent:
                 self._run(request, _Part(Replay(known), request.settings, rehearsal=True))
             results = replace(self, known=known).results(request)
         except Pending as pending:
@@ -88,7 +71,7 @@ class Group:
         if self.done is not None:
             return self.done
         part: RBFDiffNet
-        if request.alone:
+        if request.independent:
             part = RBFDiffNet(**request.settings)
         else:
             part = _Part(Replay({**self.known}), request.settings)
@@ -103,43 +86,37 @@ class Group:
 
 
 class OneMachine:
-    """Groups of a pandas frame, one after the other in this process.
-
-    Parameters
-    ----------
-    id_col : str
-        Name of the column of ids.
-    """
+    """Groups of a pandas frame, one after the other in this process; replaces `Cluster`."""
 
     def __init__(self, id_col: str) -> None:
         self._id_col = id_col
 
-    def grouped(self, df: Any, X_df: Any, size: Callable[[int], int]) -> list[Group]:
+    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> list[Group]:
         """Return the groups, of a size that depends on the number of series."""
         if self._id_col not in df:
             raise ValueError(f"There is no column {self._id_col!r}; the frame has {list(df)}.")
         codes, ids = pd.factorize(df[self._id_col])
-        hashes = digests(ids)
-        between = cuts(hashes, size(len(ids)))
+        hashes = hash_ids(ids)
+        cuts = find_cuts(hashes, size(len(ids)))
         # Rows without an id go somewhere, and are complained about there.
-        home = np.append(group_of(hashes, between), 0)[codes]
-        futures = [None] * (between.size + 1)
+        home = np.append(find_groups(hashes, cuts), 0)[codes]
+        futures = [None] * (cuts.size + 1)
         if X_df is not None:
             codes, ids = pd.factorize(X_df[self._id_col])
-            later = np.append(group_of(digests(ids), between), 0)[codes]
-            futures = [X_df[later == number] for number in range(between.size + 1)]
+            later = np.append(find_groups(hash_ids(ids), cuts), 0)[codes]
+            futures = [X_df[later == number] for number in range(cuts.size + 1)]
         return [Group(df[home == number], future) for number, future in enumerate(futures)]
 
-    def agreed(self, groups: list[Group], request: Request) -> list[Group]:
+    def answer_all(self, groups: list[Group], request: Request) -> list[Group]:
         """Return the groups with answers to all questions, and with their results."""
         answers: dict[Key, Any] | None = {}
         while answers is not None:
-            advanced = [group.advanced(request, answers) for group in groups]
-            groups = [group for group, _ in advanced]
-            answers = answered([question for _, question in advanced])
+            steps = [group.advance(request, answers) for group in groups]
+            groups = [group for group, _ in steps]
+            answers = answer_questions([question for _, question in steps])
         return groups
 
-    def frames(
+    def collect(
         self,
         groups: list[Group],
         request: Request,
@@ -152,16 +129,7 @@ class OneMachine:
 
 
 class _Part(RBFDiffNet):
-    """A forecaster of a part of a panel.
-
-    Parameters
-    ----------
-    collective : Replay
-    settings : dict
-        Of the forecaster.
-    rehearsal : bool, default=False
-        Whether forecasts themselves are left out.
-    """
+    """A forecaster of a part of a panel; in a rehearsal it leaves the forecasts themselves out."""
 
     def __init__(
         self, collective: Replay, settings: dict[str, Any], rehearsal: bool = False
