@@ -55,7 +55,7 @@ def deaf(*_):
             time.sleep(60)
         except BaseException:
             pass
-forecast.read_arguments = deaf
+forecast.read_input = deaf
 sys.exit(main(["forecast", "--horizon", "2", "--out", sys.argv[1], "--plot", sys.argv[2]]))
 """
 

@@ -134,7 +134,7 @@ def test_report_is_written(capsys, long_file, tmp_path):
 
 
 def test_targets_are_checked_before_the_work(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "read_arguments", lambda *_: pytest.fail("worked first"))
+    monkeypatch.setattr(command, "read_input", lambda *_: pytest.fail("worked first"))
 
     def message(*arguments):
         return fails(capsys, "forecast", "--horizon", 1, *arguments)
@@ -191,7 +191,7 @@ def test_other_ends(capsys, monkeypatch, error, code, said):
         raise error
 
     monkeypatch.delenv("RBFDIFFNET_TRACEBACK", raising=False)
-    monkeypatch.setattr(command, "read_arguments", end)
+    monkeypatch.setattr(command, "read_input", end)
     found, _, err = run(capsys, "forecast", "--horizon", 1)
     assert found == code
     assert err.startswith(said)

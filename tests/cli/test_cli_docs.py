@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cli_files import run
-from rbfdiffnet.cli.evaluate import add_parser
+from rbfdiffnet.cli.arguments import add_evaluate
 
 GUIDE = Path(__file__).parents[2] / "docs" / "command_line.md"
 here = pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
@@ -60,7 +60,7 @@ def test_the_guide_knows_every_option():
     import argparse
 
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
+    add_evaluate(parser.add_subparsers())
     text = GUIDE.read_text(encoding="utf-8")
     subparser = next(iter(parser._subparsers._group_actions[0].choices.values()))
     for action in subparser._actions:

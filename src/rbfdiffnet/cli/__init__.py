@@ -1,8 +1,8 @@
 """The command line: ``rbfdiffnet COMMAND ...``.
 
-Each command is a module of its own: ``add_parser`` declares the arguments, ``run`` carries the
-command out. Nothing in the package imports the command line. Modules here load pandas and the
-forecaster inside functions only, so that ``--help`` is quick.
+`arguments` declares the arguments of all commands. Each command is a module with a function
+``run``, which is loaded only when it is called, so that ``--help`` is quick. Nothing else in the
+package imports the command line.
 """
 
 from __future__ import annotations
@@ -14,20 +14,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from importlib import import_module
 from typing import Any, NoReturn
 
 from rbfdiffnet import __version__
-from rbfdiffnet.cli import evaluate, explain, forecast, reproduce
-from rbfdiffnet.cli.arguments import hint_for_missing_file
+from rbfdiffnet.cli import arguments as declared
 from rbfdiffnet.cli.signals import StopHandler, Stopped
-from rbfdiffnet.support.errors import CommandError
-from rbfdiffnet.support.files import is_same_file, remove_unfinished
+from rbfdiffnet.support.files import remove_unfinished
 from rbfdiffnet.support.text import one_line
 
 __all__ = ["main"]
-
-COMMANDS = (forecast, evaluate, explain, reproduce)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
         self._given = given
 
     def error(self, message: str) -> NoReturn:
-        if "required: FILE" in message and (hint := hint_for_missing_file(self._given)):
+        if "required: FILE" in message and (hint := declared.hint_for_missing_file(self._given)):
             message = f"{message}; {hint}"
         self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
 
@@ -57,39 +53,46 @@ def main(argv: Sequence[str] | None = None) -> int:
             _escape_unknown_characters()
             arguments = parser.parse_args(argv)
             stopping.watch_files(arguments)
-            _check_files(arguments)
-            arguments.run(arguments)
+            import_module(f"rbfdiffnet.cli.{arguments.command}").run(arguments)
             sys.stdout.flush()
     except SystemExit as stop:  # argparse: --help, --version, wrong arguments
         return stop.code if isinstance(stop.code, int) else 0
-    except CommandError as error:
-        return _fail(2, f"error: {one_line(str(error))}")
     except (KeyboardInterrupt, Stopped) as stop:
         remove_unfinished()
-        code = _fail(stop.code if isinstance(stop, Stopped) else 130, stopping.message())
+        print(f"rbfdiffnet: {stopping.message()}", file=sys.stderr)
         _discard_output()
-        return code
-    except MemoryError:
-        return _fail(1, "error: out of memory; forecast fewer series at a time")
+        return stop.code if isinstance(stop, Stopped) else 130
     except BrokenPipeError:  # nobody reads on
         _discard_output()
         return 141
     except Exception as error:
-        if os.environ.get("RBFDIFFNET_TRACEBACK"):
-            raise
+        code, message = _describe_error(error)
+        print(f"rbfdiffnet: {message}", file=sys.stderr)
         if isinstance(error, OSError):
-            where = f" ('{error.filename}')" if error.filename else ""
-            reason = one_line(f"{where}: {error.strerror or error}")
-            _fail(2, f"error: cannot read or write{reason}; make room or allow it, and run again")
             _discard_output()
-            return 2
-        reason = one_line(f"{type(error).__name__}: {error}")
-        return _fail(
-            1,
-            f"internal error: {reason} (please report it; with RBFDIFFNET_TRACEBACK=1 in the "
-            "environment it says where)",
-        )
+        return code
     return 0
+
+
+def _describe_error(error: Exception) -> tuple[int, str]:
+    """Return the exit code and one line; raise the error again if the user asks for tracebacks."""
+    from rbfdiffnet.readers.errors import CommandError
+
+    if isinstance(error, CommandError):
+        return 2, f"error: {one_line(str(error))}"
+    if isinstance(error, MemoryError):
+        return 1, "error: out of memory; forecast fewer series at a time"
+    if os.environ.get("RBFDIFFNET_TRACEBACK"):
+        raise error
+    if isinstance(error, OSError):
+        where = f" ('{error.filename}')" if error.filename else ""
+        reason = one_line(f"{where}: {error.strerror or error}")
+        return 2, f"error: cannot read or write{reason}; make room or allow it, and run again"
+    reason = one_line(f"{type(error).__name__}: {error}")
+    return 1, (
+        f"internal error: {reason} (please report it; with RBFDIFFNET_TRACEBACK=1 in the "
+        "environment it says where)"
+    )
 
 
 def _make_parser(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -104,14 +107,11 @@ def _make_parser(given: Sequence[str]) -> argparse.ArgumentParser:
         required=True,
         parser_class=partial(_Parser, given=given),
     )
-    for command in COMMANDS:
-        command.add_parser(commands)
+    declared.add_forecast(commands)
+    declared.add_evaluate(commands)
+    declared.add_explain(commands)
+    declared.add_reproduce(commands)
     return parser
-
-
-def _fail(code: int, message: str) -> int:
-    print(f"rbfdiffnet: {message}", file=sys.stderr)
-    return code
 
 
 def _escape_unknown_characters() -> None:
@@ -125,19 +125,3 @@ def _discard_output() -> None:
     """Drop output that is not yet flushed; the interpreter would complain of it at exit."""
     with suppress(OSError, ValueError):  # a stream that is no file has nothing to complain of
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _check_files(arguments: argparse.Namespace) -> None:
-    """Refuse to write results over a file that is read, or over each other."""
-    given = vars(arguments)
-    if given.get("file") is None and "exog" not in given:
-        return
-    seen = {"FILE": given["file"]} if given.get("file") not in (None, "-") else {}
-    seen |= {f"--exog {path}": path for path in given.get("exog") or [] if Path(path).is_file()}
-    for name in ("out", "plot", "report"):
-        if path := given.get(name):
-            for other, taken in seen.items():
-                if is_same_file(path, taken):
-                    message = f"--{name} {path} is the same file as {other}; give another name"
-                    raise CommandError(message)
-            seen[f"--{name}"] = path

@@ -1,4 +1,7 @@
-"""Arguments that several commands have, their types, and how files are read by them."""
+"""The arguments of all commands.
+
+Importing this module is quick, so that ``--help`` is; a command is loaded only when it is run.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,125 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rbfdiffnet.forecasting.presets import PRESETS
-from rbfdiffnet.support.errors import CommandError
 
-if TYPE_CHECKING:
-    from rbfdiffnet.cli.terminal import Console
-    from rbfdiffnet.readers import Data
-
+_RESULTS = "reproduction"  # folder of results
 _LIST_OPTIONS = ("--id-col", "--exog", "--missing")  # take all words up to the next option
-_FILE_OPTIONS = (
-    *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
-    *("repeats", "dates", "decimal", "missing"),
-)
+
+
+def add_forecast(commands: Any) -> None:
+    """Declare ``rbfdiffnet forecast``."""
+    parser = commands.add_parser(
+        "forecast",
+        help="forecast the series of a file",
+        description="Forecast the series of a CSV or Parquet file. A single series is also "
+        "backtested against simple rules and drawn.",
+        epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
+    )
+    _add_data(parser, optional=True)
+    _add_model(parser)
+    group = _add_results(parser, "write forecasts")
+    group.add_argument(
+        "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
+    )
+    parser.set_defaults(command="forecast")
+
+
+def add_evaluate(commands: Any) -> None:
+    """Declare ``rbfdiffnet evaluate``."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="backtest on the series of a file, against other methods",
+        description="Forecast windows at the end of the series from what precedes them, and "
+        "compare with the last season, the last value and, where statsforecast is installed, "
+        "AutoETS and AutoARIMA.",
+    )
+    _add_data(parser)
+    parser.add_argument(
+        "--windows", metavar="N", type=positive, default=3, help="windows (default: 3)"
+    )
+    _add_model(parser)
+    group = _add_results(parser, "write the forecasts of all windows")
+    group.add_argument(
+        "--rival-seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="about how long AutoETS and AutoARIMA may take each; 0 leaves them out (default: 60)",
+    )
+    parser.set_defaults(command="evaluate")
+
+
+def add_explain(commands: Any) -> None:
+    """Declare ``rbfdiffnet explain``."""
+    parser = commands.add_parser(
+        "explain",
+        help="explain the forecast of a series",
+        description="Split the forecast of a series into what it is made of: the members of the "
+        "stack, and, for the network of this series alone, the learned differential operator, the "
+        "lags and the exemplars. Contributions add up to the forecast.",
+    )
+    _add_data(parser, optional=True)
+    parser.add_argument("--id", metavar="ID", help="which series (not needed if there is one)")
+    parser.add_argument(
+        "--step", metavar="K", type=positive, default=1, help="which step ahead (default: 1)"
+    )
+    _add_model(parser, level=False)
+    parser.set_defaults(command="explain")
+
+
+def add_reproduce(commands: Any) -> None:
+    """Declare ``rbfdiffnet reproduce``."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments",
+        description="Run an experiment of the paper and set its numbers beside ours. Results are "
+        "kept as they come: a run that was stopped goes on where it was, and runs into one folder "
+        "add up.",
+    )
+    experiments = parser.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
+    logistic = experiments.add_parser(
+        "logistic",
+        help="one-step prediction of the noisy logistic map",
+        description="One-step prediction of the logistic map, five noise levels by five numbers of "
+        "lags. Writes logistic.csv and report.html.",
+    )
+    logistic.add_argument(
+        "--seeds", metavar="N", type=positive, default=3, help="seeds (default: 3)"
+    )
+    logistic.set_defaults(command="reproduce", experiment="logistic")
+    m5 = experiments.add_parser(
+        "m5",
+        help="28-day forecasts of the M5 sales by store and category",
+        description="28-day forecasts of the 30 series of M5's level 8. Writes m5.csv, "
+        "m5_summary.csv and report.html. ARIMA, LSTM and the figures need: pip install "
+        "'rbfdiffnet[paper]'. "
+        "The LSTM ensemble takes minutes for a series; everything else, seconds.",
+    )
+    m5.add_argument(
+        "--data",
+        metavar="DIR",
+        required=True,
+        help="the competition's download (folder, zip or sales_train_evaluation.csv), or a CSV "
+        "file with the 30 series as columns",
+    )
+    m5.add_argument(
+        "--models", metavar="MODEL", nargs="+", help="models to run (default: all of them)"
+    )
+    m5.set_defaults(command="reproduce", experiment="m5")
+    for experiment in (logistic, m5):
+        experiment.add_argument(
+            "--out", metavar="DIR", default=_RESULTS, help=f"folder to write (default: {_RESULTS})"
+        )
+        experiment.add_argument(
+            "--jobs",
+            metavar="N",
+            type=positive,
+            default=1,
+            help="processes (default: 1; times are to be compared from runs with 1)",
+        )
 
 
 def positive(text: str) -> int:
@@ -51,7 +159,7 @@ def percent(text: str) -> float:
     return number
 
 
-def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+def _add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the arguments that say what to read; with ``optional``, FILE may be left out."""
     file = "CSV (also .gz) or Parquet file, or - for standard input"
     if optional:
@@ -102,7 +210,7 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
     )
 
 
-def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
+def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     """Declare the arguments that say how to forecast; ``level`` says if there are intervals."""
     group = parser.add_argument_group("forecasting")
     if level:
@@ -135,7 +243,7 @@ def add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     )
 
 
-def add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
+def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
     """Declare what to do with forecasts; ``out`` is the help of --out.
 
     Returns the group, to which a command may add arguments of its own.
@@ -168,36 +276,3 @@ def hint_for_missing_file(given: Sequence[str]) -> str:
         elif option in _LIST_OPTIONS:
             words.setdefault(option, []).append(word)
     return next(filter(None, map(hint_to_put_file_first, words.values())), "")
-
-
-def read_arguments(arguments: argparse.Namespace, console: Console) -> Data:
-    """Read the data that the arguments name, and say what was read and assumed."""
-    from rbfdiffnet.readers import ColumnChoices, example_data, read_data
-
-    if arguments.file is None:
-        for name in _FILE_OPTIONS:
-            if given := getattr(arguments, name):
-                remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
-                raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
-        data = example_data(arguments.season_length)
-    else:
-        data = read_data(
-            arguments.file,
-            ColumnChoices(
-                arguments.layout,
-                arguments.id_col,
-                arguments.time_col,
-                arguments.target_col,
-                arguments.dates,
-                arguments.repeats,
-            ),
-            freq=arguments.freq,
-            season_length=arguments.season_length,
-            exog=arguments.exog,
-            decimal=arguments.decimal,
-            missing=arguments.missing,
-        )
-    console.say(data.describe())
-    for note in data.notes:
-        console.say(note)
-    return data

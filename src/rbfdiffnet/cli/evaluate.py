@@ -7,31 +7,38 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rbfdiffnet.cli import output, rivals
-from rbfdiffnet.cli.arguments import add_data, add_model, add_results, positive, read_arguments
 from rbfdiffnet.cli.run import (
     backtest_series,
     find_series,
     forecast_series,
     note_closed_weekdays,
+    read_input,
     select_series,
     spread_evenly,
 )
 from rbfdiffnet.cli.terminal import Console, describe_problems
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.evaluation import (
+    BacktestRows,
+    Comparison,
+    Scores,
+    compare,
+    describe_comparison,
+    find_models,
+    score_models,
+    simple_forecasts,
+)
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.readers.layouts import MatrixLayout
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rbfdiffnet.evaluation import Comparison, Scores
-    from rbfdiffnet.panel.panel import Panel
-    from rbfdiffnet.readers import Data
 
 _OURS = "RBFDiffNet"
 _FEWEST = 8  # values before the first window
@@ -40,38 +47,13 @@ _SAMPLE = 1000  # series of a backtest that is made for a report only
 _SAMPLE_WINDOWS, _FEW = 3, 100  # windows for at most this many series; one window for more
 
 
-def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="backtest on the series of a file, against other methods",
-        description="Forecast windows at the end of the series from what precedes them, and "
-        "compare with the last season, the last value and, where statsforecast is installed, "
-        "AutoETS and AutoARIMA.",
-    )
-    add_data(parser)
-    parser.add_argument(
-        "--windows", metavar="N", type=positive, default=3, help="windows (default: 3)"
-    )
-    add_model(parser)
-    group = add_results(parser, "write the forecasts of all windows")
-    group.add_argument(
-        "--rival-seconds",
-        metavar="S",
-        type=float,
-        default=60.0,
-        help="about how long AutoETS and AutoARIMA may take each; 0 leaves them out (default: 60)",
-    )
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
-    output.check_outputs(arguments.out, None, arguments.report)
+    output.check_outputs(arguments)
     console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
-        data = read_arguments(arguments, console)
+        data = read_input(arguments, console)
         if arguments.report and data.inputs and data.future is None:
             raise CommandError(
                 f"--report also shows forecasts, for which the inputs ({', '.join(data.inputs)}) "
@@ -194,8 +176,6 @@ class Evaluation:
 
     def verdicts(self) -> list[str]:
         """Return a sentence on who won for each comparison."""
-        from rbfdiffnet.evaluation import describe_comparison
-
         return [describe_comparison(found) for found in self.comparisons]
 
     def as_json(self) -> dict[str, Any]:
@@ -210,8 +190,6 @@ class Evaluation:
 
 def count_windows(data: Data, h: int, most: int) -> int:
     """Return how many windows of ``h`` steps the longest series has room for, at most ``most``."""
-    from rbfdiffnet.readers.layouts import MatrixLayout
-
     series = data.series
     if isinstance(series, MatrixLayout):
         longest = len(series.times)
@@ -247,9 +225,6 @@ def evaluate(
 
     ``rival_seconds`` is about how long each method of statsforecast may take; 0 leaves them out.
     """
-    from rbfdiffnet.evaluation import compare
-    from rbfdiffnet.panel.panel import Panel
-
     n, season = data.series.n_series, data.season_length
     began = time.perf_counter()
     folds, notes = backtest_series(arguments, data, n_windows, progress)
@@ -294,11 +269,6 @@ def evaluate(
 
 def _score_simple_rules(data: Data, folds: pd.DataFrame) -> tuple[pd.DataFrame, Scores]:
     """Add the forecasts of simple rules to the folds, sorted by series, and score all of them."""
-    import pandas as pd
-
-    from rbfdiffnet.evaluation import BacktestRows, Scores, simple_forecasts
-    from rbfdiffnet.panel.panel import Panel
-
     owners = find_series(data, folds)
     folds = folds.iloc[np.argsort(owners, kind="stable")].reset_index(drop=True)
     owners = np.sort(owners)
@@ -316,8 +286,6 @@ def _score_simple_rules(data: Data, folds: pd.DataFrame) -> tuple[pd.DataFrame, 
 
 def _score(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
     """Score methods on the rows that all of them have."""
-    from rbfdiffnet.evaluation import BacktestRows, find_models, score_models
-
     kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
     columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
     rows = BacktestRows.locate(panel, folds)

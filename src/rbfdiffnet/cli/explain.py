@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.arguments import add_data, add_model, positive, read_arguments
-from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, scope_of
+from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, read_input, scope_of
 from rbfdiffnet.cli.terminal import Console
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, format_number, one_line
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rbfdiffnet.readers import Data
-
 _MOST_TERMS = 15  # of each table, the largest ones
 _MOST_COEFFICIENTS = 8  # of the operator
-
-
-def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = commands.add_parser(
-        "explain",
-        help="explain the forecast of a series",
-        description="Split the forecast of a series into what it is made of: the members of the "
-        "stack, and, for the network of this series alone, the learned differential operator, the "
-        "lags and the exemplars. Contributions add up to the forecast.",
-    )
-    add_data(parser, optional=True)
-    parser.add_argument("--id", metavar="ID", help="which series (not needed if there is one)")
-    parser.add_argument(
-        "--step", metavar="K", type=positive, default=1, help="which step ahead (default: 1)"
-    )
-    add_model(parser, level=False)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -47,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
-        data = read_arguments(arguments, console)
+        data = read_input(arguments, console)
         name = _choose_series(arguments, data)
         progress.update("Explaining")
         parts = _explain(arguments, data, name)
@@ -116,8 +94,6 @@ def _explain(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, 
 
 def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:
     """Write the largest terms, the rest in one line, and their sum."""
-    import pandas as pd
-
     total = float(frame["contribution"].sum())
     tiny = 1e-9 * max(abs(total), float(frame["contribution"].abs().max()))
     sizes = frame["contribution"].abs().sort_values(ascending=False, kind="stable")

@@ -6,50 +6,28 @@ import argparse
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.arguments import add_data, add_model, add_results, read_arguments
 from rbfdiffnet.cli.evaluate import backtest_sample
-from rbfdiffnet.cli.run import forecast_series, note_closed_weekdays
+from rbfdiffnet.cli.run import forecast_series, note_closed_weekdays, read_input
 from rbfdiffnet.cli.terminal import Console, describe_problems, formula_warning
+from rbfdiffnet.readers import Data
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, printable
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rbfdiffnet.readers import Data
 
 _MOST_SHOWN, _FIRST_SHOWN = 60, 12  # rows of a table on the terminal: all, or the first of more
 _MANY = 1000  # rows that are better written to a file
 
 
-def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = commands.add_parser(
-        "forecast",
-        help="forecast the series of a file",
-        description="Forecast the series of a CSV or Parquet file. A single series is also "
-        "backtested against simple rules and drawn.",
-        epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
-    )
-    add_data(parser, optional=True)
-    add_model(parser)
-    group = add_results(parser, "write forecasts")
-    group.add_argument(
-        "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
-    )
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
-    output.check_outputs(arguments.out, arguments.plot, arguments.report)
+    output.check_outputs(arguments)
     console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
-        data = read_arguments(arguments, console)
+        data = read_input(arguments, console)
         rows = data.series.n_series * arguments.horizon
         if rows > _MANY and not (arguments.out or arguments.json or arguments.quiet):
             console.warn(f"of {rows:,} forecasts the first are shown; --out FILE keeps them all")

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbfdiffnet.cli.run import (
     as_command_error,
@@ -29,16 +30,14 @@ from rbfdiffnet.cli.run import (
     select_series,
 )
 from rbfdiffnet.cli.terminal import Console
-from rbfdiffnet.support.errors import CommandError
-from rbfdiffnet.support.files import check_writable, replace_file
+from rbfdiffnet.readers import Data
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_dates
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rbfdiffnet.cli.evaluate import Evaluation
-    from rbfdiffnet.readers import Data
 
 _TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 _DRAWN = 4  # series in a plot
@@ -49,10 +48,14 @@ _STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
-def check_outputs(out: str | None, plot: str | None, report: str | None) -> None:
+def check_outputs(arguments: argparse.Namespace) -> None:
     """Find out before the work whether its results can be written."""
-    for path in filter(None, (out, plot, report)):
-        with _as_command_error(path):
+    out, plot, report = arguments.out, getattr(arguments, "plot", None), arguments.report
+    outputs = {"--out": out, "--plot": plot, "--report": report}
+    outputs = {option: path for option, path in outputs.items() if path}
+    _check_apart(arguments, outputs)
+    for path in outputs.values():
+        with _name_unwritable(path):
             check_writable(path)
     if out and not out.lower().endswith(_TABLES):
         raise CommandError(
@@ -78,8 +81,21 @@ def check_outputs(out: str | None, plot: str | None, report: str | None) -> None
             raise CommandError(f"--plot: cannot draw '{plot}'; end its name in .png, .pdf or .svg")
 
 
+def _check_apart(arguments: argparse.Namespace, outputs: Mapping[str, str]) -> None:
+    """Refuse to write results over a file that is read, or over each other."""
+    seen = {"FILE": arguments.file} if arguments.file not in (None, "-") else {}
+    seen |= {f"--exog {path}": path for path in arguments.exog if Path(path).is_file()}
+    for option, path in outputs.items():
+        for other, taken in seen.items():
+            if is_same_file(path, taken):
+                raise CommandError(
+                    f"{option} {path} is the same file as {other}; give another name"
+                )
+        seen[option] = path
+
+
 @contextmanager
-def _as_command_error(path: str) -> Iterator[None]:
+def _name_unwritable(path: str) -> Iterator[None]:
     """Turn the error of a file that cannot be written into a CommandError."""
     try:
         yield
@@ -127,7 +143,7 @@ def _rescue_table(path: str, frame: pd.DataFrame) -> str:
 
 
 def _write_table(path: str, frame: pd.DataFrame) -> None:
-    with _as_command_error(path), replace_file(path) as temporary:
+    with _name_unwritable(path), replace_file(path) as temporary:
         if path.lower().endswith((".parquet", ".pq")):
             from rbfdiffnet.readers.parquet import write_parquet
 
@@ -157,7 +173,7 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
     figure = plot_panel(panel, columns, h, history=max(3 * h, 120))
     undated = _UNDATED.get(Path(path).suffix.lower())
     salt = rc_context({"svg.hashsalt": "rbfdiffnet"})
-    with _as_command_error(path), replace_file(path) as temporary, salt:
+    with _name_unwritable(path), replace_file(path) as temporary, salt:
         figure.savefig(temporary, metadata=undated)
 
 
@@ -175,8 +191,9 @@ def write_report(
     ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
     series the report shows a choice, so that its size is bounded.
     """
-    from rbfdiffnet.panel.columns import ColumnNames
-    from rbfdiffnet.report.data import FullPanel, choose_series
+    from rbfdiffnet.panel.columns import Columns
+    from rbfdiffnet.report.choice import choose_series
+    from rbfdiffnet.report.data import Whole
     from rbfdiffnet.report.page import write_page
 
     n = data.series.n_series
@@ -189,32 +206,32 @@ def write_report(
     progress.update("Writing")
     title, folds = None, None
     source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
-    full = FullPanel(n, source=source)
+    whole = Whole(n, source=source)
     if arguments.file not in (None, "-"):
         title = f"Forecasts of {Path(arguments.file).name}"
     if tested.series.n_series < n:
         count = f"{tested.series.n_series:,} of {n:,}"
-        full = replace(full, remark=f"The backtest is of {count} series, evenly spread.")
+        whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
     if evaluation is not None:
         folds = evaluation.complete_folds()
         if len(chosen) < n:
             rivals = evaluation.rivals()
             columns = [name for name in folds if str(name).split("-")[0] not in rivals]
             folds = folds.loc[np.isin(find_series(data, folds), chosen), columns]
-            full = replace(full, scores=evaluation.scores, ids=tested.ids)
-    with _as_command_error(arguments.report):
+            whole = replace(whole, scores=evaluation.scores, ids=tested.ids)
+    with _name_unwritable(arguments.report):
         write_page(
             arguments.report,
             title,
             select_series(data, chosen).frame(),
             forecast[np.isin(find_series(data, forecast), chosen)],
-            columns=ColumnNames(),
+            columns=Columns(),
             backtest=folds,
             explanations=explanations,
             notes=notes,
             season_length=data.season_length,
             freq=data.freq,
-            full=full,
+            whole=whole,
         )
 
 
@@ -248,8 +265,6 @@ def _explain_some(
 
 def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame for JSON: dates as text, None for missing values."""
-    import pandas as pd
-
     columns: dict[str, list[Any]] = {}
     for name in frame.columns:
         column = frame[name]

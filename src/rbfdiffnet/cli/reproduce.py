@@ -9,66 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rbfdiffnet.cli.arguments import positive
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.readers.errors import CommandError
 
-_FOLDER = "reproduction"
 _INSTALL = "pip install 'rbfdiffnet[paper]'"
 
 
-def add_parser(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="run the paper's experiments",
-        description="Run an experiment of the paper and set its numbers beside ours. Results are "
-        "kept as they come: a run that was stopped goes on where it was, and runs into one folder "
-        "add up.",
-    )
-    experiments = parser.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
-    logistic = experiments.add_parser(
-        "logistic",
-        help="one-step prediction of the noisy logistic map",
-        description="One-step prediction of the logistic map, five noise levels by five numbers of "
-        "lags. Writes logistic.csv and report.html.",
-    )
-    logistic.add_argument(
-        "--seeds", metavar="N", type=positive, default=3, help="seeds (default: 3)"
-    )
-    logistic.set_defaults(run=run_logistic)
-    m5 = experiments.add_parser(
-        "m5",
-        help="28-day forecasts of the M5 sales by store and category",
-        description="28-day forecasts of the 30 series of M5's level 8. Writes m5.csv, "
-        "m5_summary.csv and report.html. ARIMA, LSTM and the figures need: pip install "
-        "'rbfdiffnet[paper]'. "
-        "The LSTM ensemble takes minutes for a series; everything else, seconds.",
-    )
-    m5.add_argument(
-        "--data",
-        metavar="DIR",
-        required=True,
-        help="the competition's download (folder, zip or sales_train_evaluation.csv), or a CSV "
-        "file with the 30 series as columns",
-    )
-    m5.add_argument(
-        "--models", metavar="MODEL", nargs="+", help="models to run (default: all of them)"
-    )
-    m5.set_defaults(run=run_m5)
-    for experiment in (logistic, m5):
-        experiment.add_argument(
-            "--out", metavar="DIR", default=_FOLDER, help=f"folder to write (default: {_FOLDER})"
-        )
-        experiment.add_argument(
-            "--jobs",
-            metavar="N",
-            type=positive,
-            default=1,
-            help="processes (default: 1; times are to be compared from runs with 1)",
-        )
+def run(arguments: argparse.Namespace) -> None:
+    """Carry out the command."""
+    experiments = {"logistic": _run_logistic, "m5": _run_m5}
+    experiments[arguments.experiment](arguments)
 
 
-def run_logistic(arguments: argparse.Namespace) -> None:
+def _run_logistic(arguments: argparse.Namespace) -> None:
     """Carry out ``reproduce logistic``."""
     from rbfdiffnet import __version__
     from rbfdiffnet.experiments.evidence import evidence_tasks
@@ -112,7 +64,7 @@ def run_logistic(arguments: argparse.Namespace) -> None:
     print(f"\nWrote {', '.join(map(str, written))}")
 
 
-def run_m5(arguments: argparse.Namespace) -> None:
+def _run_m5(arguments: argparse.Namespace) -> None:
     """Carry out ``reproduce m5``."""
     from rbfdiffnet import __version__
     from rbfdiffnet.experiments.m5 import m5_tasks

@@ -7,14 +7,13 @@ import time
 import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.evaluation import BacktestRows
+from rbfdiffnet.panel.panel import Panel
 
 # Rough seconds that a fit takes, for each value of the series and each step of the season.
 _COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
@@ -63,10 +62,7 @@ def forecast_rival(
     Forecasts are missing for series that the method was not given. It gets whole-number steps
     with gaps filled by the latest value, so that dates of any kind can be compared.
     """
-    import pandas as pd
     from statsforecast import StatsForecast, models
-
-    from rbfdiffnet.evaluation import BacktestRows
 
     windows = BacktestRows.locate(panel, folds)
     series, seen = windows.series, windows.seen

@@ -1,4 +1,4 @@
-"""Run the forecaster on the series that were read, or on some of them."""
+"""Read series and run the forecaster on them, or on some of them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.cli.arguments import hint_to_put_file_first
+from rbfdiffnet.cli.terminal import Console
+from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
+from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
+from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rbfdiffnet import RBFDiffNet
-    from rbfdiffnet.readers import Data
 
 Ints = npt.NDArray[np.int64]
 
 _CHUNK, _FAST_CHUNK = 100, 1000  # series that are forecast at a time
+_FILE_OPTIONS = (
+    *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
+    *("repeats", "dates", "decimal", "missing"),
+)
 _WEEKDAY_CHUNK = 2000  # series whose weekdays are looked at at a time
 
 
@@ -39,6 +46,37 @@ def as_command_error(origins: Mapping[str, str] | None = None) -> Iterator[None]
         for column, file in (origins or {}).items():
             message = message.replace(f"Column {column!r}", f"Column {column!r} of {file}")
         raise CommandError(message) from error
+
+
+def read_input(arguments: argparse.Namespace, console: Console) -> Data:
+    """Read the data that the arguments name, and say what was read and assumed."""
+    if arguments.file is None:
+        for name in _FILE_OPTIONS:
+            if given := getattr(arguments, name):
+                remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
+                raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
+        data = example_data(arguments.season_length)
+    else:
+        data = read_data(
+            arguments.file,
+            ColumnChoices(
+                arguments.layout,
+                arguments.id_col,
+                arguments.time_col,
+                arguments.target_col,
+                arguments.dates,
+                arguments.repeats,
+            ),
+            freq=arguments.freq,
+            season_length=arguments.season_length,
+            exog=arguments.exog,
+            decimal=arguments.decimal,
+            missing=arguments.missing,
+        )
+    console.say(data.describe())
+    for note in data.notes:
+        console.say(note)
+    return data
 
 
 def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = None) -> RBFDiffNet:
@@ -100,8 +138,6 @@ def _run_in_chunks(
 
     Intervals need all series, because short series borrow the errors of others.
     """
-    import pandas as pd
-
     total = size = data.series.n_series
     model = make_model(arguments, data)
     if scope_of(model) == "local" and not (data.inputs or arguments.level):
@@ -148,8 +184,6 @@ def spread_evenly(n: int, most: int) -> Ints:
 
 def select_series(data: Data, positions: Sequence[int] | Ints) -> Data:
     """Return the data of some series, given by ascending positions."""
-    from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
-
     chosen = np.asarray(positions, dtype=np.int64)
     series = data.series
     if len(chosen) == series.n_series:
@@ -166,8 +200,6 @@ def select_series(data: Data, positions: Sequence[int] | Ints) -> Data:
 
 def find_series(data: Data, frame: pd.DataFrame) -> Ints:
     """Return the position of the series of each row; -1 for a series that the data lack."""
-    import pandas as pd
-
     codes, names = pd.factorize(frame["unique_id"].astype(object))
     return np.asarray(pd.Index(data.ids, dtype=object).get_indexer(names)[codes], dtype=np.int64)
 
@@ -179,13 +211,11 @@ def note_closed_weekdays(
 
     With ``--skip-closed`` the forecasts of these weekdays are left out.
     """
-    from rbfdiffnet.panel.weekdays import weekday_numbers
-
     closed = _find_closed_weekdays(data)
     if closed is None:
         return forecast, notes
     if arguments.skip_closed:
-        weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
+        weekdays = weekdays_of(forecast["ds"].dt.tz_localize(None).to_numpy())
         kept = ~closed[find_series(data, forecast), weekdays]
         forecast = forecast[kept].reset_index(drop=True)
         if not len(forecast):
@@ -198,8 +228,6 @@ def note_closed_weekdays(
 
 def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
     """Return which weekdays are closed, of shape (n_series, 7); None where all are open."""
-    from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily
-
     if not is_daily(data.frequency):
         return None
     tables = []
@@ -209,7 +237,7 @@ def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
         rows = rows[np.isfinite(rows["y"].to_numpy(dtype=np.float64))]
         dates = rows["ds"].dt.tz_localize(None).to_numpy()
         codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
-        tables.append(find_closed_weekdays(codes, dates, stop - start))
+        tables.append(closed_table(codes, dates, stop - start))
     closed = np.concatenate(tables)
     return closed if closed.any() else None
 
@@ -217,10 +245,6 @@ def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
 def _add_closed_notes(
     data: Data, notes: pd.DataFrame, closed: npt.NDArray[np.bool_], *, skipped: bool
 ) -> pd.DataFrame:
-    import pandas as pd
-
-    from rbfdiffnet.panel.weekdays import name_weekdays
-
     positions = np.flatnonzero(closed.any(axis=1)).tolist()
     action = "their forecasts are left out"
     if not skipped:
