@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.experiments.libraries import import_problem
+from rbfdiffnet.experiments.rivals import import_problem
 from speed_parts.data import H
 
 SEASON = 7

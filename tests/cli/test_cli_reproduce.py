@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rbfdiffnet
 from m5_files import items_frame, level8_frame
-from rbfdiffnet.cli import main
-from rbfdiffnet.experiments import evidence, logistic, m5, output, rivals
+from rbfdiffnet.cli import main, reproduce
+from rbfdiffnet.experiments import logistic, m5, results, rivals
 from rbfdiffnet.experiments.paper_tables import paper_mae
 
 LOGISTIC = ["omega", "lag", "model", "seed", "mae", "paper_mae"]
@@ -24,7 +23,7 @@ def small(monkeypatch):
     tasks = functools.partial(logistic.logistic_tasks, noise_levels=(0.0, 0.08), lags=(1, 4))
     monkeypatch.setattr(logistic, "logistic_tasks", tasks)
     monkeypatch.setattr(
-        evidence, "noise_evidence", lambda n_seeds: f"1. The noise level is ... {n_seeds} seeds"
+        results, "noise_evidence", lambda n_seeds: f"1. The noise level is ... {n_seeds} seeds"
     )
     all_tasks = m5.m5_tasks
 
@@ -138,10 +137,10 @@ def test_another_version_starts_anew_and_says_so(capsys, tmp_path, data, monkeyp
     assert run(capsys, "m5", *models, "--out", tmp_path)[0] == 0
     arguments = "logistic", "--seeds", 1, "--out", tmp_path
     assert "set aside" not in run(capsys, *arguments)[2]
-    monkeypatch.setattr(evidence, "noise_evidence", lambda _n: "1. Now otherwise.")
+    monkeypatch.setattr(results, "noise_evidence", lambda _n: "1. Now otherwise.")
     assert "1. Now otherwise." not in run(capsys, *arguments)[1]
     for number in (1, 2):
-        for module in (rbfdiffnet, output):
+        for module in (reproduce, report):
             monkeypatch.setattr(module, "__version__", f"9.{number}")
         code, out, err = run(capsys, *arguments)
         assert code == 0

@@ -12,7 +12,6 @@ from rbfdiffnet.experiments.m5 import (
     rmsse,
     run_series,
 )
-from rbfdiffnet.experiments.m5_evidence import root_evidence, seed_evidence, side_evidence
 from rbfdiffnet.experiments.m5_plus import fill_closures, fit_plus
 from rbfdiffnet.experiments.paper_tables import (
     PAPER_MEAN,
@@ -20,8 +19,15 @@ from rbfdiffnet.experiments.paper_tables import (
     PAPER_P_VALUES,
     paper_rmsse,
 )
-from rbfdiffnet.experiments.rivals import LSTMRegressor, arima, lstm_members, mlp_members
-from rbfdiffnet.experiments.tables import m5_summary, m5_table, signed_rank
+from rbfdiffnet.experiments.results import (
+    m5_summary,
+    m5_table,
+    root_evidence,
+    seed_evidence,
+    side_evidence,
+    signed_rank,
+)
+from rbfdiffnet.experiments.rivals import LSTMRegressor, fit_arima, lstm_members, mlp_members
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +137,7 @@ def test_arima_sees_the_season():
     pytest.importorskip("statsforecast")
     week = np.tile([5.0, 3.0, 4.0, 4.0, 6.0, 9.0, 8.0], 20)
     noisy = week + np.random.default_rng(0).normal(size=week.size) / 5
-    errors = [np.abs(arima(noisy, m).predict(7)["mean"] - week[:7]).mean() for m in (7, 1)]
+    errors = [np.abs(fit_arima(noisy, m).predict(7)["mean"] - week[:7]).mean() for m in (7, 1)]
     assert errors[0] < 0.5
     assert errors[0] < errors[1]
 

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn with matplotlib and returned as images that a page can hold."""
+"""The paper's figures, drawn with matplotlib and returned as data URIs of SVG images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rbfdiffnet.datasets import logistic_map
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "draw_forecasts", "draw_map", "draw_predictions"]
 
 COLORS = {
     "RBF-DiffNet": "#d1495b",
@@ -31,20 +30,8 @@ _ACTUAL = "#111827"
 
 
 def draw_map() -> str:
-    """Draw the first 200 values of the logistic map.
-
-    Returns
-    -------
-    str
-        A data URI of an SVG image.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.figures import draw_map
-    >>> draw_map()[:26]
-    'data:image/svg+xml;base64,'
-    """
-    axes = _axes(9.0, 2.4)
+    """Draw the first 200 values of the logistic map."""
+    axes = _make_axes(9.0, 2.4)
     axes.plot(np.arange(1, 201), logistic_map(200), color=_ACTUAL, linewidth=0.8)
     axes.set_xlabel("t")
     axes.set_ylabel("s")
@@ -52,25 +39,7 @@ def draw_map() -> str:
 
 
 def draw_predictions(actual: npt.ArrayLike, predictions: Mapping[str, npt.ArrayLike]) -> str:
-    """Draw the test values of the logistic map and the predictions, a panel for each model.
-
-    Parameters
-    ----------
-    actual : array-like of shape (n,)
-    predictions : mapping of str to array-like of shape (n,)
-        By name of the model.
-
-    Returns
-    -------
-    str
-        A data URI of an SVG image.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.figures import draw_predictions
-    >>> draw_predictions([0.1, 0.4], {"u-RBFN": [0.2, 0.3]})[:26]
-    'data:image/svg+xml;base64,'
-    """
+    """Draw the test values of the logistic map and the predictions, a panel for each model."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 1.1 * len(predictions) + 0.3), layout="constrained")
@@ -80,33 +49,15 @@ def draw_predictions(actual: npt.ArrayLike, predictions: Mapping[str, npt.ArrayL
         axes.plot(steps, np.asarray(actual), color=_ACTUAL, linewidth=0.7)
         axes.plot(steps, np.asarray(values), color=COLORS.get(model), linewidth=0.9)
         axes.set_ylabel(model, fontsize=7, color=COLORS.get(model))
-        _plain(axes)
+        _style_axes(axes)
     panels[-1].set_xlabel("test value", fontsize=7)
     figure.supylabel("s", fontsize=7)
     return _image(panels[0])
 
 
 def draw_forecasts(actual: npt.ArrayLike, forecasts: Mapping[str, npt.ArrayLike]) -> str:
-    """Draw the test days of a series and every model's forecast.
-
-    Parameters
-    ----------
-    actual : array-like of shape (h,)
-    forecasts : mapping of str to array-like of shape (h,)
-        By name of the model.
-
-    Returns
-    -------
-    str
-        A data URI of an SVG image.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.figures import draw_forecasts
-    >>> draw_forecasts([3.0, 4.0], {"ARIMA": [3.5, 3.5]})[:26]
-    'data:image/svg+xml;base64,'
-    """
-    axes = _axes(9.0, 2.6)
+    """Draw the test days of a series and every model's forecast."""
+    axes = _make_axes(9.0, 2.6)
     days = np.arange(1, np.size(np.asarray(actual)) + 1)
     axes.plot(days, np.asarray(actual), color=_ACTUAL, linewidth=1.8, label="sales")
     for model, values in forecasts.items():
@@ -117,15 +68,15 @@ def draw_forecasts(actual: npt.ArrayLike, forecasts: Mapping[str, npt.ArrayLike]
     return _image(axes)
 
 
-def _axes(width: float, height: float) -> Axes:
+def _make_axes(width: float, height: float) -> Axes:
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(width, height), layout="constrained").subplots()
-    _plain(axes)
+    _style_axes(axes)
     return axes
 
 
-def _plain(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     axes.tick_params(labelsize=7)

@@ -24,8 +24,6 @@ from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS
 from rbfdiffnet.experiments.runner import Task
 from rbfdiffnet.series.windows import lag_windows
 
-__all__ = ["LOGISTIC_MODELS", "Cell", "logistic_tasks", "make_cell", "run_cell"]
-
 Array = npt.NDArray[np.float64]
 
 N_VALUES, N_TEST = 1000, 100
@@ -33,23 +31,10 @@ N_VALUES, N_TEST = 1000, 100
 
 @dataclass(frozen=True)
 class Cell:
-    """Training and test rows for one noise level and one number of lags.
+    """Training and test rows for one noise level and l lags, minus the training mean.
 
-    Attributes
-    ----------
-    X, y : ndarray of shape (n, l) and (n,)
-        Training rows, noisy, minus the training mean.
-    X_test, y_test : ndarray of shape (100, l) and (100,)
-        Test rows, clean, minus the training mean.
-    mean : float
-        The training mean.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.logistic import make_cell
-    >>> cell = make_cell(omega=0.02, lag=4, seed=0)
-    >>> cell.X.shape, cell.X_test.shape
-    ((896, 4), (100, 4))
+    ``X`` and ``y``, of shape (n, l) and (n,), are noisy; ``X_test`` and ``y_test``, of shape
+    (100, l) and (100,), are clean.
     """
 
     X: Array
@@ -64,27 +49,8 @@ def make_cell(omega: float, lag: int, seed: int, *, noise_on_test: bool = False)
 
     .. math:: x_t = s_t + \omega e_t, \quad e_t \sim N(0, 1), \qquad t \le 900
 
-    Parameters
-    ----------
-    omega : float
-        Standard deviation of the noise.
-    lag : int
-        Number of lags.
-    seed : int
-        Seed of the noise.
-    noise_on_test : bool, default=False
-        Whether the test part is noisy too, which is not how the paper's tables came about.
-
-    Returns
-    -------
-    Cell
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.logistic import make_cell
-    >>> clean, noisy = (make_cell(omega, 1, seed=0) for omega in (0.0, 0.12))
-    >>> bool(abs((noisy.y_test + noisy.mean) - (clean.y_test + clean.mean)).max() < 1e-12)
-    True
+    With ``noise_on_test`` the test part is noisy too, which is not how the paper's tables came
+    about.
     """
     clean = logistic_map(N_VALUES)
     noise = omega * np.random.default_rng(seed).normal(size=N_VALUES)
@@ -127,30 +93,7 @@ LOGISTIC_MODELS: dict[str, Callable[[int, int], Any]] = {
 
 
 def run_cell(omega: float, lag: int, model: str, seed: int) -> dict[str, Any]:
-    """Train one model on one cell.
-
-    Parameters
-    ----------
-    omega : float
-        Noise level.
-    lag : int
-        Number of lags.
-    model : str
-        Name of the model.
-    seed : int
-        Seed of the noise and of the model.
-
-    Returns
-    -------
-    dict
-        ``omega, lag, model, seed, mae, fit_seconds`` and ``prediction``, the 100 predicted values.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.logistic import run_cell
-    >>> round(run_cell(0.0, 2, "u-RBFN", seed=0)["mae"], 2)
-    0.16
-    """
+    """Train one model on one cell; the seed is that of the noise and of the model."""
     cell = make_cell(omega, lag, seed)
     regressor = LOGISTIC_MODELS[model](lag, seed)
     start = time.perf_counter()
@@ -171,28 +114,7 @@ def run_cell(omega: float, lag: int, model: str, seed: int) -> dict[str, Any]:
 def logistic_tasks(
     n_seeds: int, *, noise_levels: tuple[float, ...] = NOISE_LEVELS, lags: tuple[int, ...] = LAGS
 ) -> list[Task]:
-    """List the runs of the experiment, cell by cell.
-
-    Parameters
-    ----------
-    n_seeds : int
-        Number of seeds.
-    noise_levels : tuple of float, optional
-        By default the paper's.
-    lags : tuple of int, optional
-        By default the paper's.
-
-    Returns
-    -------
-    list of Task
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.logistic import logistic_tasks
-    >>> tasks = logistic_tasks(5)
-    >>> len(tasks), tasks[0].key
-    (500, 'omega=0.0 lag=1 RBF-DiffNet seed=0')
-    """
+    """List the runs of the experiment, cell by cell."""
     return [
         Task(
             key=f"omega={omega} lag={lag} {model} seed={seed}",

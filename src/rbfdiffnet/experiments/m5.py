@@ -29,8 +29,6 @@ from rbfdiffnet.series.transforms import Compose, Difference, RemoveMean
 from rbfdiffnet.series.unit_root import n_differences
 from rbfdiffnet.series.windows import lag_windows
 
-__all__ = ["M5_MODELS", "fit_recursive", "m5_tasks", "paper_steps", "rmsse", "run_series"]
-
 Array = npt.NDArray[np.float64]
 #: What is left of a model after training: a function of the horizon.
 Forecaster = Callable[[int], Array]
@@ -41,24 +39,7 @@ SEEDS = {"RBF-DiffNet": 5, "u-RBFN": 5, "n-RBFN": 5, "RBF-DiffNet+": 5}
 
 
 def paper_steps(series: npt.ArrayLike) -> Compose:
-    """Preprocess as the paper does: differences until stationary, then the mean.
-
-    Parameters
-    ----------
-    series : array-like of shape (T,)
-
-    Returns
-    -------
-    Compose
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.m5 import paper_steps
-    >>> walk = np.random.default_rng(0).normal(size=200).cumsum()
-    >>> paper_steps(walk).steps
-    (Difference(lag=1), RemoveMean())
-    """
+    """Preprocess as the paper does: differences until stationary, then the mean."""
     count = n_differences(series, max_differences=MAX_DIFFERENCES)
     return Compose((*[Difference()] * count, RemoveMean()))
 
@@ -66,21 +47,7 @@ def paper_steps(series: npt.ArrayLike) -> Compose:
 def rmsse(train: npt.ArrayLike, test: npt.ArrayLike, forecast: npt.ArrayLike) -> float:
     """Root mean squared error, in units of the root mean squared step of the training series.
 
-    Parameters
-    ----------
-    train : array-like of shape (T,)
-        Counted from the first value that is not zero, as in M5; not constant.
-    test, forecast : array-like of shape (h,)
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.m5 import rmsse
-    >>> rmsse(train=[1, 3, 1, 3], test=[1, 3], forecast=[2, 2])
-    0.5
+    The training series counts from its first value that is not zero, as in M5.
     """
     return rmsse_score(test, forecast, train)
 
@@ -90,28 +57,9 @@ def fit_recursive(
 ) -> Forecaster:
     """Preprocess a series, train one-step models on its windows, and forecast by recursion.
 
-    Parameters
-    ----------
-    train : ndarray of shape (T,)
-    fit : callable
-        Takes windows and targets, returns fitted regressors.
-    scale : bool, default=False
-        Whether the preprocessed series is divided by its spread, as neural networks need it.
-
-    Returns
-    -------
-    callable
-        Maps a horizon h to the median of the regressors' forecasts, shape (h,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from rbfdiffnet.experiments.m5 import fit_recursive
-    >>> wave = np.sin(np.arange(100.0))
-    >>> forecast = fit_recursive(wave[:90], lambda X, y: [LinearRegression().fit(X, y)])
-    >>> bool(np.allclose(forecast(10), wave[90:]))
-    True
+    ``fit`` takes windows and targets and returns fitted regressors; the forecast is the median of
+    theirs. With ``scale`` the preprocessed series is divided by its spread, as neural networks
+    need it.
     """
     steps = paper_steps(train)
     z = steps.apply(train)
@@ -141,7 +89,7 @@ def _fit_plain(train: Array, seed: int, *, normalize: bool) -> Forecaster:
 
 
 def _fit_arima(train: Array, season_length: int) -> Forecaster:
-    model = rivals.arima(train, season_length)
+    model = rivals.fit_arima(train, season_length)
     return lambda h: np.asarray(model.predict(h)["mean"], dtype=np.float64)
 
 
@@ -165,29 +113,8 @@ M5_MODELS: dict[str, Callable[[Array, int], Forecaster]] = {
 def run_series(name: str, values: Array, model: str) -> dict[str, Any]:
     """Train one model on one series and score it on the last 28 days.
 
-    Parameters
-    ----------
-    name : str
-        Name of the series.
-    values : ndarray of shape (T,)
-        The series, test days included.
-    model : str
-        Name of the model.
-
-    Returns
-    -------
-    dict
-        ``series, model``; ``rmsse`` and ``fit_seconds`` (preprocessing and training), both means
-        over the model's seeds; ``rmsse_by_seed``; ``forecast`` of the first seed; ``actual``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.m5 import run_series
-    >>> week = np.tile([5.0, 3.0, 4.0, 4.0, 6.0, 9.0, 8.0], 40)
-    >>> noise = np.random.default_rng(0).normal(size=week.size)
-    >>> run_series("shop", 10 * week + noise, "n-RBFN")["rmsse"] < 0.1
-    True
+    ``rmsse`` and ``fit_seconds`` (preprocessing and training) are means over the model's seeds,
+    ``forecast`` is that of the first seed.
     """
     train, test = values[:-HORIZON], values[-HORIZON:]
     forecasts, seconds = [], []
@@ -209,26 +136,7 @@ def run_series(name: str, values: Array, model: str) -> dict[str, Any]:
 
 
 def m5_tasks(values: Array, models: Sequence[str]) -> list[Task]:
-    """List the runs of the experiment, model by model.
-
-    Parameters
-    ----------
-    values : ndarray of shape (T, 30)
-        The series, in the order of the paper.
-    models : sequence of str
-
-    Returns
-    -------
-    list of Task
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.m5 import m5_tasks
-    >>> tasks = m5_tasks(np.zeros((1941, 30)), ["u-RBFN", "LSTM"])
-    >>> len(tasks), tasks[-1].key
-    (60, 'WI_3_HOUSEHOLD LSTM')
-    """
+    """List the runs of the experiment, model by model; ``values`` has shape (T, 30)."""
     return [
         Task(f"{name} {model}", model, run_series, (name, series, model))
         for model in models

@@ -13,7 +13,7 @@ operator. Against the paper's recipe:
 3. The 28 days are outputs of one network; nothing is fed back.
 4. The network has its order-zero term and an intercept, wide basis functions, and a ridge penalty.
 
-It was ranked on days before the test days, with `rbfdiffnet.experiments.rolling`; the search did
+It was ranked on days before the test days, with ``benchmarks/m5_recipes.py``; the search did
 not stop independently of the test days, see ``docs/reproduction.md``.
 """
 
@@ -24,8 +24,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["PLUS_SETTINGS", "fill_closures", "fit_plus"]
 
 Array = npt.NDArray[np.float64]
 
@@ -47,26 +45,8 @@ def fill_closures(series: npt.ArrayLike) -> Array:
     .. math:: s_t \leftarrow \tfrac{1}{2} (s_{t-7} + s_{t+7}) \quad \text{where} \quad
         s_t < 0.2 \operatorname{median}(s_{t-14}, \ldots, s_{t+14})
 
-    of the two neighbors those that are inside the series and not closures themselves; a day
-    without such a neighbor stays as it is.
-
-    Parameters
-    ----------
-    series : array-like of shape (T,)
-
-    Returns
-    -------
-    ndarray of shape (T,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.m5_plus import fill_closures
-    >>> week = np.tile([5.0, 3.0, 4.0, 4.0, 6.0, 9.0, 8.0], 4)
-    >>> closed = week.copy()
-    >>> closed[10] = 0.0
-    >>> fill_closures(closed)[10], bool((fill_closures(closed) == week).all())
-    (np.float64(4.0), True)
+    A neighbor that is outside the series or a closure itself is left out; a day without neighbors
+    stays as it is.
     """
     values = np.array(series, dtype=np.float64)
     padded = np.pad(values, _AROUND, constant_values=np.nan)
@@ -89,34 +69,10 @@ def fit_plus(
     local_level: bool = True,
     **changes: Any,
 ) -> Callable[[int], Array]:
-    """Train the network on a series.
+    """Train the network on a series; return a function of the horizon that forecasts.
 
-    Parameters
-    ----------
-    train : ndarray of shape (T,)
-    seed : int
-    horizon : int, default=28
-        Number of days ahead, the outputs of the network.
-    fill : bool, default=True
-        Whether closures are filled in.
-    local_level : bool, default=True
-        Whether the mean of the window is subtracted, or that of the series.
-    **changes
-        Parameters of the network that differ from ours.
-
-    Returns
-    -------
-    callable
-        Maps a horizon, at most ``horizon``, to the forecast, shape (h,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.m5_plus import fit_plus
-    >>> week = np.tile([5.0, 3.0, 4.0, 4.0, 6.0, 9.0, 8.0], 40)
-    >>> forecast = fit_plus(week[:-7] + np.random.default_rng(0).normal(size=273) / 9, seed=0)
-    >>> bool(np.abs(forecast(7) - week[-7:]).max() < 0.5)
-    True
+    ``fill`` fills closures in. ``local_level`` subtracts the mean of the window, not that of the
+    series. ``changes`` are parameters of the network that differ from ours.
     """
     from rbfdiffnet import RBFDiffNetRegressor
 

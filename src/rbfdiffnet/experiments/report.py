@@ -1,35 +1,47 @@
-"""One self-contained page with the paper's tables and figures beside ours."""
+"""Tables and one HTML page from the results in a folder, with the paper's numbers beside ours.
+
+The folder may hold results of both experiments, from any number of runs. Results of another
+version of the package are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rbfdiffnet import __version__
 from rbfdiffnet.datasets import logistic_map
+from rbfdiffnet.datasets.m5 import M5_LEVEL8_SERIES
 from rbfdiffnet.experiments import figures
-from rbfdiffnet.experiments.libraries import import_problem
-from rbfdiffnet.experiments.paper_tables import (
-    LAGS,
-    NOISE_LEVELS,
-    PAPER_FIT_SECONDS,
-    paper_mae,
+from rbfdiffnet.experiments.m5 import M5_MODELS
+from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS, PAPER_FIT_SECONDS, paper_mae
+from rbfdiffnet.experiments.results import (
+    logistic_table,
+    m5_summary,
+    m5_table,
+    root_evidence,
+    seed_evidence,
+    side_evidence,
 )
+from rbfdiffnet.experiments.rivals import import_problem
+from rbfdiffnet.experiments.runner import read_results
+from rbfdiffnet.report.page import build_page
 from rbfdiffnet.support.files import replace_file
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["logistic_section", "m5_section", "write_page"]
 
 Record = dict[str, Any]
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no script, no network
+#: Files of results.
+LOGISTIC_RUNS, M5_RUNS = "logistic_runs.jsonl", "m5_runs.jsonl"
+EVIDENCE_RUNS = "logistic_evidence.jsonl"
+
 _STYLE = """
+:root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
   color: #111827; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
@@ -44,69 +56,89 @@ details { margin: .3rem 0; }
 """
 
 
-def write_page(path: Path, sections: Iterable[str]) -> None:
-    """Write the page.
+def read_runs(path: Path) -> list[Record]:
+    """Read the results of this version from a file; none if there is no such file."""
+    return read_results(path, version=__version__)
 
-    Parameters
-    ----------
-    path : Path
-    sections : iterable of str
-        HTML, from `logistic_section` and `m5_section`.
 
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from rbfdiffnet.experiments.report import write_page
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "report.html")
-    ...     write_page(path, ["<h2>One</h2>"])
-    ...     "<h2>One</h2>" in path.read_text(encoding="utf-8")
-    True
+def m5_results(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, list[Record]]:
+    """Return the table, the summary and the records of M5, in the paper's order."""
+    models = list(M5_MODELS)
+
+    def place(record: Record) -> tuple[int, int]:
+        return models.index(record["model"]), M5_LEVEL8_SERIES.index(record["series"])
+
+    records = sorted(read_runs(folder / M5_RUNS), key=place)
+    table = m5_table(records)
+    return table, m5_summary(table, models), records
+
+
+def logistic_evidence(folder: Path) -> list[str]:
+    """Return the evidence that the first experiment has left in the folder."""
+    return sorted(record["text"] for record in read_runs(folder / EVIDENCE_RUNS))
+
+
+def m5_evidence(table: pd.DataFrame, records: list[Record]) -> list[str]:
+    """Return the evidence from the second experiment, of what `m5_results` returned."""
+    texts = root_evidence(table), side_evidence(table), seed_evidence(records)
+    return [text for text in texts if text]
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write the tables that have results, and return their paths."""
+    tables = {}
+    records = read_runs(folder / LOGISTIC_RUNS)
+    if records:
+        tables["logistic.csv"] = logistic_table(records)
+    table, summary, records = m5_results(folder)
+    if records:
+        tables |= {"m5.csv": table, "m5_summary.csv": summary}
+    for name, frame in tables.items():
+        with replace_file(folder / name) as temporary:
+            frame.to_csv(temporary, index=False)
+    return [folder / name for name in tables]
+
+
+def write_report(folder: Path) -> list[Path]:
+    """Write the page if there are results, and return its path.
+
+    Standard error says so if the page has to do without figures.
     """
-    page = (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f"<meta http-equiv='Content-Security-Policy' content=\"{_POLICY}\">"
-        "<meta name='viewport' content='width=device-width'>"
-        f"<title>RBF-DiffNet: the paper's experiments</title><style>{_STYLE}</style></head><body>"
-        "<h1>RBF-DiffNet: the paper's experiments</h1>"
+    sections = []
+    records = read_runs(folder / LOGISTIC_RUNS)
+    if records:
+        table = logistic_table(records)
+        sections.append(_logistic_section(table, records, logistic_evidence(folder)))
+    table, summary, records = m5_results(folder)
+    if records:
+        sections.append(_m5_section(table, summary, records, m5_evidence(table, records)))
+    if not sections:
+        return []
+    path = folder / "report.html"
+    title = "RBF-DiffNet: the paper's experiments"
+    body = (
+        f"<h1>{title}</h1>"
         "<p>K. S. Gyamfi, J. Brusey, E. Gaura, <i>Differential radial basis function network for "
         "sequence modelling</i>, Expert Systems with Applications 189 (2022) 115982. "
         f"Made with rbfdiffnet {escape(__version__)}; ratio is ours divided by the paper's.</p>"
         + "\n".join(sections)
-        + "</body></html>\n"
     )
     with replace_file(path) as temporary:
+        page = build_page(title, _STYLE, body, sources="img-src data:; ")
         temporary.write_text(page, encoding="utf-8")
+    problem = import_problem("matplotlib.figure")
+    if problem:
+        print(
+            f"No figures in {path}: matplotlib {problem}: pip install 'rbfdiffnet[paper]'",
+            file=sys.stderr,
+        )
+    return [path]
 
 
-def logistic_section(
+def _logistic_section(
     table: pd.DataFrame, records: Sequence[Record], evidence: Sequence[str]
 ) -> str:
-    """Write the part about the logistic map.
-
-    Parameters
-    ----------
-    table : DataFrame
-        What `rbfdiffnet.experiments.tables.logistic_table` returned.
-    records : sequence of dict
-        The results it was made of, with their predictions.
-    evidence : sequence of str
-        Texts on where the paper disagrees with itself.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.logistic import run_cell
-    >>> from rbfdiffnet.experiments.report import logistic_section
-    >>> from rbfdiffnet.experiments.tables import logistic_table
-    >>> runs = [run_cell(0.0, 2, "u-RBFN", seed=0)]
-    >>> html = logistic_section(logistic_table(runs), runs, [])
-    >>> "<td class='group'>0.160</td>" in html
-    True
-    """
+    """Write the section about the logistic map; the records have the predictions."""
     models = list(dict.fromkeys(table["model"]))
     mean = table.groupby(["omega", "lag", "model"])["mae"].mean()
     present = set(zip(table["omega"], table["lag"], strict=True))
@@ -144,34 +176,10 @@ def logistic_section(
     return "\n".join(parts)
 
 
-def m5_section(
+def _m5_section(
     table: pd.DataFrame, summary: pd.DataFrame, records: Sequence[Record], evidence: Sequence[str]
 ) -> str:
-    """Write the part about M5.
-
-    Parameters
-    ----------
-    table, summary : DataFrame
-        What `m5_table` and `m5_summary` of `rbfdiffnet.experiments.tables` returned.
-    records : sequence of dict
-        The results they were made of, with their forecasts.
-    evidence : sequence of str
-        Texts on where the paper disagrees with itself.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.report import m5_section
-    >>> from rbfdiffnet.experiments.tables import m5_summary, m5_table
-    >>> runs = [{"series": "CA_1_FOODS", "model": "LSTM", "rmsse": 0.45, "fit_seconds": 9.0,
-    ...          "forecast": [1.0, 2.0], "actual": [1.0, 3.0]}]
-    >>> table = m5_table(runs)
-    >>> "CA_1_FOODS" in m5_section(table, m5_summary(table), runs, [])
-    True
-    """
+    """Write the section about M5; the records have the forecasts."""
     models = list(summary["model"])
     ours = table.pivot(index="series", columns="model", values="rmsse")
     paper = table.pivot(index="series", columns="model", values="paper_rmsse")

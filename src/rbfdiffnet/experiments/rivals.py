@@ -8,14 +8,12 @@ and one output, trained for 500 iterations from different random weights.
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-
-from rbfdiffnet.experiments.libraries import import_problem
-
-__all__ = ["LSTMRegressor", "arima", "lstm_members", "missing_library", "mlp_members"]
 
 Array = npt.NDArray[np.float64]
 
@@ -28,51 +26,30 @@ _MODULES = {
 }
 
 
+def import_problem(module: str) -> str | None:
+    """Say why a module such as ``"torch"`` cannot be imported; None if it can."""
+    try:
+        if find_spec(module.partition(".")[0]) is None:
+            return "is not installed"
+    except ImportError:
+        return "is not installed"
+    try:
+        import_module(module)
+    except Exception as error:  # a broken library may raise anything
+        reason = (str(error).splitlines() or [""])[0]
+        return f"cannot be imported ({type(error).__name__}: {reason})"
+    return None
+
+
 def missing_library(model: str) -> str | None:
-    """Name the library that a model needs and that is missing or broken.
-
-    Parameters
-    ----------
-    model : str
-        Name of the model.
-
-    Returns
-    -------
-    str or None
-        Such as ``"torch, which is not installed"``.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.rivals import missing_library
-    >>> missing_library("MLP") is None
-    True
-    """
+    """Return the library that a model lacks and why: ``"torch, which is not installed"``."""
     module = _MODULES.get(model)
     problem = import_problem(module) if module else None
     return f"{module.partition('.')[0]}, which {problem}" if module and problem else None
 
 
-def arima(train: Array, season_length: int) -> Any:
-    """Fit an ARIMA model whose orders are chosen by information criterion.
-
-    Parameters
-    ----------
-    train : ndarray of shape (T,)
-    season_length : int
-        1 for none.
-
-    Returns
-    -------
-    statsforecast.models.AutoARIMA
-        ``predict(h)["mean"]`` is the forecast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.rivals import arima
-    >>> arima(np.arange(30.0), season_length=1).predict(2)["mean"]  # doctest: +SKIP
-    array([30., 31.])
-    """
+def fit_arima(train: Array, season_length: int) -> Any:
+    """Fit an ARIMA model whose orders are chosen by information criterion; 1 is no season."""
     from statsforecast.models import AutoARIMA
 
     return AutoARIMA(season_length=season_length).fit(train)
@@ -84,26 +61,6 @@ def mlp_members(X: Array, y: Array, seed: int, n_iterations: int = N_ITERATIONS)
     .. math:: f(x) = b + \sum_{j=1}^{28} v_j \frac{1}{1 + \exp(-u_j \cdot x - b_j)}
 
     with Adam and early stopping off: exactly ``n_iterations`` passes over the data.
-
-    Parameters
-    ----------
-    X, y : ndarray of shape (n, 14) and (n,)
-        Rows with mean zero and a spread of about 1.
-    seed : int
-    n_iterations : int, default=500
-
-    Returns
-    -------
-    list of 10 regressors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.rivals import mlp_members
-    >>> X = np.random.default_rng(0).normal(size=(50, 14))
-    >>> members = mlp_members(X, X[:, 0], seed=0, n_iterations=2)
-    >>> len(members), members[0].n_iter_
-    (10, 2)
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
@@ -125,27 +82,7 @@ def mlp_members(X: Array, y: Array, seed: int, n_iterations: int = N_ITERATIONS)
 
 
 def lstm_members(X: Array, y: Array, seed: int, n_iterations: int = N_ITERATIONS) -> list[Any]:
-    """Train the ensemble of LSTM networks, one member after another.
-
-    Parameters
-    ----------
-    X, y : ndarray of shape (n, 14) and (n,)
-        Rows with mean zero and a spread of about 1.
-    seed : int
-    n_iterations : int, default=500
-
-    Returns
-    -------
-    list of 10 LSTMRegressor
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.rivals import lstm_members
-    >>> X = np.random.default_rng(0).normal(size=(50, 14))
-    >>> len(lstm_members(X, X[:, 0], seed=0, n_iterations=1))  # doctest: +SKIP
-    10
-    """
+    """Train the ensemble of LSTM networks, one member after another."""
     return [
         LSTMRegressor(n_iterations, seed=N_MEMBERS * seed + member).fit(X, y)
         for member in range(N_MEMBERS)
@@ -157,19 +94,6 @@ class LSTMRegressor:
 
     Trained by Adam on squared error, ``n_iterations`` passes over the data in batches of 200, on
     one thread.
-
-    Parameters
-    ----------
-    n_iterations : int, default=500
-    seed : int, default=0
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.rivals import LSTMRegressor
-    >>> X = np.random.default_rng(0).normal(size=(50, 14))
-    >>> LSTMRegressor(n_iterations=1).fit(X, X[:, 0]).predict(X).shape  # doctest: +SKIP
-    (50,)
     """
 
     def __init__(self, n_iterations: int = N_ITERATIONS, seed: int = 0) -> None:

@@ -25,8 +25,6 @@ from typing import Any, TextIO
 from rbfdiffnet.support.files import replace_file
 from rbfdiffnet.support.progress import ProgressLine
 
-__all__ = ["Task", "read_results", "run_tasks"]
-
 Record = dict[str, Any]
 
 
@@ -34,21 +32,8 @@ Record = dict[str, Any]
 class Task:
     """A function to call with arguments, both of which can be sent to another process.
 
-    Attributes
-    ----------
-    key : str
-        Unique name, under which the result is kept.
-    kind : str
-        Tasks of one kind take about the same time.
-    function : callable
-        Returns a dict of what JSON can hold.
-    arguments : tuple
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.runner import Task
-    >>> Task("1/2", "division", divmod, (1, 2)).arguments
-    (1, 2)
+    The result, a dict of what JSON can hold, is kept under ``key``, which is unique. Tasks of one
+    ``kind`` take about the same time.
     """
 
     key: str
@@ -67,39 +52,12 @@ def run_tasks(
 ) -> Iterator[Record]:
     """Yield the result of every task: first those known from before, then new ones as they end.
 
-    Every task gets one thread, so times compare.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    path : Path
-        The file of results; made if it is not there. If it belongs to something else, that is
-        said, it is renamed to end in ``.old1``, ``.old2``, ..., and a new one is begun.
-    belongs_to : dict
-        What the results depend on besides the tasks, such as the version and the data.
-    n_jobs : int, default=1
-        Number of processes.
-    stream : text stream, optional
-        Where messages and the progress bar go; standard error by default.
-
-    Yields
-    ------
-    dict
-        What the function returned, and ``key``.
-
-    Examples
-    --------
-    >>> import io, pathlib, tempfile
-    >>> from rbfdiffnet.experiments.runner import Task, run_tasks
-    >>> tasks = [Task(f"{n}", "dict", dict, ([("n", n)],)) for n in range(2)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "runs.jsonl")
-    ...     first = list(run_tasks(tasks[:1], path, belongs_to={}, stream=io.StringIO()))
-    ...     print(list(run_tasks(tasks, path, belongs_to={}, stream=io.StringIO())))
-    [{'key': '0', 'n': 0}, {'key': '1', 'n': 1}]
+    Every task gets one thread, so times compare. ``path`` is the file of results, ``belongs_to``
+    what they depend on besides the tasks, such as the version and the data. If the file belongs to
+    something else, the stream says so, and the file is renamed to end in .old1, .old2, ...
     """
     stream = stream or sys.stderr
-    known = _known(path, belongs_to, partial(print, file=stream, flush=True))
+    known = _read_known(path, belongs_to, partial(print, file=stream, flush=True))
     done = [known[task.key] for task in tasks if task.key in known]
     todo = {task.key: task for task in tasks if task.key not in known}
     if done:
@@ -111,7 +69,7 @@ def run_tasks(
     with (
         path.open("a", encoding="utf-8") as file,
         ProgressLine(stream=stream, log_every=10.0) as progress,
-        _calls(list(todo.values()), n_jobs) as calls,
+        _call_all(list(todo.values()), n_jobs) as calls,
     ):
         for record, seconds in calls:
             file.write(json.dumps(record) + "\n")
@@ -125,25 +83,7 @@ def run_tasks(
 
 
 def read_results(path: Path, **belongs_to: Any) -> list[Record]:
-    """Read the results that a file holds; none if there is no such file.
-
-    Parameters
-    ----------
-    path : Path
-    **belongs_to
-        What the results must belong to, such as ``version="1.0"``; otherwise there are none.
-
-    Returns
-    -------
-    list of dict
-
-    Examples
-    --------
-    >>> import pathlib
-    >>> from rbfdiffnet.experiments.runner import read_results
-    >>> read_results(pathlib.Path("no such file"))
-    []
-    """
+    """Read the results in a file; none if there is no such file or if they belong elsewhere."""
     _, records = _read(path)
     owner = records[0].get("belongs_to", {}) if records else {}
     if not belongs_to.items() <= owner.items():
@@ -161,12 +101,12 @@ def _read(path: Path) -> tuple[list[str], list[Record]]:
     return lines, [record for record in map(_parse, whole) if record is not None]
 
 
-def _known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> dict[str, Record]:
+def _read_known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> dict[str, Record]:
     """Read the results kept, leaving out a line that was cut off; begin the file if need be."""
     lines, records = _read(path)
     if records and records[0] == {"belongs_to": belongs_to}:
         if len(records) < len(lines):
-            _begin(path, records)
+            _write_records(path, records)
         return {record["key"]: record for record in records[1:]}
     if lines:
         aside = _free_name(path)
@@ -177,7 +117,7 @@ def _known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> dict[s
             f"{_describe(belongs_to)}: they are set aside as {aside.name}, and all is run anew"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    _begin(path, [{"belongs_to": belongs_to}])
+    _write_records(path, [{"belongs_to": belongs_to}])
     return {}
 
 
@@ -200,7 +140,7 @@ def _parse(line: str) -> Record | None:
     return record if good else None
 
 
-def _begin(path: Path, records: list[Record]) -> None:
+def _write_records(path: Path, records: list[Record]) -> None:
     text = "".join(json.dumps(record) + "\n" for record in records)
     with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -216,13 +156,13 @@ def _call(task: Task) -> tuple[Record, float]:
 
 
 @contextmanager
-def _calls(tasks: list[Task], n_jobs: int) -> Iterator[Iterator[tuple[Record, float]]]:
+def _call_all(tasks: list[Task], n_jobs: int) -> Iterator[Iterator[tuple[Record, float]]]:
     """Call the tasks, in this process or in several, and give the results as they come."""
     if n_jobs == 1:
         yield map(_call, tasks)
         return
     before = set(active_children())
-    pool = ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_begin_worker)
+    pool = ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_start_worker)
     try:
         futures = [pool.submit(_call, task) for task in tasks]
         yield (future.result() for future in as_completed(futures))
@@ -234,7 +174,7 @@ def _calls(tasks: list[Task], n_jobs: int) -> Iterator[Iterator[tuple[Record, fl
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker() -> None:
+def _start_worker() -> None:
     """Leave Ctrl-C to the process that waits for the results, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,8 +1,7 @@
-"""Compare recipes for M5 on days before the test days.
+"""Recipes for M5 on days before the test days: ``python benchmarks/m5_recipes.py --data DIR``.
 
-Run ``python -m rbfdiffnet.experiments.rolling --data DIR``. Nine times the series is cut off at an
-earlier day, and the 28 days that follow are forecast. The last of them ends on d_1913, the day
-before the test days begin.
+Nine times the series is cut off at an earlier day, and the 28 days that follow are forecast. The
+last of these windows ends on d_1913, the day before the test days begin.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ import numpy.typing as npt
 from rbfdiffnet.datasets.m5 import load_m5_level8
 from rbfdiffnet.experiments.m5 import HORIZON, M5_MODELS, Forecaster, fit_recursive, rmsse
 from rbfdiffnet.experiments.m5_plus import fill_closures, fit_plus
-
-__all__ = ["CANDIDATES", "ENDS", "main", "rolling_errors"]
 
 Array = npt.NDArray[np.float64]
 
@@ -61,29 +58,7 @@ CANDIDATES: dict[str, Callable[[Array, int], Forecaster]] = {
 def rolling_errors(
     fit: Callable[[Array, int], Forecaster], values: Array, ends: Sequence[int] = ENDS
 ) -> Array:
-    """RMSSE of a recipe on earlier days.
-
-    Parameters
-    ----------
-    fit : callable
-        Takes a training series and a seed, returns a function of the horizon.
-    values : ndarray of shape (T, n)
-        The series.
-    ends : sequence of int
-        Numbers of training days.
-
-    Returns
-    -------
-    ndarray of shape (len(ends), n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.experiments.rolling import rolling_errors
-    >>> walk = np.random.default_rng(0).normal(size=(200, 2)).cumsum(axis=0)
-    >>> rolling_errors(lambda train, seed: lambda h: np.full(h, train[-1]), walk, [100, 150]).shape
-    (2, 2)
-    """
+    """Return the RMSSE of a recipe by window and series; ``values`` has shape (T, n)."""
     return np.array(
         [
             [rmsse(s[:end], s[end : end + HORIZON], fit(s[:end], 0)(HORIZON)) for s in values.T]
@@ -93,19 +68,8 @@ def rolling_errors(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the mean RMSSE of every recipe, over all windows and in each.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.experiments.rolling import main
-    >>> main(["--data", "m5"])  # doctest: +SKIP
-    """
-    parser = argparse.ArgumentParser(prog="python -m rbfdiffnet.experiments.rolling")
+    """Print the mean RMSSE of every recipe, over all windows and in each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, help="as for rbfdiffnet reproduce m5")
     values = load_m5_level8(parser.parse_args(argv).data).to_numpy()[: ENDS[-1] + HORIZON]
     print(f"{'recipe':<38}  mean  " + "".join(f"  d_{end}" for end in ENDS) + "   ms a fit")
