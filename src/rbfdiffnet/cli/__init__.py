@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import arguments as declared
 from rbfdiffnet.cli.signals import StopHandler, Stopped
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.files import remove_unfinished
 from rbfdiffnet.support.text import one_line
 
@@ -76,8 +77,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _describe_error(error: Exception) -> tuple[int, str]:
     """Return the exit code and one line; raise the error again if the user asks for tracebacks."""
-    from rbfdiffnet.readers.errors import CommandError
-
     if isinstance(error, CommandError):
         return 2, f"error: {one_line(str(error))}"
     if isinstance(error, MemoryError):

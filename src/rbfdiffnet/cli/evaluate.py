@@ -35,8 +35,8 @@ from rbfdiffnet.evaluation import (
 )
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import Data
-from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.layouts import MatrixLayout
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
 

@@ -10,7 +10,7 @@ from rbfdiffnet.cli import output
 from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, read_input, scope_of
 from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers import Data
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, format_number, one_line
 

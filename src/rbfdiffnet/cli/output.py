@@ -31,7 +31,7 @@ from rbfdiffnet.cli.run import (
 )
 from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers import Data
-from rbfdiffnet.readers.errors import CommandError
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_dates
@@ -191,9 +191,8 @@ def write_report(
     ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
     series the report shows a choice, so that its size is bounded.
     """
-    from rbfdiffnet.panel.columns import Columns
-    from rbfdiffnet.report.choice import choose_series
-    from rbfdiffnet.report.data import Whole
+    from rbfdiffnet.panel.columns import ColumnNames
+    from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 
     n = data.series.n_series
@@ -206,32 +205,32 @@ def write_report(
     progress.update("Writing")
     title, folds = None, None
     source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
-    whole = Whole(n, source=source)
+    full = FullPanel(n, source=source)
     if arguments.file not in (None, "-"):
         title = f"Forecasts of {Path(arguments.file).name}"
     if tested.series.n_series < n:
         count = f"{tested.series.n_series:,} of {n:,}"
-        whole = replace(whole, remark=f"The backtest is of {count} series, evenly spread.")
+        full = replace(full, remark=f"The backtest is of {count} series, evenly spread.")
     if evaluation is not None:
         folds = evaluation.complete_folds()
         if len(chosen) < n:
             rivals = evaluation.rivals()
             columns = [name for name in folds if str(name).split("-")[0] not in rivals]
             folds = folds.loc[np.isin(find_series(data, folds), chosen), columns]
-            whole = replace(whole, scores=evaluation.scores, ids=tested.ids)
+            full = replace(full, scores=evaluation.scores, ids=tested.ids)
     with _name_unwritable(arguments.report):
         write_page(
             arguments.report,
             title,
             select_series(data, chosen).frame(),
             forecast[np.isin(find_series(data, forecast), chosen)],
-            columns=Columns(),
+            columns=ColumnNames(),
             backtest=folds,
             explanations=explanations,
             notes=notes,
             season_length=data.season_length,
             freq=data.freq,
-            whole=whole,
+            full=full,
         )
 
 

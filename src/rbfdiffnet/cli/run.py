@@ -14,10 +14,15 @@ import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
 from rbfdiffnet.cli.terminal import Console
-from rbfdiffnet.panel.weekdays import closed_table, is_daily, name_weekdays, weekdays_of
+from rbfdiffnet.panel.weekdays import (
+    find_closed_weekdays,
+    is_daily,
+    name_weekdays,
+    weekday_numbers,
+)
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
-from rbfdiffnet.readers.errors import CommandError
 from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
+from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 
 if TYPE_CHECKING:
@@ -215,7 +220,7 @@ def note_closed_weekdays(
     if closed is None:
         return forecast, notes
     if arguments.skip_closed:
-        weekdays = weekdays_of(forecast["ds"].dt.tz_localize(None).to_numpy())
+        weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
         kept = ~closed[find_series(data, forecast), weekdays]
         forecast = forecast[kept].reset_index(drop=True)
         if not len(forecast):
@@ -237,7 +242,7 @@ def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
         rows = rows[np.isfinite(rows["y"].to_numpy(dtype=np.float64))]
         dates = rows["ds"].dt.tz_localize(None).to_numpy()
         codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
-        tables.append(closed_table(codes, dates, stop - start))
+        tables.append(find_closed_weekdays(codes, dates, stop - start))
     closed = np.concatenate(tables)
     return closed if closed.any() else None
 
