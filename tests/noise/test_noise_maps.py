@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbfdiffnet.noise.maps import lag_metric, make_basis, place_centers, regress
+from rbfdiffnet.noise.maps import fill_by_map, lag_metric, make_basis, place_centers, regress
 
 N, L, C = 120, 3, 25
 
@@ -27,6 +27,14 @@ def change(function, X, step=1e-5):
     """Derivatives of a function of windows by their lags, shape (n, l, ...)."""
     ends = [(function(X + step * e), function(X - step * e)) for e in np.eye(X.shape[1])]
     return np.stack([(up - down) / (2.0 * step) for up, down in ends], axis=1)
+
+
+def test_gaps_are_filled_one_value_after_the_other():
+    s = np.array([9.0, 0.0, 2.0, 3.0, 0.0, 0.0, 0.0, 4.0, 0.0])
+    known = s > 0.0
+    filled = fill_by_map(s, known, 2, lambda X: X.sum(axis=1))
+    np.testing.assert_array_equal(filled, [9.0, 0.0, 2.0, 3.0, 5.0, 8.0, 9.0, 4.0, 9.0])
+    np.testing.assert_array_equal(fill_by_map(s, s < 10.0, 2, np.sum), s)
 
 
 def test_older_lags_count_less():

@@ -28,10 +28,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class StateFilter:
     def _follow(self, history: Array) -> Iterator[tuple[Array, float]]:
         """Yield clouds, and the logarithm of how likely the last observation was."""
         rng = np.random.default_rng(1)
-        windows = sliding_window_view(history, self.n_lags)
+        windows = cut_windows(history, self.n_lags)
         X = self.draw_near(windows[0], _PARTICLES, rng)
         yield X, 0.0
         for window in windows[1:]:

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.series.recursion import roll
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -43,12 +44,12 @@ _LAGS_APART = 4  # with twice as many lags every second window is used, and so o
 def known_rows(s: Array, known: Mask, n_lags: int) -> tuple[Array, Array]:
     """Return windows (n, l) and the values after them (n,), where all l + 1 values are known."""
     whole = are_known(known, n_lags + 1)
-    return sliding_window_view(s, n_lags)[:-1][whole], s[n_lags:][whole]
+    return cut_windows(s, n_lags)[:-1][whole], s[n_lags:][whole]
 
 
 def are_known(known: Mask, width: int) -> Mask:
     """Tell for each window of ``width`` values whether all are known, shape (T - width + 1,)."""
-    return np.asarray(sliding_window_view(known, width).all(axis=1))
+    return np.asarray(cut_windows(known, width).all(axis=1))
 
 
 def fill_by_map(s: Array, known: Mask, n_lags: int, predict: Callable[[Array], Array]) -> Array:
@@ -58,9 +59,11 @@ def fill_by_map(s: Array, known: Mask, n_lags: int, predict: Callable[[Array], A
     """
     low, high = s[known].min(), s[known].max()
     filled = s.copy()
-    for t in np.flatnonzero(~known):
-        if t >= n_lags:
-            filled[t] = np.clip(predict(filled[None, t - n_lags : t])[0], low, high)
+    gone = np.flatnonzero(~known[n_lags:]) + n_lags
+    for gap in np.split(gone, np.flatnonzero(np.diff(gone) > 1) + 1):
+        if gap.size:
+            before = filled[None, gap[0] - n_lags : gap[0]]
+            filled[gap] = roll(predict, before, gap.size, low, high)[0]
     return filled
 
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.noise.maps import (
     FittedMap,
@@ -46,6 +45,7 @@ from rbfdiffnet.noise.trajectory import (
     smooth_latent,
 )
 from rbfdiffnet.series.gaps import fill_missing
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -129,7 +129,7 @@ class MapSearch:
         """Return the estimate found, or None and the reason why the trajectory is off."""
         observed, blurred = self.observed, self.blurred
         if not self.noise_given:
-            X = sliding_window_view(observed.s, self.n_lags)[:-1]
+            X = cut_windows(observed.s, self.n_lags)[:-1]
             slopes = blurred.basis.slopes(X, blurred.basis.activations(X), blurred.regression.w)
             carried = observed.most_noise * (1.0 + float((slopes**2).sum(axis=1).mean()))
             if carried < _GUARD * blurred.regression.variance:
@@ -211,7 +211,7 @@ class MapSearch:
     def _fit(self, z: Array, shape: MapShape) -> FittedMap:
         """Fit a map to a series that is taken as it is."""
         decay, width = shape
-        X, y = sliding_window_view(z, self.n_lags)[:-1], z[self.n_lags :]
+        X, y = cut_windows(z, self.n_lags)[:-1], z[self.n_lags :]
         return fit_map(make_basis(place_centers(X, decay, self.n_centers), decay, width), X, y)
 
     def _first(self, fit: FittedMap) -> Estimate:
@@ -236,7 +236,7 @@ def largest_noise(s: Array, known: Mask) -> float:
         whole = are_known(known, width)
         if whole.sum() < 2 * width:
             continue
-        rows = sliding_window_view(s, width)[whole]
+        rows = cut_windows(s, width)[whole]
         X = np.delete(rows, before, axis=1)
         X = np.concatenate([X, np.ones((len(X), 1))], axis=1)
         y = rows[:, before]

@@ -31,10 +31,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from rbfdiffnet.noise.banded import BandedCholesky
 from rbfdiffnet.noise.maps import MapBasis, Regression
+from rbfdiffnet.series.windows import cut_windows
 
 Array = npt.NDArray[np.float64]
 
@@ -117,7 +117,7 @@ class _MapAlong:
     @classmethod
     def evaluate(cls, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
         n_lags = basis.metric.size
-        X = sliding_window_view(z, n_lags)[:-1]
+        X = cut_windows(z, n_lags)[:-1]
         phi = basis.activations(X)
         features = basis.features(X, phi)
         return cls(X, phi, features, z[n_lags:] - features @ w)
