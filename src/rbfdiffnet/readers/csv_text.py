@@ -57,9 +57,7 @@ def parse_csv(text: str, name: str, decimal: str | None = None) -> Table:
         if commas:
             frame[commas] = read_columns(commas, decimal=",")[commas]
     return Table(
-        *(name, frame, decimal or ".", locate_row),
-        decimal_marks=marks,
-        original_text=original_text,
+        *(name, frame, decimal or ".", locate_row), decimal_marks=marks, original_text=original_text
     )
 
 

@@ -28,12 +28,7 @@ from rbfdiffnet.readers.columns import (
     make_ids,
 )
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
-from rbfdiffnet.readers.numbers import (
-    missing_notes,
-    negative_notes,
-    parse_numbers,
-    read_numbers,
-)
+from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.table import Table, is_text, quote_names
 from rbfdiffnet.support.errors import CommandError
 
