@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.forecasting.backtest import Windows, backtest
-from rbfdiffnet.forecasting.chunks import forecast_in_pieces
-from rbfdiffnet.forecasting.memory import bytes_of
-from rbfdiffnet.forecasting.options import (
-    NAME,
-    check_levels,
-    check_options,
-    check_refit,
-    lags_of,
-    scope_of,
-)
-from rbfdiffnet.forecasting.pipeline import Asked, State, Work, notes_frame
-from rbfdiffnet.forecasting.presets import PRESETS, Preset
-from rbfdiffnet.models.fit import adopt_series, fit_panel
+from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
+from rbfdiffnet.forecasting.chunks import forecast_in_chunks
+from rbfdiffnet.forecasting.options import NAME, Options, check_levels, check_refit
+from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline, notes_frame
+from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event
-from rbfdiffnet.panel.exogenous import Exogenous
-from rbfdiffnet.panel.panel import ColumnNames, Panel, Problem
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.checks import Noise, as_list, check_count
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
-
-if TYPE_CHECKING:
-    from rbfdiffnet.models.stack.model import Mixture
 
 __all__ = ["RBFDiffNet"]
 
@@ -149,6 +132,12 @@ class RBFDiffNet:
     """
 
     _collective: Collective = SINGLE_MACHINE
+    _rehearsal = False
+    freq: Any
+
+    if TYPE_CHECKING:  # the arguments are attributes of the same names
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(
         self,
@@ -180,35 +169,12 @@ class RBFDiffNet:
         time_col: str = "ds",
         target_col: str = "y",
     ) -> None:
-        self.freq = freq
-        self.preset = preset
-        self.lags = lags
-        self.season_length = season_length
-        self.scope = scope
-        self.strategy = strategy
-        self.transforms = transforms
-        self.regressor = regressor
-        self.calendar = calendar
-        self.events = tuple(as_list("events", events, "a list of rbfdiffnet.Event(name, dates)"))
-        self.holidays = holidays
-        self.holiday_lead = holiday_lead
-        self.holiday_lag = holiday_lag
-        self.past_exog = _names("past_exog", past_exog)
-        self.static_exog = _names("static_exog", static_exog)
-        self.lower = lower
-        self.outliers = outliers
-        self.noise = noise
-        self.device = device
-        self.n_jobs = n_jobs
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.errors = errors
-        self.id_col = id_col
-        self.time_col = time_col
-        self.target_col = target_col
-        self._state: State | None = None
+        given = locals()
+        options = Options(**{name: given[name] for name in Options.names()})
+        for name in Options.names():
+            setattr(self, name, getattr(options, name))
+        self._fitted: FittedPanel | None = None
         self._last_report: Any = None
-        check_options(self)
 
     # Fitting ------------------------------------------------------------------------------------
 
@@ -235,9 +201,10 @@ class RBFDiffNet:
         ([12], [16])
         """
         h = None if h is None else check_count("h", h)
-        panel = self._panel(df)
-        exogenous = self._exogenous(panel)
-        self._state = self._work(self._plan(panel, h)).fitted(panel, exogenous, calibrate=True)
+        options = self.options
+        panel = options.read_panel(df)
+        exogenous = options.read_inputs(panel, self._collective)
+        self._fitted = self._pipeline(panel, h).fit(panel, exogenous, calibrate=True)
         self._last_report = None
         return self
 
@@ -275,12 +242,13 @@ class RBFDiffNet:
         """
         h = check_count("h", h)
         levels = check_levels(level)
-        panel = self._panel(df)
+        options = self.options
+        panel = options.read_panel(df)
         panel.check_ahead(h)
-        exogenous = self._exogenous(panel)
-        work = self._work(self._plan(panel, h))
-        asked = Asked(h, exogenous.ahead(panel, h, X_df), levels)
-        columns, notes = forecast_in_pieces(work, panel, exogenous, asked)
+        exogenous = options.read_inputs(panel, self._collective)
+        pipeline = self._pipeline(panel, h)
+        ahead = exogenous.ahead(panel, h, X_df)
+        columns, notes = forecast_in_chunks(pipeline, panel, exogenous, h, ahead, levels)
         self._last_report = notes_frame(panel, notes)
         return _forecast_frame(panel, h, columns)
 
@@ -314,31 +282,19 @@ class RBFDiffNet:
         >>> model.update(df[-3:]).predict(1, level=None)["RBFDiffNet"].round(0).tolist()
         [450.0]
         """
-        state = self._fitted_state()
-        check_refit(refit, self._scope)
-        newer = self._panel(df, state.exogenous)
-        panel = state.panel.extend(newer)
-        grown = panel.n_series - state.panel.n_series
-        if grown and not refit and self._scope == "local":
-            names = ", ".join(
-                repr(panel.name(i)) for i in range(state.panel.n_series, panel.n_series)[:3]
-            )
-            verb = "was" if grown == 1 else "were"
-            raise ValueError(
-                f"Series {names} {verb} not there when the model was fitted; "
-                "use update(df, refit=True), or scope='global'."
-            )
+        state, options = self.fitted_panel, self.options
+        check_refit(refit, options.method)
+        panel = state.panel.extend(options.read_panel(df, state.exogenous))
         series = state.exogenous.series(panel)
-        model = state.model
-        work = self._work(model.plan)
-        if self._scope == "auto" or (refit and refit != "weights"):
-            model = work.learned(panel, series, calibrate=True)
-        elif grown:
-            model = model.joined(adopt_series(model, series[-grown:]))
+        pipeline = Pipeline(options, state.model.plan)
+        if refit is True:
+            model = pipeline.fit_model(series, calibrate=True)
+        else:
+            model = state.model.extend(series)
         if refit == "weights":
-            model = model.learned(series)
-        notes = work.notes(panel, model, series)
-        self._state = State(panel, state.exogenous, model, series, notes)
+            model = model.learn_weights(series)
+        notes = pipeline.notes(panel, model, series)
+        self._fitted = FittedPanel(panel, state.exogenous, model, series, notes)
         self._last_report = None
         return self
 
@@ -377,13 +333,14 @@ class RBFDiffNet:
         >>> model.predict(2, level=[80]).set_index(["unique_id", "ds"]).round(0).values.tolist()
         [[449.0, 433.0, 467.0], [415.0, 393.0, 435.0]]
         """
-        state = self._fitted_state()
+        state = self.fitted_panel
         if new_df is not None:
             state = self._adopted(state, new_df)
-        asked = self._asked(state, h, X_df, level)
-        columns, notes = self._columns_of(state, asked)
+        levels, request = check_levels(level), self._request(state, h, X_df)
+        pipeline = Pipeline(self.options, state.model.plan)
+        columns, notes = pipeline.forecast(state.model, request, levels)
         self._last_report = notes_frame(state.panel, (*state.notes, *notes))
-        return _forecast_frame(state.panel, asked.h, columns)
+        return _forecast_frame(state.panel, request.h, columns)
 
     def cross_validation(
         self,
@@ -429,12 +386,16 @@ class RBFDiffNet:
         """
         h, n_windows = check_count("h", h), check_count("n_windows", n_windows)
         step = h if step_size is None else check_count("step_size", step_size)
-        check_refit(refit, self._scope, or_count=True)
+        options = self.options
+        check_refit(refit, options.method, or_count=True)
         levels = check_levels(level)
-        panel = self._panel(df)
-        work = self._work(self._plan(panel, h))
-        windows = Windows(h, n_windows, step, refit)
-        frame, notes = backtest(work, panel, self._exogenous, windows, levels)
+        panel = options.read_panel(df)
+        windows = BacktestWindows(h, n_windows, step, refit)
+
+        def read_inputs(past: Panel) -> Any:
+            return options.read_inputs(past, self._collective)
+
+        frame, notes = backtest(self._pipeline(panel, h), panel, read_inputs, windows, levels)
         self._last_report = notes_frame(panel, notes)
         return frame
 
@@ -461,7 +422,7 @@ class RBFDiffNet:
         0  air_passengers 1961-01-01
         1  air_passengers 1961-02-01
         """
-        state = self._fitted_state()
+        state = self.fitted_panel
         h = check_count("h", h)
         panel = state.panel if new_df is None else self._adopted(state, new_df).panel
         panel.check_ahead(h)
@@ -484,28 +445,16 @@ class RBFDiffNet:
         >>> fitted.columns.tolist(), len(fitted)
         (['unique_id', 'ds', 'y', 'RBFDiffNet'], 129)
         """
-        state = self._fitted_state()
-        if self._scope == "auto":
-            raise ValueError(
-                "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
-                "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
-                "scope='global'."
-            )
-        panel, model = state.panel, state.model
-        keep = [
-            i for i, m in enumerate(model.models) if m is not None and panel.lengths[i] > m.history
-        ]
-        firsts = np.array([model.models[i].history for i in keep], dtype=np.int64)  # type: ignore[union-attr]
-        bounded = self._work(model.plan).bounded
-        values, actual = [], []
-        for i, first in zip(keep, firsts, strict=True):
-            fitted = model.one_step(i, state.series[i], int(first))
-            values.append(bounded(fitted))
-            actual.append(state.series[i].y[first:])
-        chosen = panel.select(np.array(keep, dtype=np.int64))
+        state = self.fitted_panel
+        found = state.model.one_step_forecasts(state.series)
+        firsts = np.array([first for first, _ in found.values()], dtype=np.int64)
+        actual = [state.series[i].y[first:] for i, (first, _) in found.items()]
+        values = [values for _, values in found.values()]
+        bound = Pipeline(self.options, state.model.plan).bound
+        chosen = state.panel.select(np.array(list(found), dtype=np.int64))
         columns = {
             self.target_col: np.concatenate([*actual, np.empty(0)]),
-            NAME: np.concatenate([*values, np.empty(0)]),
+            NAME: bound(np.concatenate([*values, np.empty(0)])),
         }
         return chosen.make_frame(firsts, chosen.lengths - firsts, columns)
 
@@ -544,32 +493,16 @@ class RBFDiffNet:
         >>> np.isclose(terms["contribution"].sum(), model.predict(1)["RBFDiffNet"]).item()
         True
         """
-        from rbfdiffnet.forecasting.explain import explanation
+        from rbfdiffnet.forecasting.explain import explanation_frame
 
-        if self._scope == "auto":
-            return self._explained_stack(h, X_df, ids)
-        state = self._selected(ids)
-        asked = self._asked(state, h, X_df, within=self._fitted_state().panel)
-        horizon = asked.of(state.series, state.panel.lengths)
-        forecasts = state.model.forecast(horizon, self.n_jobs)
-        values = self._work(state.model.plan).bounded(forecasts.values)
-        return explanation(state, forecasts, asked.ahead, values)
-
-    def _explained_stack(self, h: int, X_df: Any, ids: Sequence[Any] | None) -> Any:
-        from rbfdiffnet.forecasting.explain import stack_explanation
-
-        state = self._fitted_state()
-        stack: Any = state.model
-        chosen = self._chosen(ids)
-        asked = self._asked(state, h, X_df)
-        mixture = stack.mixture(asked.of(state.series, state.panel.lengths), self.n_jobs)
-        return stack_explanation(
-            state.panel.select(np.array(chosen, dtype=np.int64)),
-            mixture,
-            chosen,
-            self._work(stack.plan).bounded(mixture.values),
-            [preparation is not None for preparation in stack.preparations],
+        state, request, keep = self._for_chosen(self._positions(ids), h, X_df)
+        names = InputNames(
+            state.exogenous.ahead_names, state.exogenous.extra_names, state.panel.format_date
         )
+        values, terms = state.model.explain(request, names, self.n_jobs)
+        bounded = Pipeline(self.options, state.model.plan).bound(values)
+        chosen = state.panel.select(np.array(keep, dtype=np.int64))
+        return explanation_frame(chosen, [terms[i] for i in keep], values[keep], bounded[keep])
 
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.
@@ -597,9 +530,12 @@ class RBFDiffNet:
         0  air_passengers      0                 0.25
         1  air_passengers      1  lag 15         1.54
         """
-        from rbfdiffnet.forecasting.explain import operator_table
+        from rbfdiffnet.forecasting.explain import operator_frame
 
-        return operator_table(self._with_networks(ids))
+        state, chosen = self.fitted_panel, self._positions(ids)
+        networks = state.model.with_networks(state.series, chosen)
+        panel = state.panel.select(np.array(chosen, dtype=np.int64))
+        return operator_frame(panel, networks.fitted, state.exogenous.extra_names)
 
     def plot_equation(self, unique_id: Any, ax: Any = None) -> Any:
         """Draw the learned differential operator of a series, as `equation` has it.
@@ -662,16 +598,13 @@ class RBFDiffNet:
         """
         from rbfdiffnet.report.plots import plot_panel
 
-        together = self._scope == "auto"  # a stack forecasts all series or none
-        state = self._fitted_state() if together else self._selected(ids, most=4)
-        history = check_count("history", history)
-        asked = self._asked(state, h, X_df, level, within=self._fitted_state().panel)
-        columns, _ = self._columns_of(state, asked)
-        if not together:
-            return plot_panel(state.panel, columns, asked.h, history)
-        chosen = np.array(self._chosen(ids, most=4), dtype=np.int64)
-        columns = {name: values[chosen] for name, values in columns.items()}
-        return plot_panel(state.panel.select(chosen), columns, asked.h, history)
+        levels, history = check_levels(level), check_count("history", history)
+        state, request, keep = self._for_chosen(self._positions(ids, most=4), h, X_df)
+        pipeline = Pipeline(self.options, state.model.plan)
+        columns, _ = pipeline.forecast(state.model, request, levels)
+        columns = {name: values[keep] for name, values in columns.items()}
+        panel = state.panel.select(np.array(keep, dtype=np.int64))
+        return plot_panel(panel, columns, request.h, history)
 
     @property
     def report_(self) -> Any:
@@ -691,7 +624,7 @@ class RBFDiffNet:
         """
         if self._last_report is not None:
             return self._last_report
-        state = self._fitted_state()
+        state = self.fitted_panel
         return notes_frame(state.panel, state.notes)
 
     @property
@@ -712,12 +645,9 @@ class RBFDiffNet:
                 unique_id  lags level  n_centers
         0  air_passengers  1-15  last         16
         """
-        from rbfdiffnet.forecasting.chosen import chosen_networks, chosen_weights
-
-        state = self._fitted_state()
-        if self._scope != "auto":
-            return chosen_networks(state.panel, state.model.models)
-        return chosen_weights(state.panel, self._mixture(), state.model.plan.season_length)
+        state = self.fitted_panel
+        table = state.model.describe_choices()
+        return state.panel.make_table(table.series, table.columns)
 
     @property
     def noise_(self) -> Any:
@@ -738,17 +668,17 @@ class RBFDiffNet:
           unique_id  noise_std
         0         a       0.05
         """
-        state = self._fitted_state()
+        state = self.fitted_panel
         if not self.noise:
             raise ValueError("Noise was not looked for: use noise='auto', with scope='local'.")
-        own = {i: model for i, model in enumerate(state.model.models) if model is not None}
-        levels = [model.noise or (np.nan, np.nan) for model in own.values()]
+        found = state.model.noise_by_series()
+        levels = [noise or (np.nan, np.nan) for noise, _, _ in found.values()]
         return state.panel.make_table(
-            np.array(list(own), dtype=np.int64),
+            np.array(list(found), dtype=np.int64),
             {
                 "noise_std": [level for level, _ in levels],
                 "signal_to_noise": [ratio for _, ratio in levels],
-                "reason": [model.untreated for model in own.values()],
+                "reason": [reason for _, _, reason in found.values()],
             },
         )
 
@@ -768,17 +698,8 @@ class RBFDiffNet:
         >>> list(model.weights_)[:2], round(sum(model.weights_.values()), 6)
         (['direct', 'direct, log'], 1.0)
         """
-        return {name: float(own.mean()) for name, own in self._mixture().weights.items()}
-
-    def _mixture(self) -> Mixture:
-        """Of the latest forecasts."""
-        stack: Any = self._fitted_state().model
-        if self._scope != "auto":
-            raise ValueError("There are weights of members with scope='auto' only.")
-        latest: Mixture | None = stack.latest
-        if latest is None:
-            raise ValueError("Members are weighed when forecasts are made: use predict first.")
-        return latest
+        weights = self.fitted_panel.model.member_weights()
+        return {name: float(own.mean()) for name, own in weights.items()}
 
     # Files --------------------------------------------------------------------------------------
 
@@ -806,9 +727,9 @@ class RBFDiffNet:
         >>> again.predict(3).equals(model.predict(3))
         True
         """
-        from rbfdiffnet.forecasting.saving import save
+        from rbfdiffnet.forecasting.saving import save_model
 
-        save(self, path)
+        save_model(self.options, self.fitted_panel, path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
@@ -835,116 +756,80 @@ class RBFDiffNet:
         >>> model.freq, model.scope
         ('MS', 'local')
         """
-        from rbfdiffnet.forecasting.saving import load
+        from rbfdiffnet.forecasting.saving import load_model
 
-        return load(cls, path)
+        return cls._from(*load_model(path))
 
     # Inside -------------------------------------------------------------------------------------
 
+    @property
+    def options(self) -> Options:
+        """The arguments as they are now, checked, in one frozen object.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> options = RBFDiffNet(freq="D", lags=14).options
+        >>> options.lags, options.chosen_scope
+        (14, 'local')
+        """
+        return Options(**{name: getattr(self, name) for name in Options.names()})
+
+    @property
+    def fitted_panel(self) -> FittedPanel:
+        """What `fit` left behind: the panel, its model, and notes on what was unusual.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> RBFDiffNet("MS").fit(load_air_passengers()).fitted_panel.panel.n_series
+        1
+        """
+        if self._fitted is None:
+            raise RuntimeError("This model is not fitted yet; call fit(df) first.")
+        return self._fitted
+
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+    def _from(cls, options: Options, fitted: FittedPanel) -> Self:
+        model = cls(**{name: getattr(options, name) for name in Options.names()})
+        model._fitted = fitted
+        return model
 
-    @property
-    def _scope(self) -> str:
-        return scope_of(self)
+    def _pipeline(self, panel: Panel, h: int | None) -> Pipeline:
+        options = self.options
+        plan: Plan = options.make_plan(panel, h, self._collective)
+        return Pipeline(options, plan, self._rehearsal)
 
-    @property
-    def _quick(self) -> bool:
-        """Whether networks of single series are trained all at once."""
-        return PRESETS[self.preset].quick and self.regressor is None
-
-    @property
-    def _columns(self) -> ColumnNames:
-        return ColumnNames(self.id_col, self.time_col, self.target_col)
-
-    def _plan(self, panel: Panel, h: int | None) -> Plan:
-        preset: Preset = PRESETS[self.preset]
-        season = int(self.season_length or panel.frequency.season_length)
-        transforms: tuple[Any, ...] = preset.transforms
-        if not isinstance(self.transforms, str):
-            transforms = () if self.transforms is None else tuple(self.transforms)
-        log = bool(transforms) and transforms[0] == "log1p"
-        if self.strategy == "direct" and h is None:
-            raise ValueError("The direct strategy must know the horizon: fit(df, h=...).")
-        regressor = preset.regressor() if self.regressor is None else self.regressor
-        lags = lags_of(self.lags)
-        if lags is None and preset.seasons_of_lags:
-            lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
-        return Plan(
-            settings=partial(_seeded_settings, regressor, self.random_state),
-            season_length=season,
-            lags=lags,
-            shorten=preset.quick and lags_of(self.lags) is None,
-            level=preset.level,
-            transforms=transforms[1:] if log else transforms,
-            log=log,
-            clean=preset.clean if self.outliers is None else self.outliers,
-            block=h if self.strategy == "direct" and h is not None else 1,
-            quick=self._quick and self._scope == "local",
-            device=self.device,
-            noise=self.noise or None,
-            thorough=preset.thorough,
-            collective=self._collective,
-        )
-
-    def _work(self, plan: Plan) -> Work:
-        return Work(
-            plan,
-            scope=self._scope,
-            lower=self.lower,
-            strict=self.errors == "raise",
-            n_jobs=self.n_jobs,
-            memory_limit=bytes_of(self.memory_limit),
-        )
-
-    def _panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
-        """Series of a frame, with all its inputs or those that are known already."""
-        known = exogenous.columns if exogenous else Exogenous.find_columns(df, self._columns)
-        return Panel.from_frame(df, self._columns, self.freq, inputs=known, errors=self.errors)
-
-    def _exogenous(self, panel: Panel) -> Exogenous:
-        return Exogenous.fit(
-            panel,
-            past=self.past_exog,
-            static=self.static_exog,
-            use_static=self._scope == "global",
-            calendar=self.calendar,
-            events=self.events,
-            holidays=self.holidays,
-            holiday_lead=self.holiday_lead,
-            holiday_lag=self.holiday_lag,
-            collective=self._collective,
-        )
-
-    def _adopted(self, state: State, df: Any) -> State:
-        if self._scope != "global":
-            raise ValueError("Other series can be forecast by a global model only: scope='global'.")
-        panel = self._panel(df, state.exogenous)
+    def _adopted(self, state: FittedPanel, df: Any) -> FittedPanel:
+        """Return other series than those of the fit, forecast by the same model."""
+        panel = self.options.read_panel(df, state.exogenous)
         series = state.exogenous.series(panel)
-        model = adopt_series(state.model, series)
-        notes = self._work(model.plan).notes(panel, model, series)
-        return State(panel, state.exogenous, model, series, notes)
+        model = state.model.adopt(series)
+        notes = Pipeline(self.options, model.plan).notes(panel, model, series)
+        return FittedPanel(panel, state.exogenous, model, series, notes)
 
-    def _asked(
-        self,
-        state: State,
-        h: int,
-        X_df: Any,
-        level: Sequence[float] | None = None,
-        within: Panel | None = None,
-    ) -> Asked:
-        """What is asked of the series of a state; ``X_df`` may have others of a panel, too."""
-        h, levels = check_count("h", h), check_levels(level)
+    def _request(
+        self, state: FittedPanel, h: int, X_df: Any, within: Panel | None = None
+    ) -> ForecastRequest:
+        """Return the request for h steps; ``X_df`` may have rows of other series of a panel."""
+        h = check_count("h", h)
         state.panel.check_ahead(h)
-        return Asked(h, state.exogenous.ahead(state.panel, h, X_df, within), levels)
+        return state.request(h, state.exogenous.ahead(state.panel, h, X_df, within))
 
-    def _columns_of(self, state: State, asked: Asked) -> tuple[dict[str, Array], list[Problem]]:
-        work = self._work(state.model.plan)
-        return work.columns(state.model, state.series, state.panel.lengths, asked)
+    def _for_chosen(
+        self, chosen: list[int], h: int, X_df: Any
+    ) -> tuple[FittedPanel, ForecastRequest, list[int]]:
+        """Return a state and a request that forecast chosen series, and where these are in both."""
+        state = self.fitted_panel
+        everything, keep = list(range(state.panel.n_series)), chosen
+        if chosen != everything and not state.model.needs_all_series:
+            whole, state = state.panel, state.select(np.array(chosen, dtype=np.int64))
+            return state, self._request(state, h, X_df, whole), list(range(len(chosen)))
+        return state, self._request(state, h, X_df), keep
 
-    def _chosen(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
-        panel = self._fitted_state().panel
+    def _positions(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
+        panel = self.fitted_panel.panel
         everything = range(panel.n_series)
         if ids is None:
             return list(everything[:most])
@@ -956,43 +841,7 @@ class RBFDiffNet:
             raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
         return [same.get(name, where[str(name)]) for name in ids]
 
-    def _selected(self, ids: Sequence[Any] | None, most: int | None = None) -> State:
-        state = self._fitted_state()
-        chosen = self._chosen(ids, most)
-        if chosen == list(range(state.panel.n_series)):
-            return state
-        return state.select(np.array(chosen, dtype=np.int64))
-
-    def _with_networks(self, ids: Sequence[Any] | None) -> State:
-        """Chosen series and their networks, which a stack does not keep."""
-        if self._scope != "auto":
-            return self._selected(ids)
-        state = self._fitted_state()
-        chosen = self._chosen(ids)
-        series = [state.series[i] for i in chosen]
-        plan = replace(state.model.plan, quick=self._quick)
-        model = fit_panel(series, plan, scope="local", calibrate=False, n_jobs=self.n_jobs)
-        panel = state.panel.select(np.array(chosen, dtype=np.int64))
-        return State(panel, state.exogenous, model, series)
-
-    def _fitted_state(self) -> State:
-        if self._state is None:
-            raise RuntimeError("This model is not fitted yet; call fit(df) first.")
-        return self._state
-
 
 def _forecast_frame(panel: Panel, h: int, columns: dict[str, Array]) -> Any:
     flat = {name: values.ravel() for name, values in columns.items()}
     return panel.make_frame(panel.lengths, np.full(panel.n_series, h), flat)
-
-
-def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
-    settings: Settings = regressor._settings(n_inputs)
-    return replace(settings, seed=seed)
-
-
-def _names(name: str, columns: str | Sequence[str]) -> tuple[str, ...]:
-    found = [columns] if isinstance(columns, str) else as_list(name, columns, "a list of columns")
-    if not all(isinstance(column, str) for column in found):
-        raise ValueError(f"{name} must be a list of names of columns; got {columns!r}.")
-    return tuple(found)

@@ -207,10 +207,10 @@ def test_the_direct_strategy_knows_its_horizon():
 )
 def test_what_only_networks_of_single_series_have_is_local(asked):
     model = RBFDiffNet("D", **asked)
-    assert (model.scope, model._scope) == (None, "local")
+    assert (model.scope, model.options.chosen_scope) == (None, "local")
     for scope in ("local", "global", "auto"):
         if not {"noise", "device"} & set(asked):
-            assert RBFDiffNet("D", scope=scope, **asked)._scope == scope
+            assert RBFDiffNet("D", scope=scope, **asked).options.chosen_scope == scope
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_what_only_networks_of_single_series_have_is_local(asked):
 )
 def test_all_else_is_the_stack(asked):
     model = RBFDiffNet("D", **asked)
-    assert (model.scope, model._scope) == (None, "auto")
+    assert (model.scope, model.options.chosen_scope) == (None, "auto")
 
 
 def test_the_default_is_the_scope_it_stands_for():
@@ -384,4 +384,4 @@ def test_plot_draws_the_widest_band():
 def test_the_fast_preset_shares_a_network_like_the_others():
     model = RBFDiffNet("D", preset="fast", scope="global").fit(make_panel())
     assert np.all(np.isfinite(model.predict(7, level=None)["RBFDiffNet"]))
-    assert not model._state.model.plan.quick
+    assert not model._fitted.model.plan.quick

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.forecasting import chunks as large_panels
+from rbfdiffnet.forecasting import chunks
 from rbfdiffnet.forecasting.memory import bytes_of, pieces
-from rbfdiffnet.forecasting.pipeline import Work
-from rbfdiffnet.models import panel_model as engine
-from rbfdiffnet.models.stack import model, parts
+from rbfdiffnet.forecasting.pipeline import Pipeline
+from rbfdiffnet.models import intervals
+from rbfdiffnet.models.stack import model
 
 
 def panel(n=23, shortest=4, seed=0):
@@ -41,14 +41,14 @@ def by_fives(lengths, *_):
     ids=str,
 )
 def test_pieces_change_nothing(monkeypatch, settings):
-    monkeypatch.setattr(engine, "MOST_POOLED", 9)
+    monkeypatch.setattr(intervals, "MOST_POOLED", 9)
     df = panel()
     forecaster_ = RBFDiffNet("D", **settings)
     whole = forecaster_.forecast(df, 6, level=[80, 95])
     report = forecaster_.report_
     fitted = RBFDiffNet("D", **settings).fit(df, 6)
     assert fitted.predict(6, level=[80, 95]).equals(whole)
-    monkeypatch.setattr(large_panels, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "pieces", by_fives)
     assert forecaster_.forecast(df, 6, level=[80, 95]).equals(whole)
     assert forecaster_.report_.equals(report)
     assert len(report)
@@ -64,31 +64,31 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
     future = model_.make_future_frame(5)
     future["price"] = rng.random(len(future))
     expected = model_.predict(5, X_df=future)
-    monkeypatch.setattr(large_panels, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "pieces", by_fives)
     mixed = future.sample(frac=1.0, random_state=0)
     found = RBFDiffNet("D", **settings).forecast(df, 5, X_df=mixed, level=[80, 95])
     assert found.equals(expected)
 
 
 def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
-    monkeypatch.setattr(parts, "_MOST_VALUES", 400)
+    monkeypatch.setattr(model, "_LARGEST_PART", 400)
     df = panel(20, shortest=30)
     expected = RBFDiffNet("D").fit(df).predict(4, level=[80])
     sizes = []
-    original = Work.learned
+    original = Pipeline.fit_model
 
-    def learned(self, panel, series, *, calibrate):
+    def fit_model(self, series, *, calibrate):
         sizes.append(len(series))
-        return original(self, panel, series, calibrate=calibrate)
+        return original(self, series, calibrate=calibrate)
 
-    monkeypatch.setattr(Work, "learned", learned)
+    monkeypatch.setattr(Pipeline, "fit_model", fit_model)
     assert RBFDiffNet("D").forecast(df, 4, level=[80]).equals(expected)
     assert len(sizes) > 1
     assert sum(sizes) == 20
 
 
 def test_missing_future_inputs_are_said_before_anything_is_fitted(monkeypatch):
-    monkeypatch.setattr(Work, "learned", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr(Pipeline, "fit_model", lambda *_, **__: pytest.fail("it was fitted"))
     df = panel(3, shortest=30).assign(price=1.0)
     with pytest.raises(ValueError, match="price"):
         RBFDiffNet("D").forecast(df, 3)
@@ -104,7 +104,7 @@ def test_inputs_make_pieces_smaller():
 def test_the_first_bad_series_is_named_whatever_the_pieces(monkeypatch, level):
     df = panel(12, shortest=40)
     df.loc[df["unique_id"].isin(["s1", "s7"]), "y"] = 1.0
-    monkeypatch.setattr(large_panels, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "pieces", by_fives)
     with pytest.raises(ValueError, match="'s1'"):
         RBFDiffNet("D", preset="fast", errors="raise").forecast(df, 3, level=level)
 

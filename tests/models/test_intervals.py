@@ -3,7 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbfdiffnet.models.intervals import calibration_length, conformal_quantile, half_widths, thin
+from rbfdiffnet.models.intervals import (
+    calibration_length,
+    conformal_quantile,
+    half_widths,
+    take_evenly,
+)
 
 
 def rank_by_hand(n, percent):
@@ -48,7 +53,7 @@ def test_short_series_borrow_from_the_panel_on_their_own_scale(rng):
         scale * rng.exponential(size=(n, 2)) for scale, n in zip(scales, (15, 8, 60), strict=True)
     ]
     widths, guaranteed = half_widths(errors, scales, [0.8])
-    shares = [thin(e) / s for e, s in zip(errors, scales, strict=True)]
+    shares = [take_evenly(e) / s for e, s in zip(errors, scales, strict=True)]
     for k in range(2):
         pooled = conformal_quantile(np.concatenate(shares)[:, k], 0.8)
         np.testing.assert_allclose(widths[:2, k, 0], pooled * scales[:2])
@@ -100,7 +105,7 @@ def test_no_series_and_no_errors():
 
 @given(st.integers(0, 200))
 def test_thinning_spreads_evenly_over_all_rows(n):
-    kept = thin(np.arange(n, dtype=float)[:, None])[:, 0]
+    kept = take_evenly(np.arange(n, dtype=float)[:, None])[:, 0]
     assert kept.size == min(n, 20)
     if n > 20:
         assert kept[0] == 0

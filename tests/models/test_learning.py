@@ -11,9 +11,9 @@ from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_p
 from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
-from rbfdiffnet.models import shared
-from rbfdiffnet.models.fit import fit_panel
+from rbfdiffnet.models import shared_training as shared
 from rbfdiffnet.models.learning import new_rows, standardized, trained
+from rbfdiffnet.models.methods import fit_panel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.network.train import Settings
@@ -85,9 +85,9 @@ def test_new_rows_count_like_those_there_from_the_start(name):
     parameters, columns = CASES[name]
     df = make_panel(n=130, columns=columns)
     model = RBFDiffNet("D", **parameters).fit(every_series(df, slice(-20)), h=3)
-    before = model._state.model
+    before = model._fitted.model
     model.update(every_series(df, slice(-20, None)), refit="weights")
-    state = model._state
+    state = model._fitted
     statistics, expected = from_scratch(before, state.series)
     assert state.model.learning.statistics.total == statistics.total
     np.testing.assert_allclose(
@@ -110,7 +110,7 @@ def test_a_fit_leaves_the_statistics_of_its_rows(panel):
     np.testing.assert_allclose(found, statistics.gram, rtol=1e-9, atol=1e-9)
     assert_same_network(model.shared.windows, expected)
     # There is nothing new to learn: nothing changes.
-    again = model.learned(panel)
+    again = model.learn_weights(panel)
     assert_same_network(again.shared.windows, model.shared.windows, rtol=1e-12)
     assert again.learning.statistics is model.learning.statistics
 
@@ -119,7 +119,7 @@ def test_a_fit_leaves_the_statistics_of_its_rows(panel):
 def test_two_updates_are_one(block, panel):
     model = fitted(panel, plan=replace(PLAN, block=block))
     between = [series.until(series.y.size - 11 - k) for k, series in enumerate(panel)]
-    twice, once = model.learned(between).learned(panel), model.learned(panel)
+    twice, once = model.learn_weights(between).learn_weights(panel), model.learn_weights(panel)
     np.testing.assert_array_equal(twice.learning.steps, once.learning.steps)
     assert twice.learning.statistics.total == once.learning.statistics.total
     assert_same_network(twice.shared.windows, once.shared.windows)
@@ -131,7 +131,7 @@ def test_rows_that_were_passed_over_count_too(panel, monkeypatch):
     monkeypatch.setattr(shared, "_MOST_SHARED_ROWS", 100)
     model = fitted(panel)
     assert model.learning.statistics.total == pytest.approx(total, abs=5 * 3)
-    later = model.learned(panel).learning.statistics
+    later = model.learn_weights(panel).learning.statistics
     assert later.total - model.learning.statistics.total == 3 * 30
 
 
@@ -156,8 +156,8 @@ def test_what_is_long_past_is_not_looked_at(block, panel):
 def test_a_series_that_outgrew_its_scale_does_not_spoil_the_others(panel):
     model = fitted(panel)
     huge = replace(panel[1], y=panel[1].y * np.where(np.arange(160) < 130, 1.0, 1e200))
-    found = model.learned([panel[0], huge, panel[2]])
-    expected = model.learned([panel[0], panel[1].until(130), panel[2]])
+    found = model.learn_weights([panel[0], huge, panel[2]])
+    expected = model.learn_weights([panel[0], panel[1].until(130), panel[2]])
     assert found.learning.statistics.total == expected.learning.statistics.total
     assert_same_network(found.shared.windows, expected.shared.windows)
 
@@ -178,12 +178,12 @@ def test_new_series_and_earlier_updates_are_learned_too():
     new = make_panel("z", n=100, seed=3)
     early, late = every_series(df, slice(-10)), every_series(df, slice(-10, None))
     apart = RBFDiffNet("D", **GLOBAL).fit(early)
-    total = apart._state.model.learning.statistics.total
+    total = apart._fitted.model.learning.statistics.total
     apart.update(new).update(late, refit="weights")
     together = RBFDiffNet("D", **GLOBAL).fit(early)
     together.update(pd.concat([late, new]), refit="weights")
     assert_frame_equal(apart.predict(5), together.predict(5), rtol=1e-9)
-    learning = together._state.model.learning
+    learning = together._fitted.model.learning
     assert learning.statistics.total == total + 2 * 10 + 100 - 7
     assert learning.steps.tolist() == [100, 100, 100]
 

@@ -8,7 +8,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many, prepare_for
-from rbfdiffnet.models.shared import adopt, fit_shared
+from rbfdiffnet.models.shared_training import adopt_series, fit_shared
 from rbfdiffnet.models.window_model import fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import fit_effects
@@ -228,7 +228,7 @@ def test_the_order_of_series_does_not_matter_to_a_shared_network(rng):
 def test_a_new_series_is_adopted_on_its_own_scale(rng):
     panel = [make(rng, n_ahead=1) for _ in range(2)]
     models, effects, _ = fit_shared(panel, PLAN)
-    again = adopt(panel[1], models[0], PLAN, effects)
+    again = adopt_series(panel[1], models[0], PLAN, effects)
     assert again.windows is models[0].windows
     np.testing.assert_allclose(forecast(again, panel[1], 7)[0], forecast(models[1], panel[1], 7)[0])
     assert np.all(again.exemplars == -1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rbfdiffnet.models import shared
+from rbfdiffnet.models import shared_training as shared
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.network.train import Settings

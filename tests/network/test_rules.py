@@ -275,9 +275,9 @@ def test_forecasts_are_those_of_the_network(scope, settings):
     regressor = RBFDiffNetRegressor(12, metric="standard", loss="squared", **settings)
     model = RBFDiffNet(1, scope=scope, lags=3, transforms=["difference"], regressor=regressor)
     found = model.fit(df).predict(4, level=None)["RBFDiffNet"].to_numpy()
-    own = model._state.model.models[0]
+    own = model._fitted.model.models[0]
     assert own.windows.level == "none"
-    window = own.base_windows(model._state.series[0], np.array([200]))
+    window = own.base_windows(model._fitted.series[0], np.array([200]))
     (path,), _ = forecast_many([own], [window], [np.zeros((1, 0))], 4)
     np.testing.assert_allclose(found, path[0], rtol=1e-9)
     terms = model.explain(2)

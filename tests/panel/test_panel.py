@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from long_frames import assert_same, long_frame, messy
 from panels import to_polars
-from rbfdiffnet.panel.panel import ColumnNames, Panel, Problem
+from rbfdiffnet.panel.panel import ColumnNames, Panel
+from rbfdiffnet.support.notes import Note
 
 
 def test_series_come_as_they_appear_and_rows_in_any_order():
@@ -237,7 +238,7 @@ def test_one_stray_last_date_costs_one_row(library, zone):
     moved = df.assign(ds=df["ds"].where(~stray, pd.Timestamp("2021-12-09")))
     both = [frame.assign(ds=frame["ds"].dt.tz_localize(zone)) for frame in (df[~stray], moved)]
     expected, panel = (Panel.from_frame(library(frame), freq="MS") for frame in both)
-    assert panel.problems == (Problem(1, "1 off-grid date, first 2021-12-09", "ignored"),)
+    assert panel.problems == (Note(1, "off-grid date", "ignored", 1, "2021-12-09"),)
     assert_same(replace(panel, problems=()), expected)
     assert panel.lengths.tolist() == [24, 23, 24]
     shuffled = both[1].sample(frac=1.0, random_state=0).sort_values("unique_id", kind="stable")

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from long_frames import assert_same, long_frame
 from panels import to_polars
-from rbfdiffnet.panel.panel import Panel, Problem
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.updates import revise_panel
+from rbfdiffnet.support.notes import Note
 
 
 @given(st.data())
@@ -39,7 +40,7 @@ def test_extended_fills_the_gap_and_adds_series():
     assert [more.name(i) for i in range(3)] == ["a", "b", "c"]
     assert more.lengths.tolist() == [4, 7, 1]
     np.testing.assert_array_equal(more.y[4:], [10, 11, 12, 13, np.nan, np.nan, 10, 0])
-    assert more.problems == (Problem(1, "2 missing dates, first 2024-02-03", "treated as missing"),)
+    assert more.problems == (Note(1, "missing date", "treated as missing", 2, "2024-02-03"),)
 
 
 def test_extended_knows_the_day_of_the_month_better_than_the_new_rows():

@@ -8,7 +8,8 @@ from hypothesis import given
 
 from long_frames import long_frame, messy
 from rbfdiffnet.panel import regularize
-from rbfdiffnet.panel.panel import Panel, Problem
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.notes import Note
 
 
 @given(messy)
@@ -31,8 +32,8 @@ def test_infinite_values_become_missing():
     np.testing.assert_array_equal(panel.y, [0, np.nan, np.nan, 3])
     np.testing.assert_array_equal(panel.inputs["x"], [1, np.nan, 2, 3])
     assert panel.problems == (
-        Problem(0, "2 infinite 'y' values, first 2024-01-31", "treated as missing"),
-        Problem(0, "1 infinite 'x' value, first 2024-01-31", "treated as missing"),
+        Note(0, "infinite 'y' value", "treated as missing", 2, "2024-01-31"),
+        Note(0, "infinite 'x' value", "treated as missing", 1, "2024-01-31"),
     )
     with pytest.raises(ValueError, match="'a': 2 infinite 'y' values, first 2024-01-31"):
         Panel.from_frame(df, freq="D", errors="raise")
@@ -63,8 +64,8 @@ def test_missing_dates_become_missing_values():
     panel = Panel.from_frame(df, freq="D")
     np.testing.assert_array_equal(panel.y[:6], [0, 1, np.nan, np.nan, 4, 5])
     assert panel.problems == (
-        Problem(0, "2 missing dates, first 2024-02-01", "treated as missing"),
-        Problem(1, "1 missing date, first 2024-01-31", "treated as missing"),
+        Note(0, "missing date", "treated as missing", 2, "2024-02-01"),
+        Note(1, "missing date", "treated as missing", 1, "2024-01-31"),
     )
     with pytest.raises(ValueError, match="Series 'a': 2 missing dates, first 2024-02-01"):
         Panel.from_frame(df, freq="D", errors="raise")
@@ -80,7 +81,7 @@ def test_dates_off_the_grid_are_ignored():
     df.loc[5] = ["a", pd.Timestamp("2024-02-06"), 99.0]
     panel = Panel.from_frame(df, freq="W-SUN")
     assert panel.y.tolist() == [0, 1, 2, 3, 4]
-    assert panel.problems == (Problem(0, "1 off-grid date, first 2024-02-06", "ignored"),)
+    assert panel.problems == (Note(0, "off-grid date", "ignored", 1, "2024-02-06"),)
     with pytest.raises(ValueError, match="'a': 1 off-grid date, first 2024-02-06"):
         Panel.from_frame(df, freq="W-SUN", errors="raise")
 
@@ -92,7 +93,7 @@ def test_a_stray_date_cannot_exhaust_memory():
     assert panel.lengths.tolist() == [30, 30]
     assert panel.y[:30].tolist() == list(range(30))
     assert panel.format_date(0, 0) == "2024-01-30"
-    assert panel.problems == (Problem(0, "1 much too early date, first 1970-01-01", "ignored"),)
+    assert panel.problems == (Note(0, "much too early date", "ignored", 1, "1970-01-01"),)
     # A long gap of a long series is just a gap.
     daily = long_frame("a", n=900).drop(index=range(10, 890))
     assert Panel.from_frame(daily, freq="D").lengths.tolist() == [900]

@@ -141,22 +141,22 @@ class RBFDiffNetForecaster(BaseForecaster):
         rows = self._make_rows(y, X)
         h = None
         if self.strategy == "direct":
-            _, _, ahead = self._locate(fh, self.model_._panel(rows))
+            _, _, ahead = self._locate(fh, self.model_.options.read_panel(rows))
             h = int(ahead.max()) + 1
         self.model_.fit(rows, h)
         if self.model_.freq is None:  # too few rows of an update may not tell
-            self.model_.freq = self.model_._fitted_state().panel.frequency.alias
+            self.model_.freq = self.model_.fitted_panel.panel.frequency.alias
         return self
 
     def _update(
         self, y: pd.DataFrame, X: pd.DataFrame | None = None, update_params: bool = True
     ) -> Self:
         rows = self._make_rows(y, X)
-        state = self.model_._fitted_state()
+        state = self.model_.fitted_panel
         series, steps, on_grid = state.panel.locate_rows(rows)
         known = (series >= 0) & on_grid & (steps < state.panel.lengths[series])
         panel = revise_panel(state.panel, rows[known])
-        self.model_._state = replace(state, panel=panel, series=state.exogenous.series(panel))
+        self.model_._fitted = replace(state, panel=panel, series=state.exogenous.series(panel))
         self.model_.update(rows[~known], refit=update_params)
         return self
 
@@ -229,7 +229,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         columns: pd.Index[Any],
     ) -> pd.DataFrame:
         """Forecast the horizon; ``names`` are the model's columns that each variable gets."""
-        panel = self.model_._fitted_state().panel
+        panel = self.model_.fitted_panel.panel
         index, series, ahead = self._locate(fh, panel)
         h = int(ahead.max()) + 1
         X_df = None if X is None else self._inputs_ahead(h, series * h + ahead, X)

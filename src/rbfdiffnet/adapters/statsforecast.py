@@ -275,7 +275,7 @@ class RBFDiffNet:
 
     def _fitted(self, model: forecaster.RBFDiffNet, y: Array, level: Levels) -> dict[str, Array]:
         fitted = np.full(y.size, np.nan)
-        if model._scope != "auto":
+        if model.options.method.has_networks:
             frame = model.fitted_values()
             fitted[frame["ds"]] = frame[NAME]
         elif not self._warned:

@@ -7,7 +7,7 @@ import argparse
 import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, read_input, scope_of
+from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, read_input
 from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.errors import CommandError
@@ -73,12 +73,12 @@ def _explain(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, 
     h = arguments.horizon
     model = make_model(arguments, data)
     with as_command_error():
-        scope = scope_of(model)
-        if scope != "local":
+        method = model.options.method
+        if not method.learns_series_alone:
             model.fit(data.frame())
-            key = "members" if scope == "auto" else "network"
+            key = "network" if method.has_networks else "members"
             parts[key] = model.explain(h, X_df=future_inputs(model, data, h), ids=[name])
-        if scope != "global":
+        if method.learns_series_alone or not method.has_networks:
             position = data.ids.index(name)
             model = make_model(arguments, data, scope="local")
             model.fit(data.series.part(position, position + 1))

@@ -26,7 +26,6 @@ from rbfdiffnet.cli.run import (
     find_series,
     future_inputs,
     make_model,
-    scope_of,
     select_series,
 )
 from rbfdiffnet.cli.terminal import Console
@@ -250,7 +249,7 @@ def _explain_some(
     """
     model = make_model(arguments, data)
     fitted = data
-    if scope_of(model) == "local" and not data.inputs:
+    if model.options.method.learns_series_alone and not data.inputs:
         fitted = select_series(data, positions)
     elif data.series.n_series > _MOST_FITTED:
         return None

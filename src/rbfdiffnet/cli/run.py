@@ -100,11 +100,6 @@ def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = No
         )
 
 
-def scope_of(model: RBFDiffNet) -> str:
-    """Return the scope of a forecaster, which its preset decides if the arguments do not."""
-    return model._scope
-
-
 def forecast_series(
     arguments: argparse.Namespace, data: Data, progress: ProgressLine
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -145,7 +140,7 @@ def _run_in_chunks(
     """
     total = size = data.series.n_series
     model = make_model(arguments, data)
-    if scope_of(model) == "local" and not (data.inputs or arguments.level):
+    if model.options.method.learns_series_alone and not (data.inputs or arguments.level):
         size = min(total, _FAST_CHUNK if arguments.preset == "fast" else _CHUNK)
     frames, notes = [], []
     progress.update(stage, 0, total if size < total else 0)

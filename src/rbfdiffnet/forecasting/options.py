@@ -1,19 +1,29 @@
-"""What may be asked of `RBFDiffNet`: its arguments, checked, and what follows from them."""
+"""What may be asked of `RBFDiffNet`: its arguments in one frozen object, checked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.forecasting.memory import bytes_of
-from rbfdiffnet.forecasting.presets import PRESETS
+from rbfdiffnet.forecasting.presets import PRESETS, Preset
+from rbfdiffnet.models.base import PanelMethod
+from rbfdiffnet.models.methods import METHODS, SCOPES
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event, check_days
+from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.exogenous import Exogenous
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.transforms import check_transform
 from rbfdiffnet.support.checks import (
+    Noise,
     as_list,
     check_choice,
     check_count,
@@ -21,107 +31,232 @@ from rbfdiffnet.support.checks import (
     check_number,
     is_number,
 )
-
-if TYPE_CHECKING:
-    from rbfdiffnet.forecaster import RBFDiffNet
-
-__all__ = [
-    "NAME",
-    "check_levels",
-    "check_options",
-    "check_refit",
-    "column_names",
-    "lags_of",
-    "scope_of",
-]
+from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 NAME = "RBFDiffNet"  # of the column of forecasts
 _MOST_STEPS = 1_000_000  # of lags and seasons
 
 
-def scope_of(model: RBFDiffNet) -> str:
-    """Return the scope that was given, or the one that the other arguments ask for."""
-    if model.scope is not None:
-        return model.scope
-    single = (
-        PRESETS[model.preset].single,
-        not isinstance(model.lags, str),
-        model.strategy != "recursive",
-        not isinstance(model.transforms, str),
-        model.regressor is not None,
-        model.past_exog,
-        model.noise is not None,
-        model.device != "cpu",
-    )
-    return "local" if any(single) else "auto"
+@dataclass(frozen=True)
+class Options:
+    """The arguments of `RBFDiffNet`, which documents them; making an object checks them all."""
+
+    freq: Any
+    preset: str = "default"
+    lags: Any = "auto"
+    season_length: int | None = None
+    scope: str | None = None
+    strategy: str = "recursive"
+    transforms: Any = "auto"
+    regressor: Any = None
+    calendar: Any = None
+    events: tuple[Event, ...] = ()
+    holidays: str | None = None
+    holiday_lead: int = 0
+    holiday_lag: int = 0
+    past_exog: tuple[str, ...] = ()
+    static_exog: tuple[str, ...] = ()
+    lower: float | None = None
+    outliers: bool | None = None
+    noise: Noise = None
+    device: str = "cpu"
+    n_jobs: int = 1
+    memory_limit: int | str = "2GB"
+    random_state: int = 0
+    errors: str = "fallback"
+    id_col: str = "unique_id"
+    time_col: str = "ds"
+    target_col: str = "y"
+
+    def __post_init__(self) -> None:
+        events = as_list("events", self.events, "a list of rbfdiffnet.Event(name, dates)")
+        object.__setattr__(self, "events", tuple(events))
+        for name in ("past_exog", "static_exog"):
+            object.__setattr__(self, name, _column_list(name, getattr(self, name)))
+        self._check()
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of all arguments."""
+        return [field.name for field in fields(cls)]
+
+    # What follows from the arguments --------------------------------------------------------------
+
+    @property
+    def columns(self) -> ColumnNames:
+        """The names of the columns of a frame."""
+        return ColumnNames(self.id_col, self.time_col, self.target_col)
+
+    @property
+    def chosen_scope(self) -> str:
+        """The scope that was given, or the one that the other arguments ask for."""
+        if self.scope is not None:
+            return self.scope
+        asks_for_networks = (
+            PRESETS[self.preset].single,
+            not isinstance(self.lags, str),
+            self.strategy != "recursive",
+            not isinstance(self.transforms, str),
+            self.regressor is not None,
+            self.past_exog,
+            self.noise is not None,
+            self.device != "cpu",
+        )
+        return "local" if any(asks_for_networks) else "auto"
+
+    @property
+    def _is_fast(self) -> bool:
+        """Whether networks of single series are trained all at once."""
+        return PRESETS[self.preset].quick and self.regressor is None
+
+    @property
+    def method(self) -> PanelMethod:
+        """The method that models a panel."""
+        scope = self.chosen_scope
+        return METHODS["fast" if scope == "local" and self._is_fast else scope]
+
+    def make_plan(self, panel: Panel, h: int | None, collective: Collective) -> Plan:
+        """Return how the series of a panel are modeled; h is needed by the direct strategy."""
+        preset: Preset = PRESETS[self.preset]
+        season = int(self.season_length or panel.frequency.season_length)
+        transforms: tuple[Any, ...] = preset.transforms
+        if not isinstance(self.transforms, str):
+            transforms = () if self.transforms is None else tuple(self.transforms)
+        log = bool(transforms) and transforms[0] == "log1p"
+        if self.strategy == "direct" and h is None:
+            raise ValueError("The direct strategy must know the horizon: fit(df, h=...).")
+        regressor = preset.regressor() if self.regressor is None else self.regressor
+        given_lags = lags_of(self.lags)
+        lags = given_lags
+        if lags is None and preset.seasons_of_lags:
+            lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
+        return Plan(
+            settings=partial(_seeded_settings, regressor, self.random_state),
+            season_length=season,
+            lags=lags,
+            shorten=preset.quick and given_lags is None,
+            level=preset.level,
+            transforms=transforms[1:] if log else transforms,
+            log=log,
+            clean=preset.clean if self.outliers is None else self.outliers,
+            block=h if self.strategy == "direct" and h is not None else 1,
+            quick=self._is_fast and self.chosen_scope != "global",
+            device=self.device,
+            noise=self.noise or None,
+            thorough=preset.thorough,
+            collective=collective,
+        )
+
+    def read_panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
+        """Read the series of a frame, with all its inputs or those that are known already."""
+        inputs = exogenous.columns if exogenous else Exogenous.find_columns(df, self.columns)
+        return Panel.from_frame(df, self.columns, self.freq, inputs=inputs, errors=self.errors)
+
+    def read_inputs(self, panel: Panel, collective: Collective = SINGLE_MACHINE) -> Exogenous:
+        """Learn how the further inputs of a panel become numbers."""
+        return Exogenous.fit(
+            panel,
+            past=self.past_exog,
+            static=self.static_exog,
+            use_static=self.method.uses_static_inputs,
+            calendar=self.calendar,
+            events=self.events,
+            holidays=self.holidays,
+            holiday_lead=self.holiday_lead,
+            holiday_lag=self.holiday_lag,
+            collective=collective,
+        )
+
+    # Checks ---------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Raise an error that names the first argument that is wrong."""
+        self._check_columns()
+        check_choice("preset", self.preset, PRESETS)
+        check_choice("strategy", self.strategy, ("recursive", "direct"))
+        check_choice("errors", self.errors, ("fallback", "raise"))
+        if not (isinstance(self.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", self.device)):
+            raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
+        check_noise(self.noise, getattr(self.regressor, "basis", "gaussian"))
+        check_choice("scope", self.chosen_scope, SCOPES)
+        self._check_together()
+        if self.season_length is not None:
+            _check_steps("season_length", self.season_length)
+        if self.lower is not None and not is_number(self.lower):
+            raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
+        if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
+            raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
+        bytes_of(self.memory_limit)
+        check_number("random_state", self.random_state, at_least=0, integer=True)
+        if not isinstance(self.outliers, bool | np.bool_ | None):
+            raise ValueError(f"outliers must be True, False or None; got {self.outliers!r}.")
+        lags_of(self.lags)
+        self._check_inputs()
+        self._check_regressor()
+        _check_transforms(self.transforms)
+
+    def _check_columns(self) -> None:
+        names = {name: getattr(self, name) for name in ("id_col", "time_col", "target_col")}
+        for name, value in names.items():
+            if not isinstance(value, str):
+                raise ValueError(f"{name} must be the name of a column, a text; got {value!r}.")
+        if len({*names.values(), NAME, "cutoff"}) < 5:
+            raise ValueError(
+                f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
+            )
+
+    def _check_together(self) -> None:
+        """Refuse arguments that do not go together."""
+        scope = self.chosen_scope
+        if self.device != "cpu" and not (self._is_fast and scope == "local"):
+            raise ValueError(
+                f"device={self.device!r} is for preset='fast' with scope='local' and its own "
+                "regressor; use these, or device='cpu'."
+            )
+        if self.noise and self.device != "cpu":
+            raise ValueError("noise is treated on the processor only; use device='cpu'.")
+        if self.noise and (scope, self.strategy) != ("local", "recursive"):
+            raise ValueError("noise needs scope='local' and strategy='recursive'.")
+
+    def _check_inputs(self) -> None:
+        if not all(isinstance(event, Event) for event in self.events):
+            raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
+        if not isinstance(self.calendar, str | None):
+            as_list("calendar", self.calendar, "None, 'auto' or a list of parts")
+        if not isinstance(self.holidays, str | None):
+            raise ValueError(f"holidays must be a country such as 'US'; got {self.holidays!r}.")
+        for name in ("holiday_lead", "holiday_lag"):
+            check_days(name, getattr(self, name))
+
+    def _check_regressor(self) -> None:
+        if self.regressor is not None and not (
+            hasattr(self.regressor, "_settings") and not isinstance(self.regressor, type)
+        ):
+            raise ValueError(
+                "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
+                f"{self.regressor!r}."
+            )
+        if getattr(self.regressor, "noise", None) is not None:
+            raise ValueError(
+                "The regressor's noise does not act here: give noise to RBFDiffNet itself, and "
+                "none to its regressor."
+            )
 
 
 def lags_of(lags: Any) -> tuple[int, ...] | None:
-    """Return the lags a network sees, ascending; None where they are to be chosen.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.forecasting.options import lags_of
-    >>> lags_of(3), lags_of([7, 1]), lags_of("auto")
-    ((1, 2, 3), (1, 7), None)
-    """
+    """Return the lags a network sees, ascending; None where they are to be chosen."""
     if isinstance(lags, str) and lags == "auto":
         return None
     if is_number(lags, Integral):
-        return tuple(range(1, _checked_steps("lags", lags) + 1))
+        return tuple(range(1, _check_steps("lags", lags) + 1))
     chosen = as_list("lags", lags, "'auto', a number or a list")
     if not chosen:
         raise ValueError(f"lags must be 'auto', a number or a list; got {lags!r}.")
-    return tuple(sorted({_checked_steps("lags", lag) for lag in chosen}))
-
-
-def check_options(model: RBFDiffNet) -> None:
-    """Raise an error that names the first argument that is wrong."""
-    _check_columns(model)
-    check_choice("preset", model.preset, PRESETS)
-    check_choice("strategy", model.strategy, ("recursive", "direct"))
-    check_choice("errors", model.errors, ("fallback", "raise"))
-    if not (isinstance(model.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", model.device)):
-        raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {model.device!r}.")
-    check_noise(model.noise, getattr(model.regressor, "basis", "gaussian"))
-    check_choice("scope", scope_of(model), ("auto", "local", "global"))
-    _check_together(model)
-    if model.season_length is not None:
-        _checked_steps("season_length", model.season_length)
-    if model.lower is not None and not is_number(model.lower):
-        raise ValueError(f"lower must be a finite number or None; got {model.lower!r}.")
-    if not (is_number(model.n_jobs, Integral) and (model.n_jobs >= 1 or model.n_jobs == -1)):
-        raise ValueError(f"n_jobs must be a positive integer or -1; got {model.n_jobs!r}.")
-    bytes_of(model.memory_limit)
-    check_number("random_state", model.random_state, at_least=0, integer=True)
-    if not isinstance(model.outliers, bool | np.bool_ | None):
-        raise ValueError(f"outliers must be True, False or None; got {model.outliers!r}.")
-    lags_of(model.lags)
-    _check_inputs(model)
-    if model.regressor is not None and not (
-        hasattr(model.regressor, "_settings") and not isinstance(model.regressor, type)
-    ):
-        raise ValueError(
-            "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
-            f"{model.regressor!r}."
-        )
-    if getattr(model.regressor, "noise", None) is not None:
-        raise ValueError(
-            "The regressor's noise does not act here: give noise to RBFDiffNet itself, and none to "
-            "its regressor."
-        )
-    _check_transforms(model.transforms)
+    return tuple(sorted({_check_steps("lags", lag) for lag in chosen}))
 
 
 def check_levels(level: Any) -> dict[str, float]:
-    """Return levels between 0 and 1 by their label in percent, ascending.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.forecasting.options import check_levels
-    >>> check_levels([95, 80])
-    {'80': 0.8, '95': 0.95}
-    """
+    """Return levels between 0 and 1 by their label in percent, ascending."""
     if level is None:
         return {}
     given = [level] if is_number(level) else as_list("level", level, "a list of percentages")
@@ -134,19 +269,12 @@ def check_levels(level: Any) -> dict[str, float]:
 
 
 def column_names(levels: Sequence[str]) -> list[str]:
-    """Return the columns of a forecast, given the labels of its intervals.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.forecasting.options import column_names
-    >>> column_names(["80"])
-    ['RBFDiffNet', 'RBFDiffNet-lo-80', 'RBFDiffNet-hi-80']
-    """
+    """Return the columns of a forecast, given the labels of its intervals."""
     return [NAME, *(f"{NAME}-{side}-{label}" for label in levels for side in ("lo", "hi"))]
 
 
-def check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
-    """Raise an error unless this can be refitted in that scope, or every so many windows."""
+def check_refit(refit: Any, method: PanelMethod, *, or_count: bool = False) -> None:
+    """Raise an error unless a method can refit this, or every so many windows."""
     if isinstance(refit, bool):
         return
     if or_count and not isinstance(refit, str):
@@ -154,52 +282,8 @@ def check_refit(refit: Any, scope: str, *, or_count: bool = False) -> None:
     elif not (isinstance(refit, str) and refit == "weights"):
         number = " or a positive integer" if or_count else ""
         raise ValueError(f"refit must be True, False, 'weights'{number}; got {refit!r}.")
-    elif scope == "auto":
-        raise ValueError(
-            "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
-            "for every forecast, with refit=True and refit=False alike."
-        )
-    elif scope == "local":
-        raise ValueError(
-            "refit='weights' needs scope='global': networks of single series have no statistics "
-            "that rows can be added to. Use refit=True."
-        )
-
-
-def _check_columns(model: RBFDiffNet) -> None:
-    names = {name: getattr(model, name) for name in ("id_col", "time_col", "target_col")}
-    for name, value in names.items():
-        if not isinstance(value, str):
-            raise ValueError(f"{name} must be the name of a column, a text; got {value!r}.")
-    if len({*names.values(), NAME, "cutoff"}) < 5:
-        raise ValueError(
-            f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
-        )
-
-
-def _check_together(model: RBFDiffNet) -> None:
-    """Arguments that do not go together."""
-    scope = scope_of(model)
-    if model.device != "cpu" and not (model._quick and scope == "local"):
-        raise ValueError(
-            f"device={model.device!r} is for preset='fast' with scope='local' and its own "
-            "regressor; use these, or device='cpu'."
-        )
-    if model.noise and model.device != "cpu":
-        raise ValueError("noise is treated on the processor only; use device='cpu'.")
-    if model.noise and (scope, model.strategy) != ("local", "recursive"):
-        raise ValueError("noise needs scope='local' and strategy='recursive'.")
-
-
-def _check_inputs(model: RBFDiffNet) -> None:
-    if not all(isinstance(event, Event) for event in model.events):
-        raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
-    if not isinstance(model.calendar, str | None):
-        as_list("calendar", model.calendar, "None, 'auto' or a list of parts")
-    if not isinstance(model.holidays, str | None):
-        raise ValueError(f"holidays must be a country such as 'US'; got {model.holidays!r}.")
-    for name in ("holiday_lead", "holiday_lag"):
-        check_days(name, getattr(model, name))
+    elif method.weights_refusal:
+        raise ValueError(method.weights_refusal)
 
 
 def _check_transforms(transforms: Any) -> None:
@@ -213,7 +297,19 @@ def _check_transforms(transforms: Any) -> None:
             raise ValueError("The transform 'log1p' comes first, before any other.")
 
 
-def _checked_steps(name: str, value: Any) -> int:
+def _check_steps(name: str, value: Any) -> int:
     if check_count(name, value) > _MOST_STEPS:
         raise ValueError(f"{name} must be at most {_MOST_STEPS:,}; got {value!r}.")
     return int(value)
+
+
+def _column_list(name: str, columns: Any) -> tuple[str, ...]:
+    found = [columns] if isinstance(columns, str) else as_list(name, columns, "a list of columns")
+    if not all(isinstance(column, str) for column in found):
+        raise ValueError(f"{name} must be a list of names of columns; got {columns!r}.")
+    return tuple(found)
+
+
+def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
+    settings: Settings = regressor._settings(n_inputs)
+    return replace(settings, seed=seed)

@@ -21,223 +21,263 @@ A series with fewer than 50 scores at a horizon borrows: scores of all series (o
 are more) are divided by the mean step size of their series, pooled, and multiplied by that of the
 series in question. The guarantee then holds on average over the panel. A series without a network,
 whose forecast is a naive one, borrows errors of naive forecasts instead.
+
+`HeldOutErrors` is what every model gives; `find_intervals` makes intervals of it for all of them,
+by this method or by that of `models.spread`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "MOST_POOLED",
-    "Lent",
-    "Pool",
-    "Pools",
-    "calibration_length",
-    "conformal_quantile",
-    "half_widths",
-    "pooled",
-    "thin",
-]
+from rbfdiffnet.models.spread import scaled_half_widths
+from rbfdiffnet.support.collective import Collective, flatten
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-_ENOUGH = 50  # scores of a series at a horizon for it to stand on its own
-_LONGEST = 200
-_POOLED = 20  # scores that each series gives to the pool
-MOST_POOLED = 2_000  # series that do
+_ENOUGH_SCORES = 50  # of a series at a horizon for it to stand on its own
+_LONGEST_CALIBRATION = 200
+_SCORES_FOR_POOL = 20  # that each series gives to the pool
+MOST_POOLED = 2_000  # series that give scores to the pool
+
+
+@dataclass(frozen=True)
+class HeldOutErrors:
+    """Errors of forecasts of known values: what the intervals of every model are made of.
+
+    `errors` holds absolute errors, (m, h) for each of n series, NaN where unknown; `scales` (n,)
+    the usual size of changes of each series; `centers` (n, h) the forecasts around which intervals
+    lie; `modeled` (n,) whether a series has a model. `naive` returns errors and scales of naive
+    forecasts of chosen series, `fingerprints` a digest of each series. Intervals do not go below
+    `floor` (n,). Series lend errors only within their `pool` (n,). `method` is the name of a way
+    to half-widths in `METHODS`.
+    """
+
+    errors: Sequence[Array]
+    scales: Array
+    centers: Array
+    modeled: Mask
+    naive: Callable[[Sequence[int]], tuple[Sequence[Array], Array]]
+    fingerprints: Callable[[], list[bytes]]
+    floor: Array
+    pool: Ints
+    method: str = "conformal"
+
+
+def find_intervals(
+    held_out: HeldOutErrors,
+    levels: Sequence[float],
+    collective: Collective,
+    pools: Pools | None = None,
+) -> tuple[Array, Array, Mask]:
+    """Return lower and upper bounds, (n, h, n_levels), and which series (n,) had enough errors.
+
+    `levels` ascend between 0 and 1. `pools` are borrowed errors; by default those of this panel.
+    """
+    widths, enough = METHODS[held_out.method](held_out, levels, collective, pools)
+    centers = held_out.centers[:, :, None]
+    low = np.maximum(centers - widths, held_out.floor[:, None, None])
+    return low, centers + widths, enough
 
 
 def calibration_length(n: int) -> int:
-    """Return the number of last steps held out of n for calibration.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.models.intervals import calibration_length
-    >>> calibration_length(30), calibration_length(5000)
-    (10, 200)
-    """
-    return min(n // 3, _LONGEST)
+    """Return the number of last steps held out of n for calibration."""
+    return min(n // 3, _LONGEST_CALIBRATION)
 
 
 def conformal_quantile(scores: Array, level: float) -> float:
     """Return the smallest bound that covers the next score with the given probability.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-        Infinite if there are too few scores for the level.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.intervals import conformal_quantile
-    >>> conformal_quantile(np.arange(1.0, 10.0), 0.8), conformal_quantile(np.ones(9), 0.95)
-    (8.0, inf)
+    It is infinite if there are too few scores for the level.
     """
     # Rounded first, since (n + 1) times .95 may exceed an integer by a rounding error.
     rank = int(np.ceil(np.round((scores.size + 1) * level, 9)))
     return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= scores.size else np.inf
 
 
-def thin(rows: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return evenly spread rows, as of the errors of a series: its share of the pool."""
+def take_evenly(rows: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return some rows, evenly spread: the share that a series gives to the pool."""
     n = len(rows)
-    return rows[np.linspace(0, n - 1, min(n, _POOLED)).astype(np.int64)]
+    return rows[np.linspace(0, n - 1, min(n, _SCORES_FOR_POOL)).astype(np.int64)]
 
 
-@dataclass(frozen=True)
-class Pool:
-    """What series with few errors borrow.
+def choose_lenders(fingerprints: Sequence[bytes]) -> list[int]:
+    """Return the positions of the series whose errors are pooled, whatever the series' order."""
+    return sorted(range(len(fingerprints)), key=fingerprints.__getitem__)[:MOST_POOLED]
 
-    Attributes
-    ----------
-    size : ndarray of int of shape (h,)
-        Number of scores at each horizon.
-    quantiles : ndarray of shape (h, n_levels)
-        Infinite where there are too few scores.
-    largest : ndarray of shape (h,)
-        Of the horizons before, where there is none.
-    ordinary : float
-        Median step size of the series, for those without two values.
+
+class ErrorPool(NamedTuple):
+    """Errors that series with few errors borrow, each divided by the step size of its series.
+
+    `size` (h,) counts the errors; `quantiles` (h, n_levels) are infinite where errors are too few;
+    `largest` (h,) is that of earlier steps where a step has no error; `usual_step` is the median
+    step size, for series without two values.
     """
 
-    size: npt.NDArray[np.int64]
+    size: Ints
     quantiles: Array
     largest: Array
-    ordinary: float
+    usual_step: float
 
 
-def pooled(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> Pool:
-    """Pool the errors of a panel, each divided by the step size of its series.
-
-    Parameters
-    ----------
-    errors : sequence of ndarray of shape (n, h)
-        As by `thin`.
-    scales : ndarray of shape (n_series,)
-        Mean step sizes; NaN where there are none.
-    levels : sequence of float
-        Between 0 and 1, ascending.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.intervals import pooled
-    >>> pool = pooled([np.full((9, 1), 2.0), np.full((10, 1), 30.0)], np.array([2.0, 10.0]), [0.9])
-    >>> pool.size.tolist(), pool.quantiles.tolist(), pool.ordinary
-    ([19], [[3.0]], 6.0)
-    """
-    horizon = errors[0].shape[1] if len(errors) else 0
-    ordinary = float(np.nanmedian(scales)) if np.any(np.isfinite(scales)) else 0.0
-    scales = np.where(np.isfinite(scales), scales, ordinary)
+def pool_errors(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> ErrorPool:
+    """Pool errors (m, h) of series with step sizes `scales` (n,), NaN where there is none."""
+    h = errors[0].shape[1] if len(errors) else 0
+    usual_step = float(np.nanmedian(scales)) if np.any(np.isfinite(scales)) else 0.0
+    scales = np.where(np.isfinite(scales), scales, usual_step)
     usable = np.flatnonzero(scales > 0.0).tolist()
     shares = [errors[i] / scales[i] for i in usable if len(errors[i])]
-    pool = np.concatenate(shares) if shares else np.empty((0, horizon))
-    scores = [pool[np.isfinite(pool[:, k]), k] for k in range(horizon)]
+    pool = np.concatenate(shares) if shares else np.empty((0, h))
+    scores = [pool[np.isfinite(pool[:, k]), k] for k in range(h)]
     size = np.array([s.size for s in scores], dtype=np.int64)
     largest = np.array([s.max(initial=0.0) for s in scores])
     quantiles = [[conformal_quantile(s, level) for level in levels] for s in scores]
-    return Pool(
+    return ErrorPool(
         size,
-        np.array(quantiles).reshape(horizon, len(levels)),
+        np.array(quantiles).reshape(h, len(levels)),
         np.where(size > 0, largest, np.maximum.accumulate(largest)),
-        ordinary,
+        usual_step,
     )
 
 
-@dataclass(frozen=True)
-class Lent:
-    """What series have to lend.
+class Loan(NamedTuple):
+    """What a series lends: its errors and those of naive forecasts, (m, h) each, and step sizes.
 
-    Attributes
-    ----------
-    errors : sequence of ndarray of shape (n, h)
-        Of their forecasts, as by `thin`.
-    naive : sequence of ndarray of shape (n, h)
-        Of their last values, repeated.
-    scales : ndarray of shape (n_series,)
-        Mean step sizes; NaN where there are none.
+    Loans are sorted by the fingerprints of their series.
     """
 
-    errors: Sequence[Array]
-    naive: Sequence[Array]
-    scales: Array
+    fingerprint: bytes
+    errors: Array
+    scale: float
+    naive_errors: Array
+    naive_scale: float
 
 
-@dataclass(frozen=True)
-class Pools:
-    """What series with few errors borrow, those with a network and those without."""
+class Pools(NamedTuple):
+    """What series with few errors borrow: those with a network, and those without."""
 
-    networks: Pool
-    fallbacks: Pool
+    networks: ErrorPool
+    fallbacks: ErrorPool
 
     @classmethod
-    def of(cls, lent: Lent, levels: Sequence[float]) -> Pools:
-        """Pool what is lent."""
-        both = (pooled(errors, lent.scales, levels) for errors in (lent.errors, lent.naive))
-        return cls(*both)
+    def of(cls, loans: Sequence[Loan], levels: Sequence[float]) -> Pools:
+        """Pool loans."""
+        scales = np.array([loan.scale for loan in loans])
+        naive_scales = np.array([loan.naive_scale for loan in loans])
+        return cls(
+            pool_errors([loan.errors for loan in loans], scales, levels),
+            pool_errors([loan.naive_errors for loan in loans], naive_scales, levels),
+        )
+
+
+def lend_errors(held_out: HeldOutErrors) -> list[Loan]:
+    """Return the loans of a panel, of at most so many series as a pool takes."""
+    prints = held_out.fingerprints()
+    chosen = choose_lenders(prints)
+    naive, naive_scales = held_out.naive(chosen)
+    return [
+        Loan(
+            prints[i], take_evenly(held_out.errors[i]), float(held_out.scales[i]), own, float(step)
+        )
+        for i, own, step in zip(chosen, naive, naive_scales, strict=True)
+    ]
+
+
+def _pool_loans(parts: Sequence[list[Loan]], levels: Sequence[float]) -> Pools:
+    """Pool the loans of all parts of a cluster."""
+    loans = sorted(flatten(parts), key=lambda loan: loan.fingerprint)[:MOST_POOLED]
+    return Pools.of(loans, levels)
+
+
+def _conformal(
+    held_out: HeldOutErrors, levels: Sequence[float], collective: Collective, pools: Pools | None
+) -> tuple[Array, Mask]:
+    pools = pools or collective.all_reduce(
+        partial(lend_errors, held_out), partial(_pool_loans, levels=levels)
+    )
+    widths = np.empty((*held_out.centers.shape, len(levels)))
+    enough = np.ones(len(widths), dtype=bool)
+    for own, pool in ((held_out.modeled, pools.networks), (~held_out.modeled, pools.fallbacks)):
+        if own.any():
+            some = [held_out.errors[i] for i in np.flatnonzero(own).tolist()]
+            widths[own], enough[own] = half_widths(some, held_out.scales[own], levels, pool)
+    return widths, enough
 
 
 def half_widths(
-    errors: Sequence[Array], scales: Array, levels: Sequence[float], pool: Pool | None = None
-) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return the half-widths of intervals for a panel.
+    errors: Sequence[Array], scales: Array, levels: Sequence[float], pool: ErrorPool | None = None
+) -> tuple[Array, Mask]:
+    """Return half-widths (n, h, n_levels) of conformal intervals, finite and rising with the level.
 
-    Parameters
-    ----------
-    errors : sequence of ndarray of shape (n, h)
-        Absolute errors of each series; NaN where unknown.
-    scales : ndarray of shape (n_series,)
-        Mean step size of each series; NaN where there is none.
-    levels : sequence of float
-        Between 0 and 1, ascending.
-    pool : Pool, optional
-        What series with few errors borrow; by default the pool of these series.
-
-    Returns
-    -------
-    widths : ndarray of shape (n_series, h, n_levels)
-        Finite, and not smaller for higher levels.
-    guaranteed : ndarray of bool of shape (n_series,)
-        False where even the pool had too few scores, and the largest was taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.intervals import half_widths
-    >>> errors = np.abs(np.random.default_rng(0).normal(size=(2000, 1)))
-    >>> widths, _ = half_widths([errors], np.ones(1), [0.8, 0.95])
-    >>> widths.round(1).tolist()
-    [[[1.3, 1.9]]]
+    Also returned is where (n,) the errors were enough: elsewhere even the pool had too few scores,
+    and the largest was taken. By default the pool is that of these series.
     """
-    horizon = errors[0].shape[1] if len(errors) else 0
-    pool = pool or pooled([thin(own) for own in errors], scales, levels)
+    h = errors[0].shape[1] if len(errors) else 0
+    pool = pool or pool_errors([take_evenly(own) for own in errors], scales, levels)
     # Nothing is known of a series without two values: it is taken for an ordinary one.
-    scales = np.where(np.isfinite(scales), scales, pool.ordinary)
-    widths = np.empty((len(errors), horizon, len(levels)))
-    guaranteed = np.ones(len(errors), dtype=bool)
+    scales = np.where(np.isfinite(scales), scales, pool.usual_step)
+    widths = np.empty((len(errors), h, len(levels)))
+    enough = np.ones(len(errors), dtype=bool)
     for i, own in enumerate(errors):
-        for k in range(horizon):
+        for k in range(h):
             scores = own[np.isfinite(own[:, k]), k]
-            alone = scores.size >= min(_ENOUGH, int(pool.size[k]))
+            alone = scores.size >= min(_ENOUGH_SCORES, int(pool.size[k]))
             for j, level in enumerate(levels):
                 width = conformal_quantile(scores, level) if alone else np.inf
                 if not np.isfinite(width):
                     width = pool.quantiles[k, j] * scales[i] if scales[i] > 0.0 else 0.0
                 if not np.isfinite(width):
-                    guaranteed[i] = False
+                    enough[i] = False
                     width = max(pool.largest[k] * scales[i], scores.max(initial=0.0))
                 widths[i, k, j] = width
-    return np.maximum.accumulate(widths, axis=2), guaranteed
+    return np.maximum.accumulate(widths, axis=2), enough
+
+
+def _scaled(
+    held_out: HeldOutErrors,
+    levels: Sequence[float],
+    collective: Collective,  # noqa: ARG001
+    pools: Pools | None,  # noqa: ARG001
+) -> tuple[Array, Mask]:
+    """Half-widths by `models.spread`; series without a model borrow errors of naive forecasts."""
+    widths = np.empty((*held_out.centers.shape, len(levels)))
+    enough = np.ones(len(widths), dtype=bool)
+    for number in np.unique(held_out.pool):
+        own = np.flatnonzero(held_out.pool == number)
+        errors = stack_ragged([held_out.errors[i] for i in own.tolist()])
+        widths[own], enough[own] = scaled_half_widths(errors, held_out.scales[own], levels)
+        is_alone = ~held_out.modeled[own] & (held_out.scales[own] > 0.0)
+        alone, others = own[is_alone], own[~is_alone]
+        if not alone.size:
+            continue
+        prints = held_out.fingerprints()
+        others = others[choose_lenders([prints[i] for i in others.tolist()])]
+        naive, scales = held_out.naive([*others.tolist(), *alone.tolist()])
+        errors = stack_ragged(naive)
+        errors[others.size :] = np.nan
+        if np.isfinite(errors).any():
+            found, sure = scaled_half_widths(errors, scales, levels)
+            widths[alone], enough[alone] = found[others.size :], sure[others.size :]
+    return widths, enough
+
+
+def stack_ragged(tables: Sequence[Array]) -> Array:
+    """Stack tables (m, h) with different numbers of rows, NaN below the shorter ones."""
+    h = tables[0].shape[1] if tables else 0
+    found = np.full((len(tables), max(map(len, tables), default=0), h), np.nan)
+    for own, table in zip(found, tables, strict=True):
+        own[: len(table)] = table
+    return found
+
+
+#: Ways from held-out errors to half-widths, by name.
+METHODS = {"conformal": _conformal, "scaled": _scaled}

@@ -12,9 +12,10 @@ not learned, lest one series that has outgrown its scale spoil the network of al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,41 +29,16 @@ from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.threads import one_blas_thread
 
-__all__ = ["Learning", "learn", "new_rows", "standardized", "trained"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Learning:
-    """What a shared network was trained on, so that it can go on.
+    """What a shared network was trained on, so that it can go on learning.
 
-    Attributes
-    ----------
-    statistics : SufficientStatistics
-        Of the rows of all series.
-    penalties : tuple of float
-        On the RBF part and on the linear part.
-    steps : ndarray of int of shape (n,)
-        How many steps of each series have been learned.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.fit import fit_panel
-    >>> from rbfdiffnet.models.plan import Plan
-    >>> from rbfdiffnet.series.series import Series
-    >>> from rbfdiffnet.network.train import Settings
-    >>> y = np.sin(np.arange(90)) + 0.1 * np.random.default_rng(0).normal(size=90)
-    >>> series = Series(y, np.zeros((90, 0)), np.zeros((90, 0)))
-    >>> plan = Plan(lambda n: Settings(5, width_factor=4.0), lags=(1, 2, 3), level="none")
-    >>> model = fit_panel([series.until(60)], plan, scope="global", calibrate=False)
-    >>> model.learning.statistics.total, model.learning.steps.tolist()
-    (57.0, [60])
-    >>> later = model.learned([series])
-    >>> later.learning.statistics.total, later.learning.steps.tolist()
-    (87.0, [90])
+    `statistics` are those of the rows of all series, `penalties` those on the RBF part and on the
+    linear part, and `steps` (n,) says how many steps of each series have been learned.
     """
 
     statistics: SufficientStatistics
@@ -77,6 +53,26 @@ class Learning:
         """Return the same with new series at the end, of which nothing has been learned yet."""
         return replace(self, steps=np.append(self.steps, np.zeros(n_new, dtype=np.int64)))
 
+    def to_arrays(self, cut: Ints) -> dict[str, npt.NDArray[Any]]:
+        """Return arrays to save; the first `cut` (n,) steps of the series are not saved."""
+        arrays: dict[str, npt.NDArray[Any]] = {"learned/steps": self.steps - cut}
+        arrays["learned/penalties"] = np.array(self.penalties)
+        for name, values in self.statistics.to_arrays().items():
+            # The other half of a symmetric matrix says nothing new, and zeros take no room.
+            arrays[f"statistics/{name}"] = np.tril(values) if name == "gram" else values
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Learning | None:
+        """Return what `to_arrays` has written, or None where nothing was."""
+        if "learned/steps" not in arrays:
+            return None
+        own = {name[11:]: values for name, values in arrays.items() if name[:11] == "statistics/"}
+        gram = own["gram"] + np.tril(own["gram"], -1).T
+        rbf, linear = arrays["learned/penalties"].tolist()
+        statistics = SufficientStatistics.from_arrays({**own, "gram": gram})
+        return cls(statistics, (rbf, linear), arrays["learned/steps"].astype(np.int64))
+
 
 def learn(
     learning: Learning | None,
@@ -84,27 +80,9 @@ def learn(
     panel: Sequence[Series],
     plan: Plan,
 ) -> tuple[Learning, WindowModel]:
-    """Learn what is new in a panel.
+    """Learn what is new in a panel, given models with the same network.
 
-    Parameters
-    ----------
-    learning : Learning or None
-        What has been learned.
-    models : sequence of SeriesModel or None
-        With the same network.
-    panel : sequence of Series
-        From their first step on.
-    plan : Plan
-
-    Returns
-    -------
-    Learning, WindowModel
-        With the new rows, and the network trained with them.
-
-    Raises
-    ------
-    ValueError
-        If nothing is known of what has been learned.
+    Returned are what has been learned by then, and the network trained with the new rows.
     """
     collective = plan.collective
     own = next((model.windows for model in models if model is not None), None)

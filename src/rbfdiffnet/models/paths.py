@@ -15,7 +15,7 @@ from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import count_threads, parallel_map
 
-__all__ = ["forecast_paths", "inputs_ahead", "said_of_runaway", "tracked_paths"]
+__all__ = ["forecast_paths", "inputs_ahead", "runaway_message", "tracked_paths"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def forecast_paths(
     return [done[k] for k in range(len(models))]
 
 
-def said_of_runaway(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
+def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
     """What is said of a forecast that is held back; see `rbfdiffnet.support.stability`."""
     preparation, windows = model.preparation, model.windows
     held = None

@@ -13,7 +13,7 @@ from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_par
 from rbfdiffnet.panel.encode import Encoder
 from rbfdiffnet.panel.frames import read_frame, read_values
 from rbfdiffnet.panel.panel import ColumnNames, Panel
-from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 Array = npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ class Exogenous:
             ),
         )
 
-    def series(self, panel: Panel) -> list[Series]:
+    def series(self, panel: Panel) -> SeriesPanel:
         """Return the series of a panel with their inputs as numbers."""
         flat = _fill_inputs(panel)
         total = panel.y.size
@@ -141,11 +141,8 @@ class Exogenous:
             panel.n_series,
         )
         extra = np.concatenate([past, fixed[codes]], axis=1)
-        edges = panel.offsets
-        return [
-            Series(panel.y[a:b], ahead[a:b], extra[a:b])
-            for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-        ]
+        starts, ends = panel.offsets[:-1], panel.offsets[1:]
+        return SeriesPanel(panel.y, ahead, extra, starts, ends, panel.names)
 
     def ahead(self, panel: Panel, h: int, X_df: Any, within: Panel | None = None) -> list[Array]:
         """Return the inputs known in advance for h steps after each series, shape (h, q) each.

@@ -34,14 +34,14 @@ from rbfdiffnet.panel.frames import (
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid, to_wall
 from rbfdiffnet.panel.regularize import (
-    Problem,
     concatenate_ranges,
     format_times,
     regularize_in_pieces,
 )
 from rbfdiffnet.panel.updates import extend_panel
+from rbfdiffnet.support.notes import Note
 
-__all__ = ["ColumnNames", "Panel", "Problem"]
+__all__ = ["ColumnNames", "Panel"]
 
 
 Array = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class Panel:
     offsets: Ints
     y: Array
     inputs: dict[str, npt.NDArray[Any]]
-    problems: tuple[Problem, ...]
+    problems: tuple[Note, ...]
     columns: ColumnNames
     grid: Grid
     ids: FrameColumn
@@ -139,6 +139,11 @@ class Panel:
         """The step of time."""
         return self.grid.frequency
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids of all series as text."""
+        return tuple(map(str, self.ids.to_list()))
+
     def name(self, i: int) -> str:
         """Return the id of series `i`, for messages."""
         return str(self.ids[int(i)])
@@ -174,7 +179,7 @@ class Panel:
         series = np.asarray(series)
         chosen = np.flatnonzero(series) if series.dtype == bool else _ints(series)
         panel = self._take(self.offsets[chosen], self.lengths[chosen])
-        found: dict[int, list[Problem]] = {}
+        found: dict[int, list[Note]] = {}
         for problem in self.problems:
             found.setdefault(problem.series, []).append(problem)
         return replace(

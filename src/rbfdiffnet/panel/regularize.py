@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.panel.grid import Grid, to_wall
+from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.stability import LARGEST
 
 Array = npt.NDArray[np.float64]
@@ -24,15 +25,6 @@ _ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something odd about a series, and what was done about it, in words."""
-
-    series: int
-    problem: str
-    action: str
-
-
-@dataclass(frozen=True)
 class ProblemList:
     """Collects problems: how many of a kind a series has, and the date of the first.
 
@@ -41,7 +33,7 @@ class ProblemList:
 
     grid: Grid
     offsets: Ints
-    _found: list[Problem] = field(default_factory=list)
+    _found: list[Note] = field(default_factory=list)
 
     def add_places(self, what: str, action: str, places: Ints) -> None:
         """Add places in the flat arrays, given in ascending order."""
@@ -56,15 +48,14 @@ class ProblemList:
         series, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
         self._add(what, action, series, counts, times[order][first])
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[Note, ...]:
         """Return the problems, series by series."""
         return tuple(sorted(self._found, key=lambda problem: problem.series))
 
     def _add(self, what: str, action: str, series: Ints, counts: Ints, first: Ints) -> None:
         dates = format_times(first, self.grid)
         for i, count, date in zip(series.tolist(), counts.tolist(), dates, strict=True):
-            plural = "" if count == 1 else "s"
-            self._found.append(Problem(i, f"{count} {what}{plural}, first {date}", action))
+            self._found.append(Note(i, what, action, count, date))
 
 
 def format_times(times: Ints, grid: Grid) -> list[str]:
@@ -150,13 +141,13 @@ def regularize_in_pieces(
     n_series: int,
     values: Mapping[str, npt.NDArray[Any]],
     target: str,
-) -> tuple[Grid, Ints, dict[str, npt.NDArray[Any]], list[Problem], int]:
+) -> tuple[Grid, Ints, dict[str, npt.NDArray[Any]], list[Note], int]:
     """Make grids and bring rows to them, some series after the others, which saves memory.
 
     The arguments are those of `regularize`. Returned are the grid, the offsets, the columns on the
     grids, the problems, and the number of rows off the grids.
     """
-    problems: list[Problem] = []
+    problems: list[Note] = []
     grids, lengths, parts, n_off = [], [], [], 0
     for series, rows in split_rows(codes, n_series):
         own, at = codes[rows] - series.start, times[rows]

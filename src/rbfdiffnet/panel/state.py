@@ -18,7 +18,8 @@ from rbfdiffnet.panel.frames import (
 )
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid
-from rbfdiffnet.panel.panel import Panel, Problem
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.notes import Note
 
 
 def panel_to_arrays(
@@ -80,7 +81,7 @@ def panel_from_arrays(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str,
         offsets,
         arrays["y"] if "y" in arrays else np.full(offsets[-1], np.nan),
         inputs,
-        tuple(Problem(**problem) for problem in meta["problems"]),
+        tuple(Note(**problem) for problem in meta["problems"]),
         ColumnNames(**meta["columns"]),
         grid,
         make_column(

@@ -27,6 +27,7 @@ from rbfdiffnet.report.packing import Packer, pack_explanations
 from rbfdiffnet.report.tables import Array, Ints, Table, find_frequency, read_table
 from rbfdiffnet.report.verdict import verdict
 from rbfdiffnet.support.checks import check_count
+from rbfdiffnet.support.notes import FALLBACK_ACTIONS
 
 #: The most series that a report shows.
 MOST_SERIES = 5000
@@ -35,7 +36,6 @@ MOST_SERIES = 5000
 _MOST_BYTES, _MOST_VALUES, _LEAST_VALUES = 10_000_000, 20_000, 60
 _MOST_NOTES = 5000
 _DAY = 86_400_000  # milliseconds
-_FALLBACK = "forecast "  # how the actions of series without a model begin
 
 
 @dataclass(frozen=True)
@@ -378,7 +378,7 @@ def _read_notes(notes: Any, columns: ColumnNames, ids: dict[str, int]) -> list[d
             "series": ids.get(str(name)),
             "problem": str(problem),
             "action": str(action),
-            "fallback": str(action).startswith(_FALLBACK),
+            "fallback": str(action) in FALLBACK_ACTIONS,
         }
         for name, problem, action in zip(
             *(frame[key].to_list() for key in (columns.id, "problem", "action")), strict=True

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _FEWEST_VALUES = 8
+
+#: Why a series without any value has no model.
+NO_VALUES = "no values"
 
 #: Errors of computations that may strike one series alone.
 NUMERICAL = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
@@ -49,11 +55,66 @@ class Series:
         return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
 
 
+@dataclass(frozen=True)
+class SeriesPanel(Sequence[Series]):
+    """Many series in flat arrays: the one container below the frames. Each series is a view.
+
+    Series i takes the rows starts[i] to ends[i] of `y` (steps,), of `known_ahead` (steps, q) and
+    of `extra` (steps, p).
+    """
+
+    y: Array
+    known_ahead: Array
+    extra: Array
+    starts: Ints
+    ends: Ints
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    @overload
+    def __getitem__(self, i: int) -> Series: ...
+    @overload
+    def __getitem__(self, i: slice) -> SeriesPanel: ...
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return self.select(range(len(self))[i])
+        a, b = self.starts[i], self.ends[i]
+        return Series(self.y[a:b], self.known_ahead[a:b], self.extra[a:b])
+
+    def select(self, chosen: Sequence[int] | Ints) -> SeriesPanel:
+        """Return some of the series."""
+        at = np.asarray(chosen, dtype=np.int64)
+        names = tuple(self.names[i] for i in at.tolist())
+        return replace(self, starts=self.starts[at], ends=self.ends[at], names=names)
+
+    def until(self, origins: Ints) -> SeriesPanel:
+        """Return the first steps of each series, as many as its origin says."""
+        return replace(self, ends=np.minimum(self.starts + origins, self.ends))
+
+    @classmethod
+    def of(cls, panel: Sequence[Series], names: Sequence[str] | None = None) -> SeriesPanel:
+        """Put single series into flat arrays; without names they are numbered."""
+        if isinstance(panel, SeriesPanel):
+            return panel
+        ends = np.cumsum([series.y.size for series in panel], dtype=np.int64)
+        first = panel[0] if len(panel) else Series(np.empty(0), np.empty((0, 0)), np.empty((0, 0)))
+        return cls(
+            np.concatenate([series.y for series in panel] or [first.y]),
+            np.concatenate([series.known_ahead for series in panel] or [first.known_ahead]),
+            np.concatenate([series.extra for series in panel] or [first.extra]),
+            np.append(0, ends[:-1]) if ends.size else ends,
+            ends,
+            tuple(map(str, range(len(panel)))) if names is None else tuple(names),
+        )
+
+
 def check_fit(series: Series) -> None:
     """Raise UnfitError if a network has nothing to learn from a series."""
     known = series.y[np.isfinite(series.y)]
     if not known.size:
-        raise UnfitError("no values")
+        raise UnfitError(NO_VALUES)
     if np.ptp(known) == 0.0:
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
     if known.size < _FEWEST_VALUES:

@@ -7,16 +7,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from panels import NAME
+from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.models.stack.mixing import fit_weights
-from rbfdiffnet.models.stack.model import StackModel
+from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
-from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.series import Series, SeriesPanel
 from stacks import PLAN, arrays, auto, frame, walks
 
 
@@ -24,7 +24,7 @@ def test_the_mixture_by_hand(rng):
     h, series = 6, list(walks(rng, [40] * 12).values())
     panel = arrays(series)
     plan = Plan(lambda _: Settings(5), season_length=1, clean=False)
-    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, h))
+    mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, h))
     errors = []
     for k in (1, 2):
         past = forecast_members(Histories.of([y[: 40 - k * h] for y in series], 1), h)
@@ -66,7 +66,7 @@ def test_zeros_before_the_first_sale_do_not_count():
 def test_without_errors_the_median_of_the_members_is_left(rng):
     y = walks(rng, [12])["s0"]
     panel = arrays([y])
-    mixture = StackModel.of(panel, PLAN).mixture(Horizon.after(panel, 10))
+    mixture = Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest.after(panel, 10))
     assert not any(weight.any() for weight in mixture.weights.values())
     middle = np.median([forecast[0] for forecast in mixture.members.values()], axis=0)
     assert_allclose(mixture.values[0], middle)
@@ -80,7 +80,7 @@ def test_with_time_noise_in_long_series_is_treated(rng):
         x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
     panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
     usual, more = (
-        StackModel.of(panel, plan).mixture(Horizon.after(panel, 4))
+        Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 4))
         for plan in (PLAN, replace(PLAN, thorough=True))
     )
     assert list(more.members) == list(usual.members)
@@ -106,7 +106,7 @@ def test_members_that_could_not_forecast_earlier_have_no_weight(rng):
     series = [100.0 + season + t + rng.normal(0, 5, 40) for _ in range(20)]
     panel = arrays(series)
     plan = Plan(lambda _: Settings(5), season_length=12)
-    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 12))
+    mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 12))
     assert_allclose(mixture.weights["direct"] + mixture.weights["direct, log"], 1.0)
     assert not mixture.weights["theta"].any()
 
@@ -115,7 +115,7 @@ def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     """Forty months have three seasons; thirty-four, when the last six are held back, do not."""
     panel = arrays(list(walks(rng, [40, 40]).values()))
     plan = Plan(lambda _: Settings(5), season_length=12)
-    mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 6))
+    mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 6))
     assert np.isfinite(mixture.errors).all()
     assert (mixture.errors > 0.0).all()
 
@@ -124,9 +124,11 @@ def test_the_future_is_not_seen(rng):
     series = list(walks(rng, [70] * 6).values())
     panel = arrays(series)
     origins, ahead = np.full(6, 60), [np.zeros((5, 0))] * 6
-    known = StackModel.of(panel, PLAN).mixture(Horizon(panel, origins, 5, ahead))
+    known = Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest(panel, origins, 5, ahead))
     spoiled = arrays([np.r_[y[:60], 1e4 * rng.normal(size=10)] for y in series])
-    found = StackModel.of(spoiled, PLAN).mixture(Horizon(spoiled, origins, 5, ahead))
+    found = (
+        Stack().fit(SeriesPanel.of(spoiled), PLAN).mix(ForecastRequest(spoiled, origins, 5, ahead))
+    )
     assert_array_equal(found.values, known.values)
     assert_array_equal(found.errors, known.errors)
 
@@ -135,16 +137,16 @@ def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
     inputs = [rng.normal(size=(30, 1)) for _ in range(3)]
     series = walks(rng, [30] * 3).values()
     panel = [Series(y, X, np.zeros((30, 0))) for y, X in zip(series, inputs, strict=True)]
-    origins, model, calls = np.full(3, 30), StackModel.of(panel, PLAN), []
-    learned = model_module._learned
+    origins, model, calls = np.full(3, 30), Stack().fit(SeriesPanel.of(panel), PLAN), []
+    learned = model_module._learn
     monkeypatch.setattr(
-        model_module, "_learned", lambda *args: calls.append(args[0].h) or learned(*args)
+        model_module, "_learn", lambda *args: calls.append(args[0].h) or learned(*args)
     )
     for h in (1, 2, 2, 1, 3, 2, 3, 1, 4, 5, 6):
         low, high = (
-            model.mixture(Horizon(panel, origins, h, [x * np.ones((h, 1))] * 3)) for x in (0, 1)
+            model.mix(ForecastRequest(panel, origins, h, [x * np.ones((h, 1))] * 3)) for x in (0, 1)
         )
-        assert model.latest is high
+        assert model._latest[0] is high
         np.testing.assert_equal(low.weights, high.weights)
         assert not np.isclose(low.values, high.values).any()
         assert len(model._known) <= 2
@@ -164,12 +166,12 @@ def test_long_series_have_a_network_among_the_members(rng, monkeypatch):
     monkeypatch.setattr(windows_module, "_LONG", 40)
     panel = arrays(list(walks(rng, [80] * 4, m=7).values()))
     plan = Plan(lambda _: Settings(5), season_length=7)
-    model = StackModel.of(panel, plan)
-    mixture = model.mixture(Horizon.after(panel, 10))
+    model = Stack().fit(SeriesPanel.of(panel), plan)
+    mixture = model.mix(ForecastRequest.after(panel, 10))
     assert list(mixture.weights)[-1] == "network"
     assert np.isfinite(mixture.values).all()
     monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
-    assert "network" not in model.mixture(Horizon.after(panel, 9)).weights
+    assert "network" not in model.mix(ForecastRequest.after(panel, 9)).weights
 
 
 def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
@@ -189,5 +191,5 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
     model = auto().fit(frame(dict(enumerate(often + rarely))))
     model.predict(6)
     assert sorted(asked) == [False, True]
-    for own in model._state.model.latest.weights.values():
+    for own in model._fitted.model.member_weights().values():
         assert len(set(own[:9])) == len(set(own[9:])) == 1

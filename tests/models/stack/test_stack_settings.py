@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from panels import EVENTS, LEVELS, NAME, future_of, make_panel, to_polars
+from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.request import Horizon
-from rbfdiffnet.models.stack.model import StackModel
+from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
+from rbfdiffnet.series.series import SeriesPanel
 from stacks import arrays, auto, check, frame, walks
 
 
@@ -37,7 +38,7 @@ def test_the_order_of_series_does_not_matter_where_rows_are_left_out(rng, monkey
     found = []
     for ordered in (series, series[::-1]):
         panel = arrays(ordered)
-        mixture = StackModel.of(panel, plan).mixture(Horizon.after(panel, 6))
+        mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 6))
         found.append(mixture.members["direct"])
     assert_allclose(found[0], found[1][::-1], rtol=1e-9)
 

@@ -19,9 +19,7 @@ from rbfdiffnet.support.checks import check_count
 
 __all__ = ["cross_validation", "forecast"]
 
-_STACKED = 1_000  # series that a stack learns across
 _FEWEST = 100  # in a group, where groups do not matter
-_MOST_GROUPS = {"local": 1_000, "global": 32}  # a global one sends its sums
 
 
 def forecast(
@@ -133,7 +131,7 @@ def cross_validation(
     model = _choose_model(model, settings)
     for name, value in (("h", h), ("n_windows", n_windows), ("step_size", step_size or h)):
         check_count(name, value)
-    check_refit(refit, model._scope, or_count=True)
+    check_refit(refit, model.options.method, or_count=True)
     windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
     options = {"h": h, "level": level, **windows}
     where = engine, group_size, num_partitions
@@ -173,18 +171,19 @@ def _run(
     if engine is None and isinstance(df, pd.DataFrame):
         cluster, columns = OneMachine(model.id_col), list(df)
     else:
-        cluster = Cluster.of(df, engine, model._columns, num_partitions)
+        cluster = Cluster.of(df, engine, model.options.columns, num_partitions)
         columns = cluster.schema.names
     inputs = len(columns) > 3 or model.calendar or model.events or model.holidays
-    scope = model._scope
-    independent = scope == "auto" or (scope == "local" and not levels and not inputs)
-    settings = {name: getattr(model, name) for name in model._parameter_names()}
+    chosen = model.options.method
+    independent = not chosen.shares_errors or (
+        chosen.learns_series_alone and not levels and not inputs
+    )
+    settings = {name: getattr(model, name) for name in model.options.names()}
     request = Request(settings, method, options, independent)
 
     def size(n_series: int) -> int:
-        if scope == "auto":
-            return group_size or _STACKED
-        return group_size or max(-(-n_series // _MOST_GROUPS[scope]), _FEWEST)
+        largest, most_groups = chosen.cluster_group
+        return group_size or largest or max(-(-n_series // most_groups), _FEWEST)
 
     groups = cluster.make_groups(df, X_df, size)
     if groups is not None and not independent:

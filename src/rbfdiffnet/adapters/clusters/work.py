@@ -13,13 +13,6 @@ import pandas as pd
 from rbfdiffnet.adapters.clusters.groups import find_cuts, find_groups, hash_ids
 from rbfdiffnet.adapters.clusters.replay import Failure, Key, Pending, Replay, answer_questions
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.forecasting.pipeline import Asked, Work
-from rbfdiffnet.models.intervals import Pools
-from rbfdiffnet.models.panel_model import PanelModel
-from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.stack.parts import PartedStack
-from rbfdiffnet.panel.panel import Panel, Problem
-from rbfdiffnet.series.series import Series
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -137,43 +130,3 @@ class _Part(RBFDiffNet):
         super().__init__(**settings)
         self._collective = collective
         self._rehearsal = rehearsal
-
-    def _work(self, plan: Plan) -> _PartWork:
-        work = vars(super()._work(plan))
-        return _PartWork(**work, rehearsal=self._rehearsal)
-
-
-@dataclass(frozen=True)
-class _PartWork(Work):
-    """What a part of a panel has to do, or to rehearse."""
-
-    rehearsal: bool
-
-    def learned(self, panel: Panel, series: Sequence[Series], *, calibrate: bool) -> Any:
-        learned = super().learned
-        # Kept without the plan, which refers to the run it comes from.
-        model = self.plan.collective.memoize(
-            lambda: _with_plan(learned(panel, series, calibrate=calibrate), None)
-        )
-        return _with_plan(model, self.plan)
-
-    def columns(
-        self,
-        model: PanelModel,
-        series: Sequence[Series],
-        origins: Ints,
-        asked: Asked,
-        pools: Pools | None = None,
-    ) -> tuple[dict[str, Array], list[Problem]]:
-        if not self.rehearsal:
-            return super().columns(model, series, origins, asked, pools)
-        if asked.levels and len(series):
-            shares = list(asked.levels.values())
-            model.intervals(asked.of(series, origins), shares, self.n_jobs)
-        return {name: np.zeros((len(series), asked.h)) for name in asked.columns}, []
-
-
-def _with_plan(model: Any, plan: Plan | None) -> Any:
-    if isinstance(model, PartedStack):
-        return replace(model, stacks=[_with_plan(stack, plan) for stack in model.stacks])
-    return replace(model, plan=plan)

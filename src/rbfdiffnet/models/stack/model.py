@@ -1,38 +1,52 @@
 """The stack: members forecast a panel, and their forecasts are mixed.
 
 How much each member counts is found at the ends of the series: with the last h steps held back, and
-the h before them, all members forecast what is known already; see `models.stack.mixing`. The
-errors of the mixture there make the intervals. Nothing is kept but the data and the plan: every
-forecast learns from all that is known at its origin.
+the h before them, all members forecast what is known already; see `models.stack.mixing`. The errors
+of the mixture there make the intervals. Nothing is kept but the data and the plan: every forecast
+learns from all that is known at its origin.
+
+A large panel is learned in parts, so that memory stays bounded: a part of four million values tells
+all there is to learn across series. The name of a series decides to which part it belongs, so
+neither the order of a panel nor the machine matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.panel_model import Forecasts, lenders
+from rbfdiffnet.models.base import (
+    Arrays,
+    FittedModel,
+    ForecastRequest,
+    Forecasts,
+    InputNames,
+    PanelMethod,
+    SeriesTable,
+)
+from rbfdiffnet.models.intervals import HeldOutErrors
+from rbfdiffnet.models.local import FastNetworks, LocalNetworks
+from rbfdiffnet.models.networks import FittedNetworks
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
 from rbfdiffnet.models.stack.mixing import fit_weights
-from rbfdiffnet.models.stack.spread import half_widths
-from rbfdiffnet.models.stack.windows import Window, odd_values, prepared, usable_values
+from rbfdiffnet.models.stack.windows import PreparedPanel, Window
+from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.naive import naive_forecast
-from rbfdiffnet.series.prepare import Preparation
-from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.progress import report_progress
+from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import one_blas_thread
-
-__all__ = ["Mixture", "StackModel"]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_LARGEST_PART = 4_000_000  # values
 _MOST_VALUES = 10_000  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _WINDOWS = 2
@@ -46,26 +60,67 @@ _MANY_ZEROS = 0.3
 _REMEMBERED = 2  # origins and horizons
 
 
+class Stack(PanelMethod):
+    """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
+
+    shares_errors = False
+    has_networks = False
+    weights_refusal = (
+        "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
+        "for every forecast, with refit=True and refit=False alike."
+    )
+    cluster_group = 1_000, 10**9  # what a group learns does not depend on other groups
+
+    def fit(
+        self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
+    ) -> FittedStack:
+        """Make a panel ready."""
+        del calibrate, n_jobs
+        parts = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
+        return FittedStack(plan, parts, [PreparedPanel.of(panel.select(p), plan) for p in parts])
+
+    def from_arrays(
+        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
+    ) -> FittedStack:
+        """Return the stack of a panel, which is all that was written."""
+        del words, arrays
+        return self.fit(panel, plan)
+
+    def split(
+        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+    ) -> list[Ints]:
+        """Return the parts that are learned together."""
+        del by_memory
+        return split_by_name(names, n_values)
+
+
+def split_by_name(names: Iterable[str], n_values: int) -> list[Ints]:
+    """Return the positions of the series of each part, given the number of values of all series.
+
+    The number of parts is a power of 2, so that a growing panel seldom changes its parts.
+    """
+    n_parts = 1
+    while n_values > n_parts * _LARGEST_PART:
+        n_parts *= 2
+    numbers = np.array([crc32(name.encode()) % n_parts for name in names], dtype=np.int64)
+    return [np.flatnonzero(numbers == part) for part in np.unique(numbers)] or [numbers]
+
+
 @dataclass(frozen=True)
 class Mixture:
-    """Forecasts of a panel by the stack.
+    """Forecasts (n, h) of a panel by the stack.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n, h)
-    errors : ndarray of shape (n, n_windows, h)
-        Absolute errors at the ends of the series, grown as the changes of the series have since;
-        NaN where unknown.
-    weights : dict of ndarray of shape (n,)
-        How much each member counts; 0 for all where their median was taken.
-    members : dict of ndarray of shape (n, h)
-        Their forecasts.
+    `errors` (n, n_windows, h) are absolute errors at the ends of the series, grown as the changes
+    of the series have since, NaN where unknown. `weights` (n,) say how much each member counts, 0
+    for all where their median was taken; `members` (n, h) are their forecasts. `runaway` tells how
+    forecasts were held back by the rule of `support.stability`, by series.
     """
 
     values: Array
     errors: Array
     weights: dict[str, Array]
     members: dict[str, Array]
+    runaway: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -76,138 +131,234 @@ class _Learned:
     weights: Array  # (M, n)
     errors: Array
 
-    def mixture(self, ahead: Sequence[Array]) -> Mixture:
-        members = self.window.restored(ahead)
+    def mix(self, ahead: Sequence[Array]) -> Mixture:
+        members = self.window.restore(ahead)
         values = _combined(np.stack(list(members.values())), self.weights)
-        return Mixture(values, self.errors, dict(zip(members, self.weights, strict=True)), members)
+        weights = dict(zip(members, self.weights, strict=True))
+        return Mixture(values, self.errors, weights, members, self._runaway())
 
-    def runaway(self) -> dict[int, str]:
-        """What is said of forecasts held back, by series; see `rbfdiffnet.support.stability`."""
-        own = self.window.preparations
+    def _runaway(self) -> dict[int, str]:
+        own = {i: ready.preparation for i, ready in self.window.prepared.ready.items()}
         low, high = np.array([(p.low, p.high) for p in own.values()]).reshape(-1, 2).T
         members = np.stack(list(self.window.forecasts.values()))
         u = _combined(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
-        said = {
+        found = {
             i: describe_runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)
         }
-        return {i: text for i, text in said.items() if text}
+        return {i: text for i, text in found.items() if text}
 
 
 @dataclass(frozen=True)
-class StackModel:
-    """A stack for a panel.
+class FittedStack(FittedModel):
+    """A stack for a panel: the positions of the series of each part, and the parts made ready."""
 
-    Attributes
-    ----------
-    plan : Plan
-    reasons : dict
-        Why a series has no members, by its position.
-    preparations : list of Preparation or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.request import Horizon
-    >>> from rbfdiffnet.models.plan import Plan
-    >>> from rbfdiffnet.series.series import Series
-    >>> from rbfdiffnet.models.stack.model import StackModel
-    >>> from rbfdiffnet.network.train import Settings
-    >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
-    >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
-    >>> model = StackModel.of(panel, Plan(lambda n: Settings(n_centers=5)))
-    >>> mixture = model.mixture(Horizon.after(panel, 8))
-    >>> mixture.values.shape, sum(mixture.weights.values()).round(9).tolist()[:3]
-    ((8, 8), [1.0, 1.0, 1.0])
-    """
+    needs_all_series: ClassVar[bool] = True
 
     plan: Plan
-    reasons: dict[int, str]
-    preparations: list[Preparation | None]
-    _known: dict[bytes, _Learned] = field(default_factory=dict, repr=False, compare=False)
+    parts: list[Ints]
+    prepared: list[PreparedPanel]
+    _known: dict[bytes, list[_Learned]] = field(default_factory=dict, repr=False, compare=False)
     _latest: list[Mixture] = field(default_factory=list, repr=False, compare=False)
 
-    @classmethod
-    def of(cls, panel: Sequence[Series], plan: Plan) -> StackModel:
-        """Prepare the series of a panel."""
-        found, reasons = prepared(panel, plan)
-        return cls(plan, reasons, [found.get(i) for i in range(len(panel))])
+    @property
+    def n_series(self) -> int:
+        """How many series the model has."""
+        return sum(part.size for part in self.parts)
 
     @property
-    def models(self) -> tuple[None, ...]:
-        """Networks of single series, of which none is kept."""
-        return (None,) * len(self.preparations)
+    def reasons(self) -> dict[int, str]:  # type: ignore[override]
+        """Why a series has no members, by its position."""
+        return self._by_position([prepared.reasons for prepared in self.prepared])
 
     @property
-    def latest(self) -> Mixture | None:
-        """The mixture computed last."""
-        return next(iter(self._latest), None)
+    def _is_ready(self) -> npt.NDArray[np.bool_]:
+        return self._scatter([prepared.is_ready for prepared in self.prepared])
 
-    def outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
-        """Series with outliers, and the steps at which these are."""
-        found = [np.flatnonzero(odd) for odd in odd_values(panel, self.preparations)]
-        return [(i, odd) for i, odd in enumerate(found) if odd.size]
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        found: list[dict[int, Ints]] = []
+        for part, prepared in zip(self.parts, self.prepared, strict=True):
+            ready = prepared.at([panel[i] for i in part.tolist()]).ready
+            found.append({i: np.flatnonzero(own.is_outlier) for i, own in ready.items()})
+        return [(i, steps) for i, steps in self._by_position(found).items() if steps.size]
 
-    def forecast(self, horizon: Horizon, n_jobs: int = 1) -> Forecasts:
-        """Forecast what is to be forecast of every series."""
-        values = self.mixture(horizon, n_jobs).values
-        nothing, far = np.full_like(values, np.nan), self._known[_key(horizon)].runaway()
-        return Forecasts(values, nothing, [[] for _ in values], [], far)
+    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
+        """Forecast every series."""
+        mixture = self.mix(request, n_jobs)
+        return Forecasts(mixture.values, runaway=mixture.runaway)
 
-    def intervals(
-        self, horizon: Horizon, levels: Sequence[float], n_jobs: int = 1
-    ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-        """Prediction intervals; see `rbfdiffnet.models.panel_model.PanelModel.intervals`."""
-        mixture = self.mixture(horizon, n_jobs)
-        seen, h = horizon.seen, horizon.h
-        usable = usable_values(seen, self.preparations)
-        season = self.plan.season_length
-        scales = measure_changes(usable, season, h)
-        errors = mixture.errors
-        if not np.isfinite(errors).any():  # the panel is too short
-            errors = _padded([_naive_errors(series.y, h, season) for series in seen], h)
-        widths, guaranteed = half_widths(errors, scales, levels)
-        alone = np.array([p is None for p in self.preparations], dtype=bool) & (scales > 0.0)
-        if alone.any() and (borrowed := _naive_widths(seen, usable, alone, h, levels)):
-            widths[alone], guaranteed[alone] = borrowed
-        center = mixture.values[:, :, None]
-        low, high = center - widths, center + widths
-        never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
-        return np.where(never_negative[:, None, None], np.maximum(low, 0.0), low), high, guaranteed
-
-    def mixture(self, horizon: Horizon, n_jobs: int = 1) -> Mixture:
+    def mix(self, request: ForecastRequest, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
-        key = _key(horizon)
+        requests = [request.select(part.tolist()) for part in self.parts]
+        key = np.append(request.origins, request.h).tobytes()
         with one_blas_thread(), np.errstate(all="ignore"):
-            if key not in self._known:
-                learned = _learned(horizon, self.plan, n_jobs)
+            learned = self._known.get(key)
+            if learned is None:
+                learned = self._learn(requests, n_jobs)
                 for old in list(self._known)[: 1 - _REMEMBERED]:
-                    del self._known[old]
+                    self._known.pop(old, None)
                 self._known[key] = learned
-            mixture = self._known[key].mixture(horizon.ahead)
+            mixtures = [own.mix(r.ahead) for own, r in zip(learned, requests, strict=True)]
+        mixture = self._join(mixtures)
         self._latest[:] = [mixture]
         return mixture
 
+    def _learn(self, requests: Sequence[ForecastRequest], n_jobs: int) -> list[_Learned]:
+        found, done, total = [], 0, max(self.n_series, 1)
+        for request, prepared in zip(requests, self.prepared, strict=True):
+            end = done + len(request.panel)
+            with progress_between(done / total, end / total):
+                found.append(_learn(request, self.plan, n_jobs, prepared))
+            done = end
+        return found
 
-def _key(horizon: Horizon) -> bytes:
-    return np.append(horizon.origins, horizon.h).tobytes()
+    def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
+        """Return the errors of the mixture at the ends of the series."""
+        mixture, season, h = self.mix(request, n_jobs), self.plan.season_length, request.h
+        seen, errors = request.seen, list(mixture.errors)
+        n = len(seen)
+        scales, pool = np.zeros(n), np.zeros(n, dtype=np.int64)
+        usable: list[Array] = [np.empty(0)] * n
+        for number, (part, prepared) in enumerate(zip(self.parts, self.prepared, strict=True)):
+            own = prepared.at([seen[i] for i in part.tolist()]).usable
+            scales[part], pool[part] = measure_changes(own, season, h), number
+            too_short = not np.isfinite(mixture.errors[part]).any()
+            for i, values in zip(part.tolist(), own, strict=True):
+                usable[i] = values
+                if too_short:
+                    errors[i] = _naive_errors(seen[i].y, h, season)
+
+        def naive(chosen: Sequence[int]) -> tuple[list[Array], Array]:
+            """Errors of last values, repeated, at the ends of chosen series, and their scales."""
+            rows = [usable[i] for i in chosen]
+            return [_last_value_errors(seen[i].y, h) for i in chosen], measure_changes(rows, 1, h)
+
+        never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
+        return HeldOutErrors(
+            errors,
+            scales,
+            mixture.values,
+            modeled=self._is_ready,
+            naive=naive,
+            fingerprints=lambda: [series.fingerprint for series in seen],
+            floor=np.where(never_negative, 0.0, -np.inf),
+            pool=pool,
+            method="scaled",
+        )
+
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and for every series the members they are the sum of."""
+        del names
+        mixture, tables = self.mix(request, n_jobs), []
+        for i, is_ready in enumerate(self._is_ready):
+            terms = Terms()
+            if not is_ready:
+                terms.add("fallback", FALLBACK, mixture.values[i])
+            elif not any(weights[i] for weights in mixture.weights.values()):
+                terms.add("member", "median of the members", mixture.values[i])
+            else:
+                for name, weights in mixture.weights.items():
+                    member, weight = mixture.members[name][i], float(weights[i])
+                    terms.add("member", name, weight * member, value=member, weight=weight)
+            tables.append(terms)
+        return mixture.values, tables
+
+    def describe_choices(self) -> SeriesTable:
+        """Return the weights of the members in the latest forecasts."""
+        weights = {name: own.tolist() for name, own in self.member_weights().items()}
+        seasons = {"season_length": [self.plan.season_length] * self.n_series}
+        return SeriesTable(np.arange(self.n_series), seasons | weights)
+
+    def member_weights(self) -> dict[str, Array]:
+        """Return how much each member counted for each series (n,) in the latest forecasts."""
+        if not self._latest:
+            raise ValueError("Members are weighed when forecasts are made: use predict first.")
+        return self._latest[0].weights
+
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Fit networks to chosen series."""
+        method = FastNetworks() if self.plan.quick else LocalNetworks()
+        return method.fit(panel.select(chosen), self.plan)
+
+    def extend(self, panel: SeriesPanel) -> FittedModel:
+        """Return the stack of the extended panel."""
+        return Stack().fit(panel, self.plan)
+
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Keep all steps, and save nothing else: a stack is nothing but its data."""
+        return panel.ends - panel.starts, {}, {}
+
+    # Parts ----------------------------------------------------------------------------------------
+
+    def _scatter(self, tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Return rows of all series, given the rows of the parts."""
+        return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(self.parts))])
+
+    def _by_position(self, found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
+        """Join what is known of series of the parts."""
+        pairs = zip(self.parts, found, strict=True)
+        joined = {int(part[i]): value for part, own in pairs for i, value in own.items()}
+        return {i: joined[i] for i in sorted(joined)}
+
+    def _join(self, mixtures: Sequence[Mixture]) -> Mixture:
+        if len(mixtures) == 1:
+            return mixtures[0]
+        names = dict.fromkeys(name for mixture in mixtures for name in mixture.members)
+        longest = max((mixture.errors.shape[1] for mixture in mixtures), default=0)
+
+        def pad(errors: Array) -> Array:
+            lacking = longest - errors.shape[1]
+            return np.pad(errors, ((0, 0), (0, lacking), (0, 0)), constant_values=np.nan)
+
+        return Mixture(
+            self._scatter([m.values for m in mixtures]),
+            self._scatter([pad(m.errors) for m in mixtures]),
+            {
+                name: self._scatter(
+                    [m.weights.get(name, np.zeros(len(m.values))) for m in mixtures]
+                )
+                for name in names
+            },
+            {
+                name: self._scatter(
+                    [m.members.get(name, np.full_like(m.values, np.nan)) for m in mixtures]
+                )
+                for name in names
+            },
+            self._by_position([m.runaway for m in mixtures]),
+        )
 
 
-def _learned(horizon: Horizon, plan: Plan, n_jobs: int) -> _Learned:
-    most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), horizon.h
-    panel, origins = _latest(horizon.panel, horizon.origins, most)
+def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: PreparedPanel) -> _Learned:
+    """Weigh the members at the ends of the series, and let them forecast the request."""
+    most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), request.h
+    panel, origins = _latest(request.panel, request.origins, most)
+
+    def prepare(at: Ints) -> PreparedPanel:
+        """Make the panel ready at origins; what was made ready when it was fitted is used again."""
+        seen = [series.until(o) for series, o in zip(panel, at.tolist(), strict=True)]
+        same = all(
+            a.y.size == b.y.size and a.y.base is b.y.base
+            for a, b in zip(seen, prepared.panel, strict=True)
+        )
+        return prepared if same else PreparedPanel.of(seen, plan)
+
     repeats = _one_or_two_seasons(origins, h, plan.season_length)
-    now = Window.of(panel, origins, h, plan, n_jobs, repeats=repeats)
-    names, n, fitted, usable = list(now.forecasts), len(panel), now.fitted, now.usable
+    now = Window.of(prepare(origins), h, plan, n_jobs, repeats=repeats)
+    names, n, fitted = list(now.forecasts), len(panel), now.prepared.is_ready
+    usable = now.prepared.usable
     errors, grown = [], []
     n_windows = _n_windows(origins[fitted], h)
     for k in range(1, n_windows + 1):
         report_progress(k / (n_windows + 1))
         earlier = np.maximum(origins - k * h, 0)
-        past = Window.of(panel, earlier, h, plan, n_jobs, repeats=repeats)
+        past = Window.of(prepare(earlier), h, plan, n_jobs, repeats=repeats)
         known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
-        members = past.restored(known)
+        members = past.restore(known)
         actual = np.array([_after(y, o, h) for y, o in zip(usable, earlier, strict=True)])
-        counts = past.fitted & fitted & (origins - k * h >= _FEWEST_VALUES)
+        counts = past.prepared.is_ready & fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
@@ -287,44 +438,14 @@ def _naive_errors(y: Array, h: int, season: int) -> Array:
     return np.abs(naive_forecast(y, origins, h, season) - actual) if y.size else actual
 
 
-def _naive_widths(
-    seen: Sequence[Series],
-    usable: Sequence[Array],
-    alone: npt.NDArray[np.bool_],
-    h: int,
-    levels: Sequence[float],
-) -> tuple[Array, npt.NDArray[np.bool_]] | None:
-    """Half-widths for series without members, from errors that last values of others make."""
-    others = np.flatnonzero(~alone)
-    others = others[lenders([seen[i].fingerprint for i in others.tolist()])]
-    errors = _last_value_errors([seen[i] for i in others.tolist()], h)
-    if not np.isfinite(errors).any():
-        return None
-    unknown = np.full((int(alone.sum()), *errors.shape[1:]), np.nan)
-    rows = [usable[i] for i in (*others.tolist(), *np.flatnonzero(alone).tolist())]
-    errors = np.concatenate([errors, unknown])
-    widths, enough = half_widths(errors, measure_changes(rows, 1, h), levels)
-    return widths[others.size :], enough[others.size :]
-
-
-def _last_value_errors(panel: Sequence[Series], h: int) -> Array:
-    """Absolute errors of last values, repeated, at the ends of series: (n, n_windows, h)."""
-    errors = np.full((len(panel), _MORE_WINDOWS, h), np.nan)
-    for own, series in zip(errors, panel, strict=True):
-        n = series.y.size
-        origins = np.array([n - k * h for k in range(1, _MORE_WINDOWS + 1) if n > k * h], dtype=int)
-        actual = [_after(series.y, o, h) for o in origins.tolist()]
-        forecasts = naive_forecast(series.y, origins, h, 1)
-        own[: origins.size] = np.abs(forecasts - np.reshape(actual, (-1, h)))
+def _last_value_errors(y: Array, h: int) -> Array:
+    """Return absolute errors (n_windows, h) of last values, repeated, at the end of a series."""
+    errors = np.full((_MORE_WINDOWS, h), np.nan)
+    origins = np.array([y.size - k * h for k in range(1, _MORE_WINDOWS + 1) if y.size > k * h], int)
+    actual = [_after(y, o, h) for o in origins.tolist()]
+    forecasts = naive_forecast(y, origins, h, 1)
+    errors[: origins.size] = np.abs(forecasts - np.reshape(actual, (-1, h)))
     return errors
-
-
-def _padded(tables: Sequence[Array], h: int) -> Array:
-    """Tables of h columns as one array, NaN below the shorter ones."""
-    found = np.full((len(tables), max(map(len, tables), default=0), h), np.nan)
-    for own, table in zip(found, tables, strict=True):
-        own[: len(table)] = table
-    return found
 
 
 def _one_or_two_seasons(origins: Ints, h: int, season: int) -> bool:

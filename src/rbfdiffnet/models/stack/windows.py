@@ -1,4 +1,4 @@
-"""What every member of a stack forecasts for a panel, from one origin of each series."""
+"""A panel made ready at one origin of each series, and what every member forecasts from there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.fit import fit_panel
+from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.models.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
@@ -20,131 +20,78 @@ from rbfdiffnet.series.prepare import Preparation, clean_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
 from rbfdiffnet.support.checks import Noise
 
-__all__ = ["Window", "odd_values", "prepared", "usable_values"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
-_MOST_VALUES = 300_000  # of a panel, up to which they are
+_MOST_VALUES = 300_000  # of a panel, up to which networks of single series are a member
 _NETWORK = "network"
 
 
 @dataclass(frozen=True)
-class Window:
-    """Members' forecasts of a panel, before effects of inputs are put back.
+class PreparedSeries:
+    """One series made ready: u without outliers and gaps, where it is known, where outliers are."""
 
-    Attributes
-    ----------
-    seen : list of Series
-        Up to the origins.
-    preparations : dict of Preparation
-        By the position of a series; the others repeat their last season.
-    forecasts : dict of ndarray
-        By the member's name, for the series with a preparation.
-    naive : ndarray of shape (n, h)
+    preparation: Preparation
+    u: Array
+    is_known: Mask
+    is_outlier: Mask
+
+
+@dataclass(frozen=True)
+class PreparedPanel:
+    """A panel made ready, once for each origin; `ready` holds the series that have members.
+
+    `reasons` tells why the others have none, by position.
     """
 
-    seen: list[Series]
-    preparations: dict[int, Preparation]
-    forecasts: dict[str, Array]
-    naive: Array
+    panel: Sequence[Series]
+    ready: dict[int, PreparedSeries]
+    reasons: dict[int, str]
 
     @classmethod
-    def of(
-        cls,
-        panel: Sequence[Series],
-        origins: Ints,
-        h: int,
-        plan: Plan,
-        n_jobs: int = 1,
-        *,
-        repeats: bool = False,
-    ) -> Window:
-        """Forecast a panel in every way; by the last season, repeated, only if that is asked for.
+    def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
+        """Make a panel ready."""
+        preparations, reasons = _prepare(panel, plan)
+        return cls(panel, _clean(panel, preparations), reasons)
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.models.plan import Plan
-        >>> from rbfdiffnet.series.series import Series
-        >>> from rbfdiffnet.models.stack.windows import Window
-        >>> from rbfdiffnet.network.train import Settings
-        >>> y = np.random.default_rng(0).normal(size=(8, 60)).cumsum(axis=1)
-        >>> panel = [Series(row, np.zeros((60, 0)), np.zeros((60, 0))) for row in y]
-        >>> window = Window.of(panel, np.full(8, 50), 5, Plan(lambda n: Settings(n_centers=5)))
-        >>> window.restored([np.zeros((5, 0))] * 8)["theta"].shape
-        (8, 5)
-        """
-        seen = [series.until(int(o)) for series, o in zip(panel, origins, strict=True)]
-        season = plan.season_length
-        naive = np.array(
-            [
-                naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
-                for s in seen
-            ]
-        ).reshape(len(panel), h)
-        own, _ = prepared(seen, plan)
-        if not own:
-            return cls(seen, own, {"naive": np.empty((0, h))}, naive)
-        bare = [p.without_effects(seen[i].y, seen[i].known_ahead) for i, p in own.items()]
-        cleaned = clean_many(list(own.values()), bare)
-        # From their first known value on.
-        series = [
-            u[np.argmax(np.isfinite(seen[i].y)) :] for i, (u, _) in zip(own, cleaned, strict=True)
-        ]
-        histories = Histories.of(series, season)
-        forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
-        if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
-            usual = [
-                Series(np.where(known, u, np.nan), np.empty((u.size, 0)), seen[i].extra)
-                for i, (u, known) in zip(own, cleaned, strict=True)
-            ]
-            forecasts[_NETWORK] = _by_networks(usual, h, plan, n_jobs)
-        return cls(seen, own, forecasts, naive)
+    def at(self, panel: Sequence[Series]) -> PreparedPanel:
+        """Return another part of the same series, made ready by the preparations found here."""
+        if all(a.y.size == b.y.size for a, b in zip(panel, self.panel, strict=True)):
+            return self
+        preparations = {i: own.preparation for i, own in self.ready.items()}
+        return replace(self, panel=panel, ready=_clean(panel, preparations))
 
     @property
-    def fitted(self) -> npt.NDArray[np.bool_]:
+    def is_ready(self) -> Mask:
         """Which series have members, shape (n,)."""
-        return np.isin(np.arange(len(self.seen)), list(self.preparations))
+        return np.isin(np.arange(len(self.panel)), list(self.ready))
 
     @property
     def usable(self) -> list[Array]:
-        """What was seen of each series, NaN in the place of outliers."""
-        return usable_values(self.seen, [self.preparations.get(i) for i in range(len(self.seen))])
-
-    def restored(self, ahead: Sequence[Array]) -> dict[str, Array]:
-        """Return members' forecasts of all series with the effects of inputs ahead, (n, h) each."""
-        own, at = list(self.preparations.values()), list(self.preparations)
-        low, high = (np.array([[getattr(p, side)] for p in own]) for side in ("low", "high"))
-        never_negative = np.array([[np.nanmin(self.seen[i].y) >= 0.0] for i in at], dtype=bool)
-        plain = not any(p.log or p.effects for p in own)
-        members = {}
-        for name, forecast in self.forecasts.items():
-            members[name] = self.naive.copy()
-            if not own:
-                continue
-            y = np.clip(forecast, low, high)
-            if not plain:
-                y = np.array([p.restore(u, ahead[i]) for i, p, u in zip(at, own, y, strict=True)])
-            good = np.isfinite(y).all(axis=1, keepdims=True)
-            y = np.where(never_negative, np.maximum(y, 0.0), y)
-            members[name][at] = np.where(good, y, self.naive[at])
-        return members
+        """Values of each series, NaN in the place of outliers."""
+        values = [series.y for series in self.panel]
+        for i, own in self.ready.items():
+            values[i] = np.where(own.is_outlier, np.nan, values[i])
+        return values
 
 
-def _by_networks(panel: Sequence[Series], h: int, plan: Plan, n_jobs: int) -> Array:
-    """Forecasts by networks of single series without effects, shape (n, h)."""
-    noise: Noise = "auto" if plan.thorough else None
-    plan = replace(plan, log=False, noise=noise)
-    networks = fit_panel(panel, plan, scope="local", calibrate=False, n_jobs=n_jobs)
-    return networks.forecast(Horizon.after(panel, h), n_jobs).values
+def _clean(
+    panel: Sequence[Series], preparations: dict[int, Preparation]
+) -> dict[int, PreparedSeries]:
+    bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in preparations.items()]
+    cleaned = clean_many(list(preparations.values()), bare)
+    return {
+        i: PreparedSeries(p, u, known, np.isfinite(b) & ~known)
+        for (i, p), b, (u, known) in zip(preparations.items(), bare, cleaned, strict=True)
+    }
 
 
-def prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
-    """Preparations of series, and why others have none, by position.
+def _prepare(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
+    """Return preparations of series, and why others have none, by position.
 
-    In an order of their own: what is learned must not depend on that of the panel.
+    Series are taken in an order of their own: what is learned must not depend on that of the panel.
     """
     reasons, order = {}, []
     for i, series in enumerate(panel):
@@ -171,22 +118,68 @@ def prepared(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation
     return preparations, dict(sorted(reasons.items()))
 
 
-def odd_values(
-    panel: Sequence[Series], preparations: Sequence[Preparation | None]
-) -> list[npt.NDArray[np.bool_]]:
-    """Which values of each series are outliers."""
-    found = [np.zeros(series.y.size, dtype=bool) for series in panel]
-    own = {i: p for i, p in enumerate(preparations) if p is not None}
-    bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
-    cleaned = clean_many(list(own.values()), bare)
-    for i, values, (_, known) in zip(own, bare, cleaned, strict=True):
-        found[i] = np.isfinite(values) & ~known
-    return found
+@dataclass(frozen=True)
+class Window:
+    """Members' forecasts of a panel from one origin of each series.
+
+    `forecasts` holds an array (series that are ready, h) for each member, before effects of inputs
+    are put back; `naive` (n, h) is for the other series.
+    """
+
+    prepared: PreparedPanel
+    forecasts: dict[str, Array]
+    naive: Array
+
+    @classmethod
+    def of(
+        cls, prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int = 1, *, repeats: bool = False
+    ) -> Window:
+        """Forecast a panel by every member; by the last season, repeated, only if asked for."""
+        season, ready = plan.season_length, prepared.ready
+        naive = np.array(
+            [
+                naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
+                for s in prepared.panel
+            ]
+        ).reshape(len(prepared.panel), h)
+        if not ready:
+            return cls(prepared, {"naive": np.empty((0, h))}, naive)
+        # From their first known value on.
+        series = [own.u[np.argmax(np.isfinite(prepared.panel[i].y)) :] for i, own in ready.items()]
+        histories = Histories.of(series, season)
+        forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
+        if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
+            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
+        return cls(prepared, forecasts, naive)
+
+    def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
+        """Return members' forecasts (n, h) of all series with the effects of inputs ahead."""
+        ready, panel = self.prepared.ready, self.prepared.panel
+        own, at = [r.preparation for r in ready.values()], list(ready)
+        low, high = (np.array([[getattr(p, side)] for p in own]) for side in ("low", "high"))
+        never_negative = np.array([[np.nanmin(panel[i].y) >= 0.0] for i in at], dtype=bool)
+        plain = not any(p.log or p.effects for p in own)
+        members = {}
+        for name, forecast in self.forecasts.items():
+            members[name] = self.naive.copy()
+            if not own:
+                continue
+            y = np.clip(forecast, low, high)
+            if not plain:
+                y = np.array([p.restore(u, ahead[i]) for i, p, u in zip(at, own, y, strict=True)])
+            good = np.isfinite(y).all(axis=1, keepdims=True)
+            y = np.where(never_negative, np.maximum(y, 0.0), y)
+            members[name][at] = np.where(good, y, self.naive[at])
+        return members
 
 
-def usable_values(
-    panel: Sequence[Series], preparations: Sequence[Preparation | None]
-) -> list[Array]:
-    """Values of each series, NaN in the place of outliers."""
-    odd = odd_values(panel, preparations)
-    return [np.where(o, np.nan, series.y) for o, series in zip(odd, panel, strict=True)]
+def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int) -> Array:
+    """Return forecasts (series that are ready, h) by networks of single series without effects."""
+    panel = []
+    for i, own in prepared.ready.items():
+        y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
+        panel.append(Series(y, none, prepared.panel[i].extra))
+    noise: Noise = "auto" if plan.thorough else None
+    plan = replace(plan, log=False, noise=noise, quick=False)
+    networks = LocalNetworks().fit(panel, plan, n_jobs=n_jobs)
+    return networks.forecast(ForecastRequest.after(panel, h), n_jobs).values

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models.stack import parts
+from rbfdiffnet.models.stack import model
 
 NAME = "RBFDiffNet"
 
@@ -15,7 +15,7 @@ NAME = "RBFDiffNet"
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of 300 values."""
-    monkeypatch.setattr(parts, "_MOST_VALUES", 300)
+    monkeypatch.setattr(model, "_LARGEST_PART", 300)
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def panel(rng):
 
 def numbers_of(panel):
     names = panel["unique_id"].unique()
-    return dict(zip(names, parts.part_numbers(names, len(panel)), strict=True))
+    return {
+        names[i]: k for k, part in enumerate(model.split_by_name(names, len(panel))) for i in part
+    }
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -40,7 +42,7 @@ def test_every_part_is_forecast_as_a_panel_of_its_own(panel, monkeypatch):
     found = RBFDiffNet("MS").forecast(panel, 6, level=[80])
     numbers = numbers_of(panel)
     assert len(set(numbers.values())) == 2
-    monkeypatch.setattr(parts, "_MOST_VALUES", 10**9)
+    monkeypatch.setattr(model, "_LARGEST_PART", 10**9)
     for part in (0, 1):
         members = [name for name, number in numbers.items() if number == part]
         alone = RBFDiffNet("MS").forecast(panel[panel["unique_id"].isin(members)], 6, level=[80])
@@ -74,8 +76,8 @@ def test_neither_order_nor_other_parts_matter(panel):
 
 def test_the_number_of_parts_doubles():
     names = [f"item {i}" for i in range(2000)]
-    counts = [np.bincount(parts.part_numbers(names, n)) for n in (4_000_000, 4_000_001, 9_000_000)]
-    assert [len(count) for count in counts] == [1, 2, 4]
-    assert all(count.min() > 0.8 * 2000 / len(count) for count in counts)
-    two, four = (parts.part_numbers(names, n) for n in (5_000_000, 9_000_000))
-    np.testing.assert_array_equal(four % 2, two)
+    one, two, four = (model.split_by_name(names, n) for n in (4_000_000, 5_000_000, 9_000_000))
+    assert [len(one), len(two), len(four)] == [1, 2, 4]
+    assert all(part.size > 0.8 * 2000 / len(parts) for parts in (one, two, four) for part in parts)
+    for k, part in enumerate(two):
+        assert set(part) == {*four[k], *four[k + 2]}

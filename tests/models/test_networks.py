@@ -4,19 +4,24 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from rbfdiffnet.models.fit import adopt_series, fit_panel
-from rbfdiffnet.models.intervals import calibration_length, conformal_quantile
+from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.models.intervals import calibration_length, conformal_quantile, find_intervals
 from rbfdiffnet.models.intervals import half_widths as widths_of
+from rbfdiffnet.models.methods import fit_panel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.request import Horizon
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.naive import naive_forecast
-from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.threads import parallel_map
 
 
 def quick(_n_inputs):
     return Settings(4, width_factor=2.0, alpha=1e-3, alpha_linear=1e-3)
+
+
+def intervals_of(model, request, levels, n_jobs=1):
+    return find_intervals(model.held_out_errors(request, n_jobs), levels, SINGLE_MACHINE)
 
 
 PLAN = Plan(quick, season_length=7, lags=(1, 2, 7))
@@ -43,23 +48,24 @@ def ahead(rng):
 def test_a_panel_is_forecast_like_its_series_one_by_one(scope, block, panel, ahead):
     model = fit_panel(panel, replace(PLAN, block=block), scope=scope, calibrate=False)
     origins = np.array([s.y.size for s in panel])
-    together = model.forecast(Horizon(panel, origins, 9, ahead))
+    together = model.forecast(ForecastRequest(panel, origins, 9, ahead))
     assert together.diverged == []
+    _, paths, _, _ = model._forecast(ForecastRequest(panel, origins, 9, ahead), 1)
     for i in range(len(panel)):
         one = replace(model, models=(model.models[i],), calibrated=(None,), starts=model.starts[:1])
-        alone = one.forecast(Horizon([panel[i]], origins[i : i + 1], 9, [ahead[i]]))
+        alone = one.forecast(ForecastRequest([panel[i]], origins[i : i + 1], 9, [ahead[i]]))
         np.testing.assert_allclose(together.values[i], alone.values[0], rtol=1e-9)
         effects = model.models[i].preparation.effects
-        restored = effects.restore(together.base[i], ahead[i])
+        restored = effects.restore(paths[i][0][0], ahead[i])
         np.testing.assert_allclose(restored, together.values[i])
 
 
 def test_threads_change_nothing(panel, ahead):
-    horizon = Horizon(panel, np.array([s.y.size for s in panel]), 9, ahead)
+    horizon = ForecastRequest(panel, np.array([s.y.size for s in panel]), 9, ahead)
     results = []
     for n_jobs in (1, 3, -1):
         model = fit_panel(panel, PLAN, scope="local", calibrate=True, n_jobs=n_jobs)
-        low, high, _ = model.intervals(horizon, [0.8], n_jobs)
+        low, high, _ = intervals_of(model, horizon, [0.8], n_jobs)
         results.append((model.forecast(horizon, n_jobs).values, low, high))
     for result in results[1:]:
         for got, expected in zip(result, results[0], strict=True):
@@ -73,23 +79,25 @@ def test_only_values_before_the_origin_are_seen(panel, ahead):
         Series(np.append(s.y[:o], np.full(s.y.size - o, 1e6)), s.known_ahead, s.extra)
         for s, o in zip(panel, origins, strict=True)
     ]
-    expected = model.forecast(Horizon(panel, origins, 9, ahead))
+    expected = model.forecast(ForecastRequest(panel, origins, 9, ahead))
     np.testing.assert_array_equal(
-        model.forecast(Horizon(spoiled, origins, 9, ahead)).values, expected.values
+        model.forecast(ForecastRequest(spoiled, origins, 9, ahead)).values, expected.values
     )
     later = [a[:3] for a in ahead]
-    expected = model.intervals(Horizon(panel, origins, 3, later), [0.8])
-    for k, got in enumerate(model.intervals(Horizon(spoiled, origins, 3, later), [0.8])):
+    expected = intervals_of(model, ForecastRequest(panel, origins, 3, later), [0.8])
+    for k, got in enumerate(
+        intervals_of(model, ForecastRequest(spoiled, origins, 3, later), [0.8])
+    ):
         np.testing.assert_array_equal(got, expected[k])
 
 
 def test_one_step_forecasts_equal_forecasts_from_every_origin(panel):
     model = fit_panel(panel[:1], PLAN, scope="local", calibrate=False)
     series = panel[0]
-    fitted = model.one_step(0, series, 150)
+    fitted = model._one_step(model.models[0], series, 150)
     for t in range(150, 200, 7):
         known = [series.known_ahead[t : t + 1]]
-        alone = model.forecast(Horizon([series], np.array([t]), 1, known))
+        alone = model.forecast(ForecastRequest([series], np.array([t]), 1, known))
         assert fitted[t - 150] == pytest.approx(alone.values[0, 0])
 
 
@@ -100,13 +108,10 @@ def test_series_without_a_network_get_the_naive_forecast(panel, ahead):
     assert model.models[1] is None
     assert model.reasons == {1: "too short (known values: 5, needed: 8)"}
     origins = np.array([200, 5])
-    result = model.forecast(Horizon(mixed, origins, 9, ahead[:2]))
+    result = model.forecast(ForecastRequest(mixed, origins, 9, ahead[:2]))
     np.testing.assert_array_equal(result.values[1], naive_forecast(short.y, origins[1:], 9, 7)[0])
-    assert np.all(np.isnan(result.base[1]))
-    assert result.rows[1] == []
     assert result.diverged == []
-    with pytest.raises(ValueError, match="Series 1 has no model"):
-        model.one_step(1, short, 2)
+    assert list(model.one_step_forecasts(mixed)) == [0]
 
 
 def test_a_network_without_a_finite_forecast_gets_the_naive_one(panel, ahead):
@@ -116,7 +121,7 @@ def test_a_network_without_a_finite_forecast_gets_the_naive_one(panel, ahead):
     broken = replace(broken, windows=replace(broken.windows, network=network))
     model = replace(model, models=(broken, model.models[1]))
     origins = np.array([200, 150])
-    result = model.forecast(Horizon(panel[:2], origins, 9, ahead[:2]))
+    result = model.forecast(ForecastRequest(panel[:2], origins, 9, ahead[:2]))
     assert result.diverged == [0]
     np.testing.assert_array_equal(
         result.values[0], naive_forecast(panel[0].y, origins[:1], 9, 7)[0]
@@ -138,15 +143,19 @@ def test_intervals_are_quantiles_of_errors_from_rolling_origins(panel, ahead):
         own = np.full((n - start, h), np.nan)
         for t in range(start, n):
             known = np.concatenate([series.known_ahead, later[i]])[t : t + h]
-            path = early.forecast(Horizon([series], np.array([t]), h, [known])).values[0]
+            path = early.forecast(ForecastRequest([series], np.array([t]), h, [known])).values[0]
             seen = min(h, n - t)
             own[t - start, :seen] = np.abs(series.y[t : t + seen] - path[:seen])
         errors.append(own)
-        centers.append(early.forecast(Horizon([series], np.array([n]), h, [later[i]])).values[0])
+        centers.append(
+            early.forecast(ForecastRequest([series], np.array([n]), h, [later[i]])).values[0]
+        )
         scales.append(np.abs(np.diff(series.y)).mean())
         assert model.starts[i] == start
     expected, sure = widths_of(errors, np.array(scales), [0.8, 0.95])
-    low, high, guaranteed = model.intervals(Horizon(panel, origins, h, later), [0.8, 0.95])
+    low, high, guaranteed = intervals_of(
+        model, ForecastRequest(panel, origins, h, later), [0.8, 0.95]
+    )
     centers = np.array(centers)[:, :, None]
     np.testing.assert_allclose(low, centers - expected, rtol=1e-6)
     np.testing.assert_allclose(high, centers + expected, rtol=1e-6)
@@ -161,9 +170,11 @@ def test_intervals_cover_new_values_of_a_stationary_series():
         none = np.zeros((400, 0))
         series = Series(y, none, none)
         model = fit_panel([series.until(300)], PLAN, scope="local", calibrate=True)
-        low, high, _ = model.intervals(Horizon([series], np.array([300]), 1, [none[:1]]), [0.9])
+        low, high, _ = intervals_of(
+            model, ForecastRequest([series], np.array([300]), 1, [none[:1]]), [0.9]
+        )
         # The model behind the intervals was fitted without the values that calibrate it.
-        fitted = replace(model, models=model.calibrated).one_step(0, series, 300)
+        fitted = model._one_step(model.calibrated[0], series, 300)
         assert low[0, 0, 0] + high[0, 0, 0] == pytest.approx(2.0 * fitted[0])
         covered.append(np.mean(np.abs(fitted - y[300:]) <= (high - low)[0, 0, 0] / 2.0))
     assert np.mean(covered) == pytest.approx(0.9, abs=0.035)
@@ -176,8 +187,10 @@ def test_a_calibrated_network_without_a_finite_forecast_has_naive_intervals(pane
     broken = replace(broken, windows=replace(broken.windows, network=network))
     origins = np.array([200, 150])
     results = [
-        replace(model, calibrated=(first, model.calibrated[1])).intervals(
-            Horizon(panel[:2], origins, 9, ahead[:2]), [0.8]
+        intervals_of(
+            replace(model, calibrated=(first, model.calibrated[1])),
+            ForecastRequest(panel[:2], origins, 9, ahead[:2]),
+            [0.8],
         )
         for first in (broken, None)
     ]
@@ -191,7 +204,7 @@ def test_outliers_are_those_of_the_series_without_effects(panel):
     for series in panel[:2]:
         series.y[[40, 77]] *= 9.0
     model = fit_panel([*panel, panel[0].until(5)], PLAN, scope="local", calibrate=False)
-    found = model.outliers([*panel, panel[0].until(5)])
+    found = model.find_outliers([*panel, panel[0].until(5)])
     assert [(i, steps.tolist()) for i, steps in found] == [(0, [40, 77]), (1, [40, 77])]
 
 
@@ -199,8 +212,8 @@ def test_series_without_two_values_have_the_widths_of_an_ordinary_one(panel):
     none = Series(np.full(30, np.nan), np.zeros((30, 1)), np.zeros((30, 1)))
     mixed = [*panel[:2], none]
     model = fit_panel(mixed, PLAN, scope="local", calibrate=True)
-    horizon = Horizon(mixed, np.array([200, 150, 30]), 2, [np.zeros((2, 1))] * 3)
-    low, high, _ = model.intervals(horizon, [0.8])
+    horizon = ForecastRequest(mixed, np.array([200, 150, 30]), 2, [np.zeros((2, 1))] * 3)
+    low, high, _ = intervals_of(model, horizon, [0.8])
     np.testing.assert_array_equal(low[2], -high[2])  # around the fallback, which is 0
     steps = [np.abs(np.diff(series.y)).mean() for series in mixed[:2]]
     shares = []
@@ -217,16 +230,16 @@ def test_series_without_two_values_have_the_widths_of_an_ordinary_one(panel):
 def test_adopted_series_get_the_forecasts_of_trained_ones(panel, ahead):
     model = fit_panel(panel, PLAN, scope="global", calibrate=True)
     flat = Series(np.ones(30), np.zeros((30, 1)), np.zeros((30, 1)))
-    adopted = adopt_series(model, [panel[2], flat])
+    adopted = model.adopt(SeriesPanel.of([panel[2], flat]))
     assert adopted.reasons == {1: "all values are the same"}
     origins = np.array([s.y.size for s in panel])
-    expected = model.forecast(Horizon(panel, origins, 9, ahead)).values[2]
+    expected = model.forecast(ForecastRequest(panel, origins, 9, ahead)).values[2]
     new = [panel[2], flat]
-    got = adopted.forecast(Horizon(new, np.array([90, 30]), 9, [ahead[2], ahead[0]])).values
+    got = adopted.forecast(ForecastRequest(new, np.array([90, 30]), 9, [ahead[2], ahead[0]])).values
     np.testing.assert_allclose(got[0], expected)
     np.testing.assert_array_equal(got[1], 1.0)
     later = [ahead[2][:2], ahead[0][:2]]
-    low, high, _ = adopted.intervals(Horizon(new, np.array([90, 30]), 2, later), [0.8])
+    low, high, _ = intervals_of(adopted, ForecastRequest(new, np.array([90, 30]), 2, later), [0.8])
     assert np.all(np.isfinite([low, high]))
     assert np.all(low <= high)
 
@@ -236,15 +249,15 @@ def test_a_global_panel_that_cannot_be_fitted_is_forecast_naively():
     model = fit_panel(flat, PLAN, scope="global", calibrate=True)
     assert model.shared is None
     assert model.reasons == dict.fromkeys((0, 1), "all values are the same")
-    values = model.forecast(Horizon.after(flat, 2)).values
+    values = model.forecast(ForecastRequest.after(flat, 2)).values
     np.testing.assert_array_equal(values, [[1.0, 1.0], [2.0, 2.0]])
-    assert adopt_series(model, flat[:1]).reasons == {0: "the model has no network"}
+    assert model.adopt(SeriesPanel.of(flat[:1])).reasons == {0: "the model has no network"}
 
 
 def test_no_series_at_all():
     for scope in ("local", "global"):
         model = fit_panel([], PLAN, scope=scope, calibrate=True)
-        assert model.forecast(Horizon.after([], 3)).values.shape == (0, 3)
+        assert model.forecast(ForecastRequest.after([], 3)).values.shape == (0, 3)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 8, -1])

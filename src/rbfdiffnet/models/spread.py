@@ -1,4 +1,4 @@
-r"""How far the forecasts of a stack may be off: intervals from errors at the ends of the series.
+r"""Intervals from few errors of many series, made at the ends of the series.
 
 Errors of series i in window w at step k are taken as
 
@@ -8,11 +8,11 @@ Errors of series i in window w at step k are taken as
 so one pool of z serves a whole panel. How much a series' own errors say about its spread, against
 those of all, is weighed as in empirical Bayes: by how much series differ more than windows of a
 series do. The z of a window are found with the spread that the other windows give, as they will be
-used; else they would come out too small. Half-widths are quantiles of z at a step and, where that
-are few, at the steps next to it.
+used; otherwise they would come out too small. Half-widths are quantiles of the z of a step; where a
+step has few, the z of the steps next to it count, too.
 
 Errors of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample
-correction of `rbfdiffnet.models.intervals.conformal_quantile` asks for their number.
+correction of `models.intervals.conformal_quantile` asks for their number.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["half_widths"]
-
 Array = npt.NDArray[np.float64]
 
 _ENOUGH = 100  # errors for a quantile
@@ -31,36 +29,14 @@ _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are f
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
 
 
-def half_widths(
+def scaled_half_widths(
     errors: Array, changes: Array, levels: Sequence[float]
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return the half-widths of intervals for a panel.
+    """Return half-widths (n, h, n_levels), 0 where nothing is known, and where errors were enough.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n, n_windows, h)
-        Absolute errors; NaN where unknown.
-    changes : ndarray of shape (n,)
-        Mean step size of each series; positive where its errors are to count.
-    levels : sequence of float
-        Between 0 and 1, ascending.
-
-    Returns
-    -------
-    widths : ndarray of shape (n, h, n_levels)
-        0 where nothing is known.
-    enough : ndarray of bool of shape (n,)
-        False where there were too few errors for the highest level, and the largest was taken,
-        grown as the quantiles of a normal distribution do. Series that never change need none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.stack.spread import half_widths
-    >>> errors = np.abs(np.random.default_rng(0).normal(size=(500, 2, 4)))
-    >>> widths, _ = half_widths(errors, np.ones(500), [0.8, 0.95])
-    >>> widths.mean(axis=(0, 1)).round(1).tolist()
-    [1.3, 1.9]
+    `errors` (n, n_windows, h) are absolute, NaN where unknown; `changes` (n,) are mean step sizes,
+    positive where the errors of a series count. Where errors were too few for the highest level,
+    the largest was taken, grown as the quantiles of a normal distribution grow.
     """
     n, _, h = errors.shape
     # In an order of their own: sums must not depend on that of the panel.
@@ -99,12 +75,9 @@ def _mean(values: Array, axis: int) -> Array:
 
 
 def _spreads(sizes: Array) -> tuple[Array, Array]:
-    """Spread of each series, and in each window as the other windows give it.
+    """Return the spread of each series (n,), and that of each window from the other windows.
 
-    Parameters
-    ----------
-    sizes : ndarray of shape (n, n_windows)
-        Mean errors; NaN where unknown.
+    `sizes` (n, n_windows) are mean errors, NaN where unknown.
     """
     positive = sizes[sizes > 0.0]
     if not positive.size:
@@ -122,15 +95,15 @@ def _spreads(sizes: Array) -> tuple[Array, Array]:
         noise = (within / count[there]).mean()
         between = max(float(np.var(own[there], ddof=1)) - noise, 0.0)
 
-    def drawn(total: Array, count: Array) -> Array:
-        """The usual spread, moved by what so many windows say."""
+    def shrink_to_usual(total: Array, count: Array) -> Array:
+        """Move the usual spread by what so many windows say."""
         trust = 0.0 * count
         if between > 0.0:
             trust = between * count / (between * count + max(within, 1e-12))
         return np.asarray(np.exp(usual + trust * (total / np.maximum(count, 1) - usual)))
 
     total, others = filled.sum(axis=1), count[:, None] - known
-    return drawn(total, count), drawn(total[:, None] - filled, others)
+    return shrink_to_usual(total, count), shrink_to_usual(total[:, None] - filled, others)
 
 
 def _normal(level: float) -> float:

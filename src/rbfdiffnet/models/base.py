@@ -1,0 +1,206 @@
+"""What a model of a panel is asked, what it answers, and what every such model can do.
+
+A `PanelMethod` fits a panel and returns a `FittedModel`, which forecasts it from any origins.
+Everything above the models (chunks, bounds, notes, backtests, files, clusters) uses only what
+stands here. A new model is a subclass of each and an entry in `rbfdiffnet.models.methods.METHODS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.intervals import HeldOutErrors
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.terms import Terms
+from rbfdiffnet.series.series import Series, SeriesPanel
+
+if TYPE_CHECKING:
+    from rbfdiffnet.models.networks import FittedNetworks
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ForecastRequest:
+    """The h steps after an origin of each series of a panel.
+
+    Series may go on after their origins (n,); models do not look there. `ahead` holds the inputs
+    that are known in advance, an array of shape (h, q) for each series.
+    """
+
+    panel: Sequence[Series]
+    origins: Ints
+    h: int
+    ahead: Sequence[Array]
+
+    @classmethod
+    def after(cls, panel: Sequence[Series], h: int) -> ForecastRequest:
+        """Return the steps after the ends of series without inputs known in advance."""
+        ends = np.array([series.y.size for series in panel], dtype=np.int64)
+        return cls(panel, ends, h, [np.empty((h, 0))] * len(panel))
+
+    @property
+    def seen(self) -> list[Series]:
+        """The series up to their origins."""
+        pairs = zip(self.panel, self.origins.tolist(), strict=True)
+        return [series.until(origin) for series, origin in pairs]
+
+    def select(self, chosen: Sequence[int]) -> ForecastRequest:
+        """Return the request for some of the series."""
+        panel, ahead = [self.panel[i] for i in chosen], [self.ahead[i] for i in chosen]
+        return ForecastRequest(panel, self.origins[list(chosen)], self.h, ahead)
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """Forecasts of a panel, `values` of shape (n, h).
+
+    Series in `diverged` had no finite forecast and got the naive one. `runaway` tells, by series,
+    how a forecast was held back by the rule of `support.stability`.
+    """
+
+    values: Array
+    diverged: list[int] = field(default_factory=list)
+    runaway: dict[int, str] = field(default_factory=dict)
+
+
+class SeriesTable(NamedTuple):
+    """A table with rows for some series: their positions, and columns of values."""
+
+    series: Ints
+    columns: dict[str, Any]
+
+
+class FittedModel(ABC):
+    """A model that was fitted to a panel; users of it never change it."""
+
+    plan: Plan
+    #: Why a series has no model of its own and is forecast naively, by its position.
+    reasons: dict[int, str]
+    #: Whether the forecast of a series depends on the other series it is forecast with.
+    needs_all_series: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def n_series(self) -> int:
+        """How many series the model has."""
+
+    @abstractmethod
+    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
+        """Forecast every series."""
+
+    @abstractmethod
+    def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
+        """Return errors of forecasts of known values, from which intervals are made."""
+
+    @abstractmethod
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+
+    @abstractmethod
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and for every series the terms they are the sum of."""
+
+    @abstractmethod
+    def describe_choices(self) -> SeriesTable:
+        """Return what was chosen from the data, a row for each series."""
+
+    @abstractmethod
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Return networks of chosen series, fitted now if the model keeps none."""
+
+    @abstractmethod
+    def extend(self, panel: SeriesPanel) -> FittedModel:
+        """Return the model for a panel with newer values, and perhaps new series at its end."""
+
+    @abstractmethod
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Return how many latest steps of each series to keep, and arrays and words to save."""
+
+    def with_plan(self, plan: Plan | None) -> Self:
+        """Return the same model with another plan."""
+        return replace(self, plan=plan)  # type: ignore[type-var]
+
+    def noise_by_series(self) -> dict[int, tuple[tuple[float, float] | None, bool, str]]:
+        """Return noise and signal-to-noise, whether of logarithms, and why untreated, by series."""
+        return {}
+
+    def select(self, chosen: Sequence[int]) -> FittedModel:
+        """Return the model of some series."""
+        raise ValueError("This model forecasts all of its series or none.")
+
+    def adopt(self, panel: SeriesPanel) -> FittedModel:
+        """Return a model of series that this one was not fitted to."""
+        raise ValueError("Other series can be forecast by a global model only: scope='global'.")
+
+    def learn_weights(self, panel: SeriesPanel) -> FittedModel:
+        """Return the model with weights that have learned what is new in a panel."""
+        raise ValueError("This model has no weights that rows can be added to.")
+
+    def member_weights(self) -> dict[str, Array]:
+        """Return how much each member counted for each series (n,) in the latest forecasts."""
+        raise ValueError("There are weights of members with scope='auto' only.")
+
+    def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
+        """Return the first step and one-step forecasts from it on, by series."""
+        raise ValueError(
+            "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
+            "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
+            "scope='global'."
+        )
+
+
+class InputNames(NamedTuple):
+    """Names for explanations: of inputs known in advance, of other inputs, and of steps."""
+
+    ahead: tuple[str, ...]
+    extra: tuple[str, ...]
+    label: Callable[[int, int], str]
+
+
+class PanelMethod(ABC):
+    """A way to model panels."""
+
+    #: Whether it uses inputs that never change.
+    uses_static_inputs: ClassVar[bool] = False
+    #: Whether a panel is fitted as a whole even where it is forecast in chunks.
+    fits_whole_panel: ClassVar[bool] = False
+    #: Whether series with few errors borrow errors from series of other chunks.
+    shares_errors: ClassVar[bool] = True
+    #: Whether nothing is learned across series.
+    learns_series_alone: ClassVar[bool] = False
+    #: Whether fitted networks are kept, which can be shown.
+    has_networks: ClassVar[bool] = True
+    #: Why refit="weights" is not possible; empty where it is.
+    weights_refusal: ClassVar[str] = ""
+    #: How many series a cluster puts into a group at most, and how many groups there are at most.
+    cluster_group: ClassVar[tuple[int | None, int]] = (None, 1_000)
+
+    @abstractmethod
+    def fit(
+        self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
+    ) -> FittedModel:
+        """Fit a panel; `calibrate` says whether intervals will be asked for."""
+
+    @abstractmethod
+    def from_arrays(
+        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
+    ) -> FittedModel:
+        """Return the model that `FittedModel.to_arrays` has written."""
+
+    def split(
+        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+    ) -> list[Ints]:
+        """Return the positions of the series that are forecast together, chunk by chunk."""
+        del names, n_values
+        return by_memory()

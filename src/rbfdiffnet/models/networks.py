@@ -1,0 +1,316 @@
+"""Fitted networks of a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.base import (
+    Arrays,
+    FittedModel,
+    ForecastRequest,
+    Forecasts,
+    InputNames,
+    SeriesTable,
+)
+from rbfdiffnet.models.intervals import HeldOutErrors, take_evenly
+from rbfdiffnet.models.network_files import networks_to_arrays, steps_to_keep
+from rbfdiffnet.models.paths import forecast_paths, inputs_ahead, runaway_message, tracked_paths
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.series_model import SeriesModel
+from rbfdiffnet.models.terms import FALLBACK, Terms, explain_series
+from rbfdiffnet.series.effects import Effects
+from rbfdiffnet.series.naive import naive_forecast
+from rbfdiffnet.series.prepare import clean_many
+from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.series.transforms import Difference
+from rbfdiffnet.support.threads import parallel_map
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Path = tuple[Array, Array, Sequence[Array]]  # u and y, (1, h) each, and the network's inputs
+
+_MOST_ORIGINS = 200  # that calibrate intervals
+
+
+@dataclass(frozen=True)
+class FittedNetworks(FittedModel):
+    """A fitted network for each series of a panel; None where a series gets the naive forecast.
+
+    `calibrated` are networks fitted without the last part of each series, which begins at `starts`
+    (n,); their errors there make the intervals.
+    """
+
+    plan: Plan
+    models: tuple[SeriesModel | None, ...]
+    calibrated: tuple[SeriesModel | None, ...]
+    starts: Ints
+    reasons: dict[int, str]
+
+    @property
+    def n_series(self) -> int:
+        """How many series the model has."""
+        return len(self.models)
+
+    @property
+    def fitted(self) -> dict[int, SeriesModel]:
+        """The models of the series that have one, by position."""
+        return {i: model for i, model in enumerate(self.models) if model is not None}
+
+    def select(self, chosen: Sequence[int]) -> Self:
+        """Return the models of some series."""
+        return replace(
+            self,
+            models=tuple(self.models[i] for i in chosen),
+            calibrated=tuple(self.calibrated[i] for i in chosen),
+            starts=self.starts[list(chosen)],
+            reasons={k: self.reasons[i] for k, i in enumerate(chosen) if i in self.reasons},
+        )
+
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Return the networks of chosen series."""
+        del panel
+        return self.select(chosen)
+
+    def extend(self, panel: SeriesPanel) -> FittedModel:
+        """Return these networks, which also forecast newer values; new series are refused."""
+        new = panel.names[self.n_series :]
+        if new:
+            verb = "was" if len(new) == 1 else "were"
+            raise ValueError(
+                f"Series {', '.join(map(repr, new[:3]))} {verb} not there when the model was "
+                "fitted; use update(df, refit=True), or scope='global'."
+            )
+        return self
+
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Return how many latest steps of each series to keep, and arrays and words to save."""
+        lengths = panel.ends - panel.starts
+        keep = steps_to_keep(
+            self.models, self.calibrated, panel, self.plan.season_length, self._unlearned(lengths)
+        )
+        return keep, *self._to_arrays(np.maximum(lengths - keep, 0))
+
+    def _to_arrays(self, cut: Ints) -> tuple[Arrays, dict[str, Any]]:
+        """Return arrays and words to save; `cut` (n,) first steps of the series are not saved."""
+        arrays, words = networks_to_arrays(self.models, self.calibrated, cut, self._common_effects)
+        arrays["starts"] = np.maximum(self.starts - cut, 0)
+        return arrays, words | {"reasons": {str(i): text for i, text in self.reasons.items()}}
+
+    def _unlearned(self, lengths: Ints) -> Ints:
+        """Return how many steps of each series (n,) a shared network is yet to learn."""
+        return np.zeros_like(lengths)
+
+    @property
+    def _common_effects(self) -> Effects | None:
+        return None
+
+    # Forecasts ------------------------------------------------------------------------------------
+
+    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
+        """Forecast every series."""
+        values, _, diverged, runaway = self._forecast(request, n_jobs)
+        return Forecasts(values, diverged, runaway)
+
+    def _forecast(
+        self, request: ForecastRequest, n_jobs: int
+    ) -> tuple[Array, dict[int, Path], list[int], dict[int, str]]:
+        """Return forecasts (n, h), the paths of networks, and what went wrong."""
+        n, h, seen, origins = len(request.panel), request.h, request.seen, request.origins
+        fitted = self.fitted
+        paths = forecast_paths(
+            list(fitted.values()),
+            [seen[i] for i in fitted],
+            [origins[i : i + 1] for i in fitted],
+            [request.ahead[i][None] for i in fitted],
+            h,
+            n_jobs,
+        )
+        values, found = np.empty((n, h)), {}
+        diverged, runaway = [], {}
+        for i, path in zip(fitted, paths, strict=True):
+            u, y, inputs = path
+            if np.all(np.isfinite(y)):
+                values[i], found[i] = y[0], path
+                if message := runaway_message(fitted[i], u[0], inputs):
+                    runaway[i] = message
+            else:
+                diverged.append(i)
+        for i in sorted({*range(n)} - {*found}):
+            season = self.plan.season_length
+            values[i] = naive_forecast(seen[i].y, origins[i : i + 1], h, season)[0]
+        return values, found, diverged, runaway
+
+    def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
+        """Return the first step and one-step forecasts from it on, by series."""
+        return {
+            i: (model.history, self._one_step(model, panel[i], model.history))
+            for i, model in self.fitted.items()
+            if panel[i].y.size > model.history
+        }
+
+    def _one_step(self, model: SeriesModel, series: Series, first: int) -> Array:
+        origins = np.arange(first, series.y.size, dtype=np.int64)
+        ahead = series.known_ahead[first:, None]
+        ((_, y, _),) = forecast_paths([model], [series], [origins], [ahead], 1, 1)
+        naive = naive_forecast(series.y, origins, 1, self.plan.season_length)
+        return np.where(np.isfinite(y), y, naive)[:, 0]
+
+    # What is told of the networks -----------------------------------------------------------------
+
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        found, unseen = {}, {}
+        for i, model in self.fitted.items():
+            if model.seen and model.seen.length == panel[i].y.size:
+                found[i] = model.seen.odd
+            else:
+                unseen[i] = model.preparation
+        bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]
+        cleaned = clean_many(list(unseen.values()), bare)
+        for i, b, (_, known) in zip(unseen, bare, cleaned, strict=True):
+            found[i] = np.flatnonzero(np.isfinite(b) & ~known)
+        return [(i, outliers) for i, outliers in sorted(found.items()) if outliers.size]
+
+    def noise_by_series(self) -> dict[int, tuple[tuple[float, float] | None, bool, str]]:
+        """Return noise and signal-to-noise, whether of logarithms, and why untreated, by series."""
+        return {i: (m.noise, m.preparation.log, m.untreated) for i, m in self.fitted.items()}
+
+    def describe_choices(self) -> SeriesTable:
+        """Return the settings of every network."""
+        models = list(self.fitted.values())
+        networks = [model.windows.network for model in models]
+        columns = {
+            "season_length": [model.preparation.season_length for model in models],
+            "logarithms": [model.preparation.log for model in models],
+            "differences": [_differences(model) for model in models],
+            "lags": [_ranges(model.windows.lags) for model in models],
+            "level": [model.windows.level for model in models],
+            "order": [network.order for network in networks],
+            "n_centers": [len(network.centers) for network in networks],
+        }
+        return SeriesTable(np.array(list(self.fitted), dtype=np.int64), columns)
+
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and for every series the terms they are the sum of."""
+        values, paths, _, _ = self._forecast(request, n_jobs)
+        tables = []
+        for i, (model, series) in enumerate(zip(self.models, request.panel, strict=True)):
+            terms = Terms()
+            if model is None or i not in paths:
+                terms.add("fallback", FALLBACK, values[i])
+            else:
+                u, _, rows = paths[i]
+                ends = model.nearest(series, self.plan)
+                nearest = [", ".join(names.label(i, int(t)) for t in e if t >= 0) for e in ends]
+                own = names.ahead, names.extra
+                terms = explain_series(
+                    model, series, u[0], values[i], rows, request.ahead[i], own, nearest
+                )
+            tables.append(terms)
+        return values, tables
+
+    # Held-out errors ------------------------------------------------------------------------------
+
+    def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
+        """Return the errors of the calibrated networks, and their forecasts of the request."""
+        errors, scales, centers = self.plan.collective.memoize(
+            lambda: self._errors(request, n_jobs)
+        )
+
+        def naive(chosen: Sequence[int]) -> tuple[list[Array], Array]:
+            """Errors of last values, repeated, in the last part of chosen series."""
+            found = []
+            for i in chosen:
+                series = request.panel[i].until(int(request.origins[i]))
+                at = take_evenly(self._calibration_origins(i, series))
+                forecasts = naive_forecast(series.y, at, request.h, 1)
+                found.append(np.abs(_actual(series, at, request.h) - forecasts))
+            return found, scales[list(chosen)]
+
+        n = len(errors)
+        return HeldOutErrors(
+            errors,
+            scales,
+            centers,
+            modeled=np.array([model is not None for model in self.models], dtype=bool),
+            naive=naive,
+            fingerprints=lambda: [series.fingerprint for series in request.seen],
+            floor=np.full(n, -np.inf),
+            pool=np.zeros(n, dtype=np.int64),
+        )
+
+    def _calibration_origins(self, i: int, series: Series) -> Ints:
+        """Return the origins in the last part of a series that have values.
+
+        The naive forecast has learned nothing, so for it all origins count.
+        """
+        end, first = series.n_seen, 1 if self.models[i] is None else int(self.starts[i])
+        return np.arange(max(first, end - _MOST_ORIGINS, 1), end, dtype=np.int64)
+
+    def _errors(self, request: ForecastRequest, n_jobs: int) -> tuple[list[Array], Array, Array]:
+        """Return absolute errors (m, h), step sizes (n,) and forecasts (n, h) of the request."""
+        seen, h, ahead = request.seen, request.h, request.ahead
+        models = dict(enumerate(self.calibrated))
+        at = [  # the present one comes last
+            np.append(self._calibration_origins(i, series), request.origins[i])
+            for i, series in enumerate(seen)
+        ]
+        noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
+        fitted = [i for i, m in models.items() if m is not None and i not in noisy]
+        paths = forecast_paths(
+            [self.calibrated[i] for i in fitted],  # type: ignore[misc]
+            [seen[i] for i in fitted],
+            [at[i] for i in fitted],
+            [inputs_ahead(seen[i].known_ahead, at[i], ahead[i]) for i in fitted],
+            h,
+            n_jobs,
+        )
+        forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
+
+        def track(i: int) -> tuple[Array, Array]:
+            later = inputs_ahead(seen[i].known_ahead, at[i], ahead[i])
+            return tracked_paths(models[i], seen[i], at[i], later, h)  # type: ignore[arg-type]
+
+        growth: dict[int, Array] = {}
+        for i, (y, grown) in zip(noisy, parallel_map(track, noisy, n_jobs), strict=True):
+            forecasts[i], growth[i] = y, grown
+        errors, scales, centers = [], np.zeros(len(seen)), np.empty((len(seen), h))
+        for i, series in enumerate(seen):
+            forecast = forecasts.get(i)
+            if forecast is None or not np.all(np.isfinite(forecast[-1])):
+                forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
+            centers[i] = forecast[-1]
+            actual = _actual(series, at[i][:-1], h)
+            errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
+            recent = series.y[-2 * _MOST_ORIGINS :]
+            steps = np.abs(np.diff(recent[np.isfinite(recent)]))
+            scales[i] = steps.mean() if steps.size else np.nan
+        return errors, scales, centers
+
+
+def _actual(series: Series, origins: Ints, h: int) -> Array:
+    """Return the values of h steps from each origin on; NaN beyond the last."""
+    return np.asarray(np.append(series.y, np.full(h, np.nan))[origins[:, None] + np.arange(h)])
+
+
+def _differences(model: SeriesModel) -> str:
+    """Return the lags of the differences taken, such as ``12, 1``."""
+    steps = model.preparation.steps.steps
+    return ", ".join(str(step.lag) for step in steps if isinstance(step, Difference))
+
+    return ", ".join(str(step.lag) for step in steps if isinstance(step, Difference))
+
+
+def _ranges(lags: Sequence[int]) -> str:
+    """Write lags in short, such as ``1-14, 28``."""
+    breaks = [k for k in range(1, len(lags)) if lags[k] != lags[k - 1] + 1]
+    runs = zip([0, *breaks], [*breaks, len(lags)], strict=True)
+    ends = [(lags[first], lags[last - 1]) for first, last in runs]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ends)

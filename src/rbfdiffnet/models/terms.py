@@ -1,0 +1,216 @@
+r"""Split forecasts of a network into additive terms, exactly.
+
+A forecast of step k is, in this order, undone below:
+
+.. math:: \hat z_k = \ell_k + b + \sum_i \lambda_i x_{ki} + \sum_j w_j g_j(x_k), \qquad
+    \hat u = H + A \hat z, \qquad \hat y_k = \hat u_k\,(1 + \textstyle\sum_q e_{kq})
+    \;\text{ or }\; \hat u_k + \textstyle\sum_q e_{kq}
+
+Undoing differences and scales is linear (H is what the history alone gives, A sums up and scales),
+so every term of z has its own share of u, and every effect its own share of y. What the guards
+against runaway forecasts, the logarithm's inverse or a lower bound change is a part of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.series_model import SeriesModel
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.transforms import Difference, Rescale
+
+Array = npt.NDArray[np.float64]
+
+FALLBACK = "the last season, or the last value"
+
+
+class Terms:
+    """Rows of an explanation, collected term by term; every number has shape (h,)."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        part: str,
+        term: str,
+        contribution: Array,
+        value: Any = np.nan,
+        weight: Any = np.nan,
+        activation: Any = np.nan,
+        nearest: str = "",
+    ) -> None:
+        """Add a term."""
+        self.rows.append(
+            {
+                "part": part,
+                "term": term,
+                "value": np.broadcast_to(value, contribution.shape),
+                "weight": np.broadcast_to(weight, contribution.shape),
+                "activation": np.broadcast_to(activation, contribution.shape),
+                "contribution": contribution,
+                "nearest": nearest,
+            }
+        )
+
+    def add_rest(self, part: str, term: str, total: Array) -> None:
+        """Add what the terms lack to a total, if that is more than rounding."""
+        left = total - np.sum([row["contribution"] for row in self.rows], axis=0)
+        if np.any(np.abs(left) > 1e-10 * np.abs(total)):
+            self.add(part, term, left)
+
+
+def explain_series(
+    model: SeriesModel,
+    series: Series,
+    u: Array,
+    y: Array,
+    rows: Sequence[Array],
+    ahead: Array,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    nearest: list[str],
+) -> Terms:
+    """Return the terms of forecasts y (h,) of one series by its network.
+
+    `u` are the same before effects, `rows` the inputs of the network, block by block, `names`
+    those of inputs known in advance and of other inputs.
+    """
+    terms = Terms()
+    ahead_names, extra_names = names
+    _add_network_terms(terms, model, series, rows, y.size, extra_names, nearest)
+    _add_effects(terms, model, u, ahead, ahead_names)
+    if model.preparation.log:
+        terms.add_rest("logarithm", "back from logarithms", y)
+    return terms
+
+
+def _add_network_terms(
+    terms: Terms,
+    model: SeriesModel,
+    series: Series,
+    rows: Sequence[Array],
+    h: int,
+    extra_names: tuple[str, ...],
+    nearest: list[str],
+) -> None:
+    """Add the terms of u."""
+    windows, steps = model.windows, model.preparation.steps
+    network, block = windows.network, windows.block
+    history = model.base_windows(series, np.array([series.y.size]))
+    inputs = np.concatenate(rows)  # a row for each block
+    bias, linear, exemplars = network.contributions(inputs)
+    phi = network.activations(inputs)
+    linear_steps = all(isinstance(step, Difference | Rescale) for step in steps.steps)
+
+    def over_horizon(values: Array) -> Array:
+        """Values for each block and output, (blocks, block) or (blocks,), as (h,)."""
+        full = values if values.ndim == 2 else np.repeat(values[:, None], block, axis=1)
+        return np.asarray(full.reshape(-1)[:h])
+
+    def share(values: Array) -> Array:
+        """What a part of z adds to u; to z itself where the way back is not linear."""
+        values = over_horizon(values)
+        if not linear_steps:
+            return values
+        nothing = np.zeros_like(history)
+        rest = steps.invert(np.zeros((1, h)), nothing)
+        return np.asarray((steps.invert(values[None], nothing) - rest)[0])
+
+    path_z, levels = _path_and_levels(model, history, inputs[:1, : len(extra_names)], len(rows))
+    if linear_steps:
+        terms.add("history", "last values", steps.invert(np.zeros((1, h)), history)[0])
+    if windows.level != "none":
+        terms.add("level", f"{windows.level} of the window", share(levels))
+    terms.add("bias", "bias", share(np.broadcast_to(windows.unit * bias, (len(rows), block))))
+    ages = [f"lag {age}" for age in reversed(windows.lags)]
+    for c, name in enumerate((*extra_names, *ages)):
+        j = c - inputs.shape[1] + network.n_lags
+        if j < 0:  # an input of the basis functions only
+            continue
+        is_lag = c >= len(extra_names)
+        value = inputs[:, c] * windows.unit + levels if is_lag else inputs[:, c]
+        weight = _slope(network, j) * (1.0 if is_lag else windows.unit)
+        terms.add(
+            "linear",
+            name,
+            share(windows.unit * linear[:, j]),
+            value=over_horizon(value),
+            weight=over_horizon(np.broadcast_to(weight, (len(rows), block))),
+        )
+    for c in range(len(network.centers)):
+        terms.add(
+            "exemplar",
+            f"exemplar {c + 1}",
+            share(windows.unit * exemplars[:, c]),
+            weight=over_horizon(np.broadcast_to(network.w[c], (len(rows), block))),
+            activation=over_horizon(phi[:, c]),
+            nearest=nearest[c],
+        )
+    restored = steps.invert(path_z[:, :h], history)[0]
+    if windows.tracker is not None:
+        terms.add_rest("noise", "median over the states that the noise allows", restored)
+    if not linear_steps:
+        terms.add_rest("transforms", "back from the transformed scale", restored)
+    clipped = np.clip(restored, model.preparation.low, model.preparation.high)
+    terms.add_rest("guard", "guard against runaway forecasts", clipped)
+
+
+def _path_and_levels(
+    model: SeriesModel, history: Array, extra: Array, n_blocks: int
+) -> tuple[Array, Array]:
+    """Return the path of z (1, steps) from the history on, and the level of each block."""
+    windows = model.windows
+    z = model.preparation.steps.apply(history)
+    path, _ = windows.forecast(z, n_blocks * windows.block, extra)
+    full = np.concatenate([z, path], axis=1)
+    levels = np.empty(n_blocks)
+    for k in range(n_blocks):
+        _, level = windows.inputs(full[:, : z.shape[1] + k * windows.block], extra)
+        levels[k] = level[0, 0]
+    return path, levels
+
+
+def _slope(network: Any, j: int) -> Array:
+    """Return the weight of a linear input in units of the network's inputs and outputs."""
+    scale = network.x_scale[len(network.x_scale) - network.n_lags + j]
+    return np.asarray(network.linear[j] * network.y_scale / scale)
+
+
+def _add_effects(
+    terms: Terms, model: SeriesModel, u: Array, ahead: Array, names: tuple[str, ...]
+) -> None:
+    """Add the terms that take u to y, or to its logarithm."""
+    effects = model.preparation.effects
+    if effects is None:
+        return
+    parts = effects.parts(ahead)
+    for q, name in enumerate(names):
+        share = parts[:, q] * u if effects.relative else parts[:, q]
+        terms.add("effect", name, share, value=ahead[:, q], weight=effects.gamma[q])
+    terms.add_rest("guard", "effects are not below -100 %", effects.restore(u, ahead))
+
+
+def operator_terms(
+    model: SeriesModel, extra_names: tuple[str, ...]
+) -> list[tuple[int, str, float]]:
+    r"""Return order, input and coefficient :math:`a_{ki}` of the learned differential operator.
+
+    Derivatives are by the inputs as the basis functions see them: standardized, times their metric.
+    """
+    windows = model.windows
+    network = windows.network
+    names = (*extra_names, *(f"lag {age}" for age in reversed(windows.lags)))
+    active = [name for name, m in zip(names, network.metric, strict=True) if m > 0]
+    a = network.a
+    terms: list[tuple[int, str, float]] = []
+    if network.order_zero:
+        terms.append((0, "", float(a[0])))
+        a = a[1:]
+    for k, row in enumerate(a.reshape(network.order, len(active)), start=1):
+        scale = network.unit**k
+        terms += [(k, name, float(value * scale)) for name, value in zip(active, row, strict=True)]
+    return terms

@@ -1,0 +1,38 @@
+"""Notes on what was unusual about a series: typed, and turned into words where users see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Kinds of notes that code asks for; a kind that is counted, such as "missing date", is a noun.
+NO_MODEL, OUTLIER, BEGINS_LATE = "no model", "outlier", "begins late"
+NOT_FINITE, HELD_BACK, FEW_ERRORS = "no finite forecast", "held back", "few errors"
+NOISE_TREATED, NOISE_LEFT = "noise treated", "noise left"
+
+FORECAST_ZERO = "forecast 0"
+FORECAST_NAIVE = "forecast by the last season, or the last value"
+FORECAST_LAST_SEASON = "forecast by the last season"
+#: What was done with series that have no model.
+FALLBACK_ACTIONS = (FORECAST_ZERO, FORECAST_NAIVE, FORECAST_LAST_SEASON)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something unusual about a series of a panel, and what was done about it.
+
+    A note either counts things of its kind and names the first date, or has a detail in words.
+    """
+
+    series: int
+    kind: str
+    action: str
+    count: int = 0
+    first: str = ""
+    detail: str = ""
+
+    @property
+    def problem(self) -> str:
+        """What was unusual, in words."""
+        if not self.count:
+            return self.detail
+        return f"{self.count} {self.kind}{'' if self.count == 1 else 's'}, first {self.first}"
