@@ -247,7 +247,7 @@ def test_adopted_series_get_the_forecasts_of_trained_ones(panel, ahead):
 def test_a_global_panel_that_cannot_be_fitted_is_forecast_naively():
     flat = [Series(np.full(30, v), np.zeros((30, 0)), np.zeros((30, 0))) for v in (1.0, 2.0)]
     model = fit_panel(flat, PLAN, scope="global", calibrate=True)
-    assert model.shared is None
+    assert not model.fitted
     assert model.reasons == dict.fromkeys((0, 1), "all values are the same")
     values = model.forecast(ForecastRequest.after(flat, 2)).values
     np.testing.assert_array_equal(values, [[1.0, 1.0], [2.0, 2.0]])
