@@ -17,6 +17,14 @@ __all__ = ["require"]
 
 
 def require(peer: str) -> None:
-    """Raise an error that says what to install, unless the library ``peer`` is there."""
+    """Raise an error that says what to install, unless the library ``peer`` is there.
+
+    Examples
+    --------
+    >>> from rbfdiffnet.adapters import require
+    >>> require("no_such_library")
+    Traceback (most recent call last):
+    ImportError: This adapter needs no_such_library: pip install 'rbfdiffnet[ecosystem]'.
+    """
     if find_spec(peer) is None:
         raise ImportError(f"This adapter needs {peer}: pip install 'rbfdiffnet[ecosystem]'.")
