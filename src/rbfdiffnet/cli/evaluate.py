@@ -54,24 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
     with ProgressLine(quiet=arguments.quiet) as progress:
         progress.update("Reading")
         data = read_input(arguments, console)
-        if arguments.report and data.inputs and data.future is None:
-            raise CommandError(
-                f"--report also shows forecasts, for which the inputs ({', '.join(data.inputs)}) "
-                f"must be known {arguments.horizon} steps ahead: add rows after the last date with "
-                "the target left empty, name a file with them in --exog, or leave --report out"
-            )
-        windows = count_windows(data, arguments.horizon, arguments.windows)
-        if not windows:
-            raise CommandError(
-                f"{arguments.file}: no series is long enough to hold {arguments.horizon} steps "
-                "out; choose a smaller --horizon"
-            )
-        if windows < arguments.windows:
-            console.warn(f"there is room for {windows} of {arguments.windows} windows")
-        seconds = arguments.rival_seconds
-        result = evaluate(arguments, data, windows, progress, console, rival_seconds=seconds)
-        if seconds > 0.0 and find_spec("statsforecast") is None:
-            console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
+        windows = _check_windows(arguments, data, console)
+        result = evaluate(arguments, data, windows, progress)
+        if arguments.rival_seconds > 0.0:
+            result = add_rivals(result, arguments, data, progress, console)
+            if find_spec("statsforecast") is None:
+                console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
         folds, notes = note_closed_weekdays(arguments, data, result.folds, result.notes)
         problems = []
         if arguments.out:
@@ -98,6 +86,25 @@ def run(arguments: argparse.Namespace) -> None:
                 )
             )
     output.finish(console, problems, arguments.out, arguments.report)
+
+
+def _check_windows(arguments: argparse.Namespace, data: Data, console: Console) -> int:
+    """Return how many windows there is room for, or raise CommandError if there is none."""
+    if arguments.report and data.inputs and data.future is None:
+        raise CommandError(
+            f"--report also shows forecasts, for which the inputs ({', '.join(data.inputs)}) "
+            f"must be known {arguments.horizon} steps ahead: add rows after the last date with "
+            "the target left empty, name a file with them in --exog, or leave --report out"
+        )
+    windows = count_windows(data, arguments.horizon, arguments.windows)
+    if not windows:
+        raise CommandError(
+            f"{arguments.file}: no series is long enough to hold {arguments.horizon} steps "
+            "out; choose a smaller --horizon"
+        )
+    if windows < arguments.windows:
+        console.warn(f"there is room for {windows} of {arguments.windows} windows")
+    return windows
 
 
 @dataclass(frozen=True)
@@ -199,7 +206,7 @@ def count_windows(data: Data, h: int, most: int) -> int:
 
 
 def backtest_sample(
-    arguments: argparse.Namespace, data: Data, progress: ProgressLine, console: Console
+    arguments: argparse.Namespace, data: Data, progress: ProgressLine
 ) -> tuple[Evaluation | None, Data]:
     """Evaluate all series, or evenly spread ones of many, and return them too.
 
@@ -210,60 +217,67 @@ def backtest_sample(
     windows = count_windows(tested, arguments.horizon, most)
     if not windows:
         return None, tested
-    return evaluate(arguments, tested, windows, progress, console, rival_seconds=0.0), tested
+    return evaluate(arguments, tested, windows, progress), tested
 
 
 def evaluate(
-    arguments: argparse.Namespace,
-    data: Data,
-    n_windows: int,
-    progress: ProgressLine,
-    console: Console,
-    rival_seconds: float,
+    arguments: argparse.Namespace, data: Data, n_windows: int, progress: ProgressLine
 ) -> Evaluation:
-    """Backtest the forecaster, simple rules and, where there is time, methods of statsforecast.
-
-    ``rival_seconds`` is about how long each method of statsforecast may take; 0 leaves them out.
-    """
-    n, season = data.series.n_series, data.season_length
+    """Backtest the forecaster and simple rules."""
     began = time.perf_counter()
     folds, notes = backtest_series(arguments, data, n_windows, progress)
     seconds = time.perf_counter() - began
     progress.update("Scoring")
     folds, scores = _score_simple_rules(data, folds)
     ours = MethodScores.mean(scores, _OURS, seconds)
-    rules = [model.name for model in scores.models if model.name != _OURS]
-    methods = [ours, *(MethodScores.mean(scores, rule) for rule in rules)]
-    pairs = [(ours, rule) for rule in methods[1:]]
-    comparisons = [compare(scores, _OURS, rule, n) for rule in rules]
-    if rival_seconds > 0.0:
-        sample = spread_evenly(n, _CHUNK)
-        in_sample = np.isin(find_series(data, folds), sample)
-        panel = Panel.from_frame(select_series(data, sample).frame(), freq=data.freq)
-        chosen = rivals.choose_rivals(panel, arguments.horizon, n_windows, season, rival_seconds)
-        for rival in chosen:
-            progress.update(f"Backtesting {rival.name}")
-            if len(rival.series) < n:
-                console.say(
-                    f"{rival.name} gets {len(rival.series):,} of {n:,} series, evenly "
-                    f"spread, to take about {rival_seconds:g} s (more: --rival-seconds)"
-                )
-            rows, took = rivals.forecast_rival(
-                rival, panel, folds[in_sample].reset_index(drop=True), season, arguments
+    names = [model.name for model in scores.models if model.name != _OURS]
+    rules = [MethodScores.mean(scores, name) for name in names]
+    pairs = tuple((ours, rule) for rule in rules)
+    comparisons = tuple(compare(scores, _OURS, name, data.series.n_series) for name in names)
+    return Evaluation(folds, scores, (ours, *rules), pairs, comparisons, notes, n_windows)
+
+
+def add_rivals(
+    evaluation: Evaluation,
+    arguments: argparse.Namespace,
+    data: Data,
+    progress: ProgressLine,
+    console: Console,
+) -> Evaluation:
+    """Backtest the methods of statsforecast too, on as many series as there is time for."""
+    n, season, limit = data.series.n_series, data.season_length, arguments.rival_seconds
+    folds, methods = evaluation.folds.copy(), list(evaluation.methods)
+    pairs, comparisons = list(evaluation.pairs), list(evaluation.comparisons)
+    sample = spread_evenly(n, _CHUNK)
+    in_sample = np.isin(find_series(data, folds), sample)
+    panel = Panel.from_frame(select_series(data, sample).frame(), freq=data.freq)
+    windows = evaluation.n_windows
+    for rival in rivals.choose_rivals(panel, arguments.horizon, windows, season, limit):
+        progress.update(f"Backtesting {rival.name}")
+        if len(rival.series) < n:
+            console.say(
+                f"{rival.name} gets {len(rival.series):,} of {n:,} series, evenly "
+                f"spread, to take about {limit:g} s (more: --rival-seconds)"
             )
-            for column in rows.columns.difference(folds.columns):
-                folds[column] = np.nan
-                folds.loc[in_sample, column] = rows[column].to_numpy()
-            both = _score(panel, rows, (_OURS, rival.name), season)
-            mine, other = ours, MethodScores.mean(both, rival.name, took)
-            if both.rows.sum() != scores.rows.sum():
-                name = f"{_OURS} on those of {rival.name}"
-                mine = replace(MethodScores.mean(both, _OURS), model=name)
-            methods.append(other)
-            pairs.append((mine, other))
-            comparisons.append(compare(both, _OURS, rival.name, n))
-    return Evaluation(
-        folds, scores, tuple(methods), tuple(pairs), tuple(comparisons), notes, n_windows
+        rows = folds[in_sample].reset_index(drop=True)
+        rows, seconds = rivals.forecast_rival(rival, panel, rows, season, arguments)
+        for column in rows.columns.difference(folds.columns):
+            folds[column] = np.nan
+            folds.loc[in_sample, column] = rows[column].to_numpy()
+        both = _score(panel, rows, (_OURS, rival.name), season)
+        ours, other = methods[0], MethodScores.mean(both, rival.name, seconds)
+        if both.rows.sum() != evaluation.scores.rows.sum():
+            name = f"{_OURS} on those of {rival.name}"
+            ours = replace(MethodScores.mean(both, _OURS), model=name)
+        methods.append(other)
+        pairs.append((ours, other))
+        comparisons.append(compare(both, _OURS, rival.name, n))
+    return replace(
+        evaluation,
+        folds=folds,
+        methods=tuple(methods),
+        pairs=tuple(pairs),
+        comparisons=tuple(comparisons),
     )
 
 

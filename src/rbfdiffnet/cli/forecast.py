@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
         evaluation, tested = None, data
         alone = data.series.n_series == 1 and (arguments.json or not arguments.quiet)
         if alone or arguments.report:
-            evaluation, tested = backtest_sample(arguments, data, progress, console)
+            evaluation, tested = backtest_sample(arguments, data, progress)
         if alone and evaluation is None:
             count = data.series.n_values
             console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
