@@ -10,7 +10,7 @@ import time
 import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.evaluate import backtest_sample
+from rbfdiffnet.cli.evaluate import Evaluation, backtest_sample
 from rbfdiffnet.cli.run import forecast_series, note_closed_weekdays, read_input
 from rbfdiffnet.cli.terminal import Console, describe_problems, formula_warning
 from rbfdiffnet.readers import Data
@@ -51,9 +51,22 @@ def run(arguments: argparse.Namespace) -> None:
             ),
         }
         problems = output.write_all(*(write for path, write in writers.items() if path))
+    backtest = evaluation if alone else None
+    _print_results(arguments, console, data, forecast, notes, backtest, seconds)
+    output.finish(console, problems, arguments.out, arguments.plot, arguments.report)
+
+
+def _print_results(
+    arguments: argparse.Namespace,
+    console: Console,
+    data: Data,
+    forecast: pd.DataFrame,
+    notes: pd.DataFrame,
+    backtest: Evaluation | None,
+    seconds: float,
+) -> None:
+    """Print the results for a person, as CSV (quietly) or as one JSON document."""
     _show_forecast(console, data, forecast, notes, seconds)
-    if evaluation is not None and alone and not arguments.json:
-        console.say(f"\n{evaluation.text()}")
     if arguments.json:
         output.print_result(
             "forecast",
@@ -63,15 +76,17 @@ def run(arguments: argparse.Namespace) -> None:
             season_length=data.season_length,
             seconds=round(seconds, 3),
             report=output.frame_to_json(notes),
-            backtest=evaluation.as_json() if alone and evaluation is not None else None,
+            backtest=backtest.as_json() if backtest is not None else None,
             forecast=output.frame_to_json(forecast),
         )
-    elif arguments.quiet and not arguments.out:
+        return
+    if backtest is not None:
+        console.say(f"\n{backtest.text()}")
+    if arguments.quiet and not arguments.out:
         text = forecast.to_csv(index=False, lineterminator="\n")
         print(printable(text) if sys.stdout.isatty() else text, end="")
     elif data.series.n_series == 1:
         console.say(f"\n{_draw_chart(data, forecast)}")
-    output.finish(console, problems, arguments.out, arguments.plot, arguments.report)
 
 
 def _show_forecast(

@@ -161,10 +161,16 @@ def _logistic_section(
         _table("cell", models, ("paper", "ours", "ratio"), rows),
         *_evidence(evidence),
     ]
-    problem = import_problem("matplotlib.figure")
-    if problem:
+    if problem := import_problem("matplotlib.figure"):
         return "\n".join([*parts, _no_figures(problem)])
-    parts += ["<h3>The first 200 values of the map</h3>", _image(figures.draw_map(), "the map")]
+    return "\n".join([*parts, *_draw_logistic(records, cells, models)])
+
+
+def _draw_logistic(
+    records: Sequence[Record], cells: Sequence[tuple[float, int]], models: Sequence[str]
+) -> list[str]:
+    """Draw the map, and the predictions of every cell for the first seed."""
+    parts = ["<h3>The first 200 values of the map</h3>", _image(figures.draw_map(), "the map")]
     parts += ["<h3>Predictions of the 100 test values (black: the test values)</h3>"]
     first = {(r["omega"], r["lag"], r["model"]): r["prediction"] for r in reversed(list(records))}
     for omega, lag in cells:
@@ -173,7 +179,7 @@ def _logistic_section(
         actual = logistic_map()[-len(next(iter(chosen.values()))) :]
         image = _image(figures.draw_predictions(actual, chosen), title)
         parts.append(f"<details open><summary>{title}</summary>{image}</details>")
-    return "\n".join(parts)
+    return parts
 
 
 def _m5_section(
@@ -213,17 +219,21 @@ def _m5_section(
         _summary_table(summary),
         *_evidence(evidence),
     ]
-    problem = import_problem("matplotlib.figure")
-    if problem:
+    if problem := import_problem("matplotlib.figure"):
         return "\n".join([*parts, _no_figures(problem)])
-    parts.append("<h3>The 28 test days</h3>")
+    return "\n".join([*parts, *_draw_m5(records, names, models)])
+
+
+def _draw_m5(records: Sequence[Record], names: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Draw the test days and the forecasts of every series."""
+    parts = ["<h3>The 28 test days</h3>"]
     for name in names:
         runs = {r["model"]: r for r in records if r["series"] == name}
         chosen = {m: runs[m]["forecast"] for m in models if m in runs}
         actual = next(iter(runs.values()))["actual"]
         image = _image(figures.draw_forecasts(actual, chosen), name)
         parts.append(f"<details open><summary>{escape(name)}</summary>{image}</details>")
-    return "\n".join(parts)
+    return parts
 
 
 def _summary_table(summary: pd.DataFrame) -> str:
