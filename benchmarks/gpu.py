@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from rbfdiffnet.batch.backend import backend_for
-from rbfdiffnet.models.fast import fit_quickly, forecast_arrays
+from rbfdiffnet.models.fast import fit_fast, forecast_arrays
 
 
 def made_up(n_series: int, length: int = 1913, seed: int = 0) -> np.ndarray:
@@ -60,7 +60,7 @@ def main() -> None:
         with torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
         ) as profile:
-            fit_quickly(part, season_length=7, n_lags=14, backend=backend)
+            fit_fast(part, season_length=7, n_lags=14, backend=backend)
         print(f"one batch of {len(part)}")
         print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=40))
 

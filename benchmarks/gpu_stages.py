@@ -17,7 +17,7 @@ from gpu import made_up
 from rbfdiffnet.batch import train as batched
 from rbfdiffnet.batch.backend import standardize
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
-from rbfdiffnet.models import fast as quick
+from rbfdiffnet.models import fast
 from rbfdiffnet.series import differences as differencing
 from rbfdiffnet.series.gaps import fill_many
 from rbfdiffnet.series.outliers import find_outliers
@@ -79,7 +79,7 @@ def stages(backend: TorchBackend, batch: int) -> None:
     is_outlier = find_outliers(y, 7, backend)[0]
     gaps = torch.where(is_outlier, torch.nan, y)
     u = fill_many(gaps, 7, backend)
-    fit = quick.fit_quickly(data, **options)
+    fit = fast.fit_fast(data, **options)
 
     def windows() -> Any:
         return torch.stack([u[:, i : i + u.shape[1] - D] for i in range(D)], dim=1)
@@ -105,7 +105,7 @@ def stages(backend: TorchBackend, batch: int) -> None:
         ("centers", lambda: batched.place_centers(rows, n, C, 4.0, backend)),
         ("minimize", minimize),
         ("forecast", lambda: fit.forecast(28)),
-        ("fit_quickly", lambda: quick.fit_quickly(data, **options)),
+        ("fit_fast", lambda: fast.fit_fast(data, **options)),
     ]
     print(f"{type(backend).__name__}, {batch} series")
     for name, job in jobs:

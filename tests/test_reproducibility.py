@@ -3,7 +3,7 @@
 Whatever the process, its hash seed and the threads of the linear algebra library; with any
 `n_jobs`, beside other series, and in every file. `test_forecaster` has pandas and polars, the order
 of rows and of series, `forecast` and `fit`; `test_persistence` files; `test_stack_parts_of_panels`
-parts of panels; and, up to rounding, `test_quick` forecasts with and without numba. `test_golden`
+parts of panels; and, up to rounding, `test_fast` forecasts with and without numba. `test_golden`
 compares versions of other packages.
 """
 

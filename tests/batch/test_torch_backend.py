@@ -13,7 +13,7 @@ from rbfdiffnet.batch import torch_backend as gpu
 from rbfdiffnet.batch.backend import Backend, backend_for
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
 from rbfdiffnet.batch.train import fit_batch
-from rbfdiffnet.models.fast import fit_quickly
+from rbfdiffnet.models.fast import fit_fast
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 CARD = torch.cuda.is_available()
@@ -159,8 +159,8 @@ def test_forecasts_with_kernels_are_the_same():
     options = {"season_length": 7, "n_lags": 14, "n_centers": 8}
     backend = fused()
     with backend.lane():
-        found = fit_quickly(series, backend=backend, **options).forecast(9)
-    np.testing.assert_allclose(found, fit_quickly(series, **options).forecast(9), rtol=1e-7)
+        found = fit_fast(series, backend=backend, **options).forecast(9)
+    np.testing.assert_allclose(found, fit_fast(series, **options).forecast(9), rtol=1e-7)
 
 
 def test_pytorch_on_the_processor_gives_the_same():
@@ -168,8 +168,8 @@ def test_pytorch_on_the_processor_gives_the_same():
     series = 20.0 + np.tile(rng.normal(size=(2, 7)), 60) + rng.normal(size=(2, 420))
     backend = TorchBackend("cpu")
     with backend.lane():
-        found = fit_quickly(series, season_length=7, n_lags=14, backend=backend).forecast(9)
-    expected = fit_quickly(series, season_length=7, n_lags=14).forecast(9)
+        found = fit_fast(series, season_length=7, n_lags=14, backend=backend).forecast(9)
+    expected = fit_fast(series, season_length=7, n_lags=14).forecast(9)
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     assert backend.batch_size(2_000, 14, 28) > 100
 

@@ -384,4 +384,4 @@ def test_plot_draws_the_widest_band():
 def test_the_fast_preset_shares_a_network_like_the_others():
     model = RBFDiffNet("D", preset="fast", scope="global").fit(make_panel())
     assert np.all(np.isfinite(model.predict(7, level=None)["RBFDiffNet"]))
-    assert not model._fitted.model.plan.quick
+    assert not model._fitted.model.plan.fast

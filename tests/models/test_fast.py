@@ -1,4 +1,4 @@
-"""Quick fits against the same steps one series at a time, and their place in the forecaster."""
+"""Fast fits against the same steps one series at a time, and their place in the forecaster."""
 
 from dataclasses import replace
 
@@ -11,8 +11,7 @@ from rbfdiffnet.batch.backend import padded_rows
 from rbfdiffnet.batch.torch_backend import TorchBackend
 from rbfdiffnet.batch.train import fit_batch
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.models.fast import fit_quickly, forecast_arrays
-from rbfdiffnet.models.fast_models import fit_models, is_quick
+from rbfdiffnet.models.fast import fit_fast, fit_models, forecast_arrays, is_fast
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many
 from rbfdiffnet.models.training_rows import transformed
@@ -45,13 +44,13 @@ def plan(**settings):
         lags=tuple(range(1, 15)),
         level="none",
         transforms=("auto", "mean"),
-        quick=True,
+        fast=True,
         **settings,
     )
 
 
 def test_every_step_is_that_of_single_series(panel):
-    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    fit = fit_fast(panel, season_length=7, n_lags=14)
     for i, (y, model) in enumerate(zip(panel, fit.models(), strict=True)):
         one = series(y)
         expected = prepare(y, one.known_ahead, season_length=7, transforms=("auto", "mean"))
@@ -70,7 +69,7 @@ def test_every_step_is_that_of_single_series(panel):
 
 
 def test_networks_are_trained_on_the_windows(panel):
-    fit = fit_quickly(panel[:1], season_length=7, n_lags=14)
+    fit = fit_fast(panel[:1], season_length=7, n_lags=14)
     z, _ = transformed(series(panel[0]), fit.models()[0].preparation)
     z = np.round(z / fit.unit[0], 9)
     n = padded_rows(panel.shape[1] - 14)
@@ -83,7 +82,7 @@ def test_networks_are_trained_on_the_windows(panel):
 
 
 def test_forecasts_are_those_of_the_models(panel):
-    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    fit = fit_fast(panel, season_length=7, n_lags=14)
     paths = fit.forecast(30)
     for y, model, path in zip(panel, fit.models(), paths, strict=True):
         one = series(y)
@@ -122,7 +121,7 @@ def test_without_numba_it_is_the_same(panel, monkeypatch):
 
 def test_pytorch_gives_the_same(panel):
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    fit = fit_quickly(panel, season_length=7, n_lags=14, backend=TorchBackend("cpu"))
+    fit = fit_fast(panel, season_length=7, n_lags=14, backend=TorchBackend("cpu"))
     expected = forecast_arrays(panel, 28, season_length=7)
     np.testing.assert_allclose(fit.forecast(28), expected, rtol=1e-6)
     assert all(isinstance(model.windows.network.a, np.ndarray) for model in fit.models())
@@ -181,28 +180,28 @@ def test_a_numba_that_does_not_work_is_not_used(panel, monkeypatch):
 
 
 def test_a_failure_is_that_of_its_series_alone(panel, monkeypatch):
-    from rbfdiffnet.models import fast as quick
+    from rbfdiffnet.models import fast
 
     def fails(X, y, weight, **settings):
         if np.any(y[:, -1] == bad):
             raise np.linalg.LinAlgError("singular matrix")
         return train(X, y, weight, **settings)
 
-    train = quick.train
-    fit = fit_quickly(panel, season_length=7, n_lags=14)
+    train = fast.train
+    fit = fit_fast(panel, season_length=7, n_lags=14)
     bad = fit.window[2, -1]
-    monkeypatch.setattr(quick, "train", fails)
+    monkeypatch.setattr(fast, "train", fails)
     results = fit_models([series(y) for y in panel], [plan()] * len(panel))
     assert results[2] == "numerical failure (singular matrix)"
     assert sum(isinstance(result, str) for result in results) == 1
 
 
-def test_what_is_quick_and_what_is_not(panel):
+def test_what_is_fast_and_what_is_not(panel):
     one = series(panel[0])
-    assert is_quick(plan(), one)
-    assert not is_quick(plan(block=7), one)
-    assert not is_quick(plan(log=True), one)
-    assert not is_quick(plan(), Series(one.y, np.zeros((240, 1)), one.extra))
+    assert is_fast(plan(), one)
+    assert not is_fast(plan(block=7), one)
+    assert not is_fast(plan(log=True), one)
+    assert not is_fast(plan(), Series(one.y, np.zeros((240, 1)), one.extra))
 
 
 def frame(panel):
@@ -290,6 +289,6 @@ def test_shorter_lags_are_the_same_with_pytorch_and_without_numba(rng, monkeypat
     (plain,) = fit_models([one], [long_plan()])
     np.testing.assert_allclose(plain.windows.network.a, expected.windows.network.a, rtol=1e-6)
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    monkeypatch.setattr("rbfdiffnet.models.fast_models.backend_for", lambda _: TorchBackend("cpu"))
+    monkeypatch.setattr("rbfdiffnet.models.fast.backend_for", lambda _: TorchBackend("cpu"))
     (torched,) = fit_models([one], [long_plan()])
     np.testing.assert_allclose(torched.windows.network.a, expected.windows.network.a, rtol=1e-6)

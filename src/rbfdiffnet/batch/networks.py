@@ -85,6 +85,11 @@ class BatchNetworks:
         names = [f.name for f in fields(cls)]
         return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
 
+    def select(self, numbers: Sequence[int]) -> BatchNetworks:
+        """Return some of the networks (NumPy arrays only)."""
+        which = np.asarray(numbers, dtype=np.int64)
+        return BatchNetworks(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
     def to_numpy(self) -> BatchNetworks:
         """Return the same in NumPy arrays."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

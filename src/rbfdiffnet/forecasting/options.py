@@ -107,7 +107,7 @@ class Options:
     @property
     def _is_fast(self) -> bool:
         """Whether networks of single series are trained all at once."""
-        return PRESETS[self.preset].quick and self.regressor is None
+        return PRESETS[self.preset].fast and self.regressor is None
 
     @property
     def method(self) -> PanelMethod:
@@ -134,13 +134,13 @@ class Options:
             settings=partial(_seeded_settings, regressor, self.random_state),
             season_length=season,
             lags=lags,
-            shorten=preset.quick and given_lags is None,
+            shorten=preset.fast and given_lags is None,
             level=preset.level,
             transforms=transforms[1:] if log else transforms,
             log=log,
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
-            quick=self._is_fast and self.chosen_scope != "global",
+            fast=self._is_fast and self.chosen_scope != "global",
             device=self.device,
             noise=self.noise or None,
             thorough=preset.thorough,

@@ -24,7 +24,7 @@ class Preset:
         Whether outliers count as missing.
     seasons_of_lags : int
         How many seasons of lags; 0 to choose by season and length.
-    quick : bool
+    fast : bool
         Whether networks of single series are trained by `batch.train`, unless a regressor
         is given; series too short for the lags get fewer of them (`Plan.shortened`).
     thorough : bool
@@ -38,7 +38,7 @@ class Preset:
     level: str | None = None
     clean: bool = True
     seasons_of_lags: int = 0
-    quick: bool = False
+    fast: bool = False
     thorough: bool = False
     single: bool = False
 
@@ -67,7 +67,7 @@ PRESETS = {
         transforms=("auto", "mean"),
         level="none",
         seasons_of_lags=2,
-        quick=True,
+        fast=True,
         single=True,
     ),
     "paper": Preset(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rbfdiffnet.models.base import Arrays, PanelMethod
-from rbfdiffnet.models.fast_models import fit_models, is_quick
+from rbfdiffnet.models.fast import fit_models, is_fast
 from rbfdiffnet.models.intervals import calibration_length
 from rbfdiffnet.models.network_files import networks_from_arrays
 from rbfdiffnet.models.networks import FittedNetworks
@@ -67,7 +67,7 @@ class FastNetworks(LocalNetworks):
     def _fit_each(
         self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
     ) -> list[SeriesModel | str]:
-        fast = [i for i in range(len(panel)) if is_quick(plans[i], panel[i])]
+        fast = [i for i in range(len(panel)) if is_fast(plans[i], panel[i])]
         found = fit_models([panel[i] for i in fast], [plans[i] for i in fast], n_jobs)
         results = dict(zip(fast, found, strict=True))
         others = [i for i in range(len(panel)) if i not in results]

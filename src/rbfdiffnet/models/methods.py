@@ -25,5 +25,5 @@ def fit_panel(
     panel: Sequence[Series], plan: Plan, *, scope: str, calibrate: bool = False, n_jobs: int = 1
 ) -> FittedModel:
     """Fit a panel by the method of a scope."""
-    method = METHODS["fast" if scope == "local" and plan.quick else scope]
+    method = METHODS["fast" if scope == "local" and plan.fast else scope]
     return method.fit(SeriesPanel.of(panel), plan, calibrate=calibrate, n_jobs=n_jobs)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.models.fast import FastWindows
 from rbfdiffnet.models.series_model import SeriesModel
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.network.basis import profile
@@ -153,6 +154,7 @@ def _windows_to_words(windows: WindowModel) -> dict[str, Any]:
         "block": windows.block,
         "unit": windows.unit,
         "largest": windows.largest,
+        "fast": isinstance(windows, FastWindows),
         "network": {name: getattr(network, name) for name in names},
         "tracker": None if tracker is None else [getattr(tracker, name) for name in _TRACKER],
     }
@@ -168,6 +170,8 @@ def _windows_from_words(
         values[name] = flat if columns == 0 else flat.reshape(rows, columns)
     network = Network(**values, **words["network"])
     check_basis(network.basis)
+    if words["fast"]:
+        return FastWindows.of(network, words["unit"], words["largest"])
     tracker = words["tracker"]
     return WindowModel(
         network,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.fast import even_parts
-from rbfdiffnet.models.fast_models import SlidingWindows, forecast_models
+from rbfdiffnet.models.fast import FastWindows, SlidingWindows, even_parts, forecast_models
 from rbfdiffnet.models.series_model import SeriesModel, base_windows, forecast_many
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.stability import describe_runaway
@@ -20,7 +19,7 @@ __all__ = ["forecast_paths", "inputs_ahead", "runaway_message", "tracked_paths"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_WINDOWS_AT_ONCE = 1_024, 128  # continued together by plain networks, at most and at least
+_WINDOWS_AT_ONCE = 1_024, 128  # continued together by fast networks, at most and at least
 _PARTICLES = 100  # of a cloud, from each origin
 
 
@@ -36,16 +35,16 @@ def inputs_ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
 def _alike(
     models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
 ) -> list[list[int]]:
-    """Groups of series that are forecast together: by one network, or by plain ones."""
+    """Groups of series that are forecast together: by one network, or by fast ones alike."""
     groups: dict[Any, list[int]] = {}
     for k, model in enumerate(models):
-        windows = model.windows
-        plain = windows.is_plain
-        key = (windows.network.centers.shape, origins[k].size) if plain else id(windows)
-        groups.setdefault((plain, key), []).append(k)
+        windows, key = model.windows, (id(model.windows), 0)
+        if isinstance(windows, FastWindows):
+            key = (windows.batch.centers.shape[1:], origins[k].size)
+        groups.setdefault(key, []).append(k)
     parts = []
-    for (plain, _), members in groups.items():
-        if plain:
+    for members in groups.values():
+        if isinstance(models[members[0]].windows, FastWindows):
             n_windows = max(origins[members[0]].size, 1)
             largest, smallest = (max(n // n_windows, 1) for n in _WINDOWS_AT_ONCE)
             cuts = even_parts(len(members), largest, n_workers, smallest)
@@ -87,7 +86,7 @@ def forecast_paths(
         own = [models[k] for k in members]
         with np.errstate(all="ignore"):
             bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
-            if own[0].windows.is_plain:
+            if isinstance(own[0].windows, FastWindows):
                 u, rows = forecast_models(own, bases, h)
             else:
                 extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]

@@ -48,8 +48,8 @@ class Plan:
     block : int
         Number of steps a network forecasts at once.
     device : str
-        Where quick networks are trained; see `rbfdiffnet.batch.backend.backend_for`.
-    quick : bool
+        Where fast networks are trained; see `rbfdiffnet.batch.backend.backend_for`.
+    fast : bool
         Whether networks of one output are trained by `rbfdiffnet.batch.train`, with the settings'
         number of centers and that module's own choice of everything else.
     noise : None, "auto" or float
@@ -71,7 +71,7 @@ class Plan:
     log: bool = False
     clean: bool = True
     block: int = 1
-    quick: bool = False
+    fast: bool = False
     device: str = "cpu"
     noise: Noise = None
     like: StateFilter | None = None

@@ -181,7 +181,7 @@ def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel |
     n_inputs = rows[0].X.shape[1]
     settings = plan.settings(n_inputs)
     n_late = sum(len(r.X) // 5 for r in rows)
-    if n_late < FEWEST_ROWS or plan.quick or not _has_statistics(settings, n_inputs):
+    if n_late < FEWEST_ROWS or plan.fast or not _has_statistics(settings, n_inputs):
         return None
     # A plain network has the same centers and units, and no derivatives to train.
     plain = replace(
@@ -262,7 +262,7 @@ def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
     """
     n_inputs = rows[0].X.shape[1]
     settings = plan.settings(n_inputs)
-    if plan.quick or settings.alpha is not None or settings.penalty != "ridge":
+    if plan.fast or settings.alpha is not None or settings.penalty != "ridge":
         return plan
     every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
     early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]

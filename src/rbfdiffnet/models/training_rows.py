@@ -12,7 +12,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.window_model import (
     WindowModel,
     fit_windows,
-    fit_windows_quickly,
+    fit_windows_fast,
     window_rows,
 )
 from rbfdiffnet.series.prepare import Preparation
@@ -72,8 +72,8 @@ class TrainingRows:
     def fit(self, plan: Plan) -> WindowModel:
         """Train a network on the rows."""
         settings = plan.settings(self.X.shape[1])
-        if plan.quick and plan.block == 1:
-            return fit_windows_quickly(
+        if plan.fast and plan.block == 1:
+            return fit_windows_fast(
                 self.X, self.Y, n_centers=settings.n_centers, lags=self.lags, level=self.level
             )
         n_extra = self.X.shape[1] - len(self.lags)

@@ -34,7 +34,7 @@ __all__ = [
     "WindowModel",
     "affordable_centers",
     "fit_windows",
-    "fit_windows_quickly",
+    "fit_windows_fast",
     "targets_known",
     "window_rows",
 ]
@@ -78,25 +78,6 @@ class WindowModel:
     unit: float
     largest: float
     tracker: StateFilter | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether `rbfdiffnet.batch.networks.forecast_batch` can continue windows with it."""
-        net, lags = self.network, self.lags
-        return (
-            self.level == "none"
-            and self.block == 1
-            and self.tracker is None
-            and lags == tuple(range(1, len(lags) + 1))
-            and net.centers.shape[1] == net.n_lags == len(lags)
-            and net.basis == "gaussian"
-            and net.order == 1
-            and net.order_zero
-            and net.intercept
-            and not net.normalize
-            and net.w.shape[1] == 1
-            and bool(np.all(net.metric == 1.0))
-        )
 
     @property
     def reach(self) -> int:
@@ -289,19 +270,19 @@ def fit_windows(
     return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
 
 
-def fit_windows_quickly(
+def fit_windows_fast(
     X: Array, Y: Array, *, n_centers: int, lags: tuple[int, ...], level: str
 ) -> WindowModel:
-    """Train a network of one output in the quick way of `rbfdiffnet.batch.train`.
+    """Train a network of one output by `rbfdiffnet.batch.train`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rbfdiffnet.models.window_model import fit_windows_quickly, window_rows
+    >>> from rbfdiffnet.models.window_model import fit_windows_fast, window_rows
     >>> z = np.sin(np.arange(100) / 3.0)
     >>> none = np.zeros((100, 0))
     >>> X, Y = window_rows(z, z < 2, none, lags=(1, 2), level="none", block=1)
-    >>> model = fit_windows_quickly(X, Y, n_centers=4, lags=(1, 2), level="none")
+    >>> model = fit_windows_fast(X, Y, n_centers=4, lags=(1, 2), level="none")
     >>> forecast, _ = model.forecast(z[None], 5, none[:1])
     >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
     True

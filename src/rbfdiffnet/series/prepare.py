@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.series.effects import Effects, fit_robust_effects
 from rbfdiffnet.series.gaps import fill_many, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import (
@@ -85,17 +87,33 @@ def clean_many(
         raw = np.stack([without_effects[i] for i in members])
         spread = np.array([preparations[i].rule.spread for i in members])
         closures = np.array([preparations[i].rule.closures for i in members])
-        u = np.where(apply_rules(raw, rule_season, spread, closures), np.nan, raw)
-        known = np.isfinite(u)
-        gaps = ~known.all(axis=1)
+        is_outlier = apply_rules(raw, rule_season, spread, closures)
+        u, known = raw.copy(), np.ones(raw.shape, dtype=bool)
+        gaps = (is_outlier | ~np.isfinite(raw)).any(axis=1)
         if gaps.any():
-            closed = find_closed_steps(raw[gaps], season)
-            u[gaps] = fill_many(u[gaps], season, closed=closed)
-            u[~known.any(axis=1)] = 0.0
-            known[gaps] |= closed & repeat_before(known[gaps], closed)
+            u[gaps], known[gaps] = fill_gaps(raw[gaps], is_outlier[gaps], season)
         for k, i in enumerate(members):
             results[i] = u[k], known[k]
     return results
+
+
+def fill_gaps(
+    y: Any, is_outlier: Any, season_length: int, backend: Backend = NUMPY
+) -> tuple[Any, Any]:
+    """Return series (B, T) without outliers and gaps, and which of their values are observations.
+
+    Steps at which no value is to be expected count as observations where they repeat one. Series
+    without any observation become 0.
+    """
+    xp = backend.xp
+    u = xp.where(is_outlier, xp.nan, y)
+    known = xp.isfinite(u)
+    if bool(known.all()):
+        return u, known
+    closed = find_closed_steps(y, season_length, backend)
+    u = fill_many(u, season_length, backend, closed)
+    u = xp.where(known.any(axis=1)[:, None], u, xp.zeros_like(u))
+    return u, known | (closed & repeat_before(known, closed, backend))
 
 
 def latest_values(

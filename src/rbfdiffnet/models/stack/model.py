@@ -279,7 +279,7 @@ class FittedStack(FittedModel):
 
     def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
         """Fit networks to chosen series."""
-        method = FastNetworks() if self.plan.quick else LocalNetworks()
+        method = FastNetworks() if self.plan.fast else LocalNetworks()
         return method.fit(panel.select(chosen), self.plan)
 
     def extend(self, panel: SeriesPanel) -> FittedModel:

@@ -180,6 +180,6 @@ def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: i
         y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
         panel.append(Series(y, none, prepared.panel[i].extra))
     noise: Noise = "auto" if plan.thorough else None
-    plan = replace(plan, log=False, noise=noise, quick=False)
+    plan = replace(plan, log=False, noise=noise, fast=False)
     networks = LocalNetworks().fit(panel, plan, n_jobs=n_jobs)
     return networks.forecast(ForecastRequest.after(panel, h), n_jobs).values
