@@ -1,11 +1,28 @@
-import numpy as np
+import os
+
 import pytest
 from hypothesis import settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core, so one thread for each process
+    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+        os.environ.setdefault(f"{limit}_THREADS", "1")
+
+import numpy as np  # reads the limits of threads
 from sklearn.datasets import make_friedman1
 
-# The same cases on every run, and no deadline: a busy machine is no failure.
-settings.register_profile("seeded", derandomize=True, deadline=None)
+# The same cases on every run, and no deadline: a busy machine is no failure. A property gets few
+# examples here; `--hypothesis-profile thorough` and tests/fuzzing/run.py try many more.
+settings.register_profile("seeded", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("seeded")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of one file stay on one process where possible, and so share what they fitted."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture
@@ -24,11 +41,6 @@ def limits_of_threads(monkeypatch):
     """Limits that a benchmark sets in the environment are gone afterwards."""
     for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
         monkeypatch.setenv(f"{limit}_THREADS", "1")
-
-
-def pytest_collection_modifyitems(items):
-    """Run fast tests first."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
 
 
 @pytest.fixture(scope="module")

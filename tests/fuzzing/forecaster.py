@@ -1,6 +1,7 @@
 """The forecaster: parameters and arguments of any kind, before fit and after."""
 
 import copy
+import inspect
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ USUAL = [
     *(RBFDiffNetRegressor(4), RBFNetworkRegressor(4), RBFDiffNetRegressor(-1), 60, 1e9),
 ]
 values = st.one_of(anything, st.integers(0, len(USUAL) - 1).map(lambda k: USUAL[k]))
-PARAMETERS = [*RBFDiffNet._parameter_names()]
+PARAMETERS = list(inspect.signature(RBFDiffNet).parameters)
 #: Parameters in whose place another may be named: together they make no sense.
 TOGETHER = {
     "preset": ["device", "noise"],

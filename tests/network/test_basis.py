@@ -1,7 +1,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet.network.basis import (
@@ -141,7 +141,6 @@ def test_far_points_have_no_activation_and_no_nan():
     assert np.all(features[:, 0] == 0.0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.integers(1, 5), st.integers(1, 8), st.floats(-1e8, 1e8), st.floats(1e-3, 1e3), st.integers()
 )

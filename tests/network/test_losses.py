@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet.network.losses import CORNER, CustomLoss, Loss, huber_delta
@@ -23,7 +23,6 @@ def test_slope_is_the_derivative(loss):
 
 
 @pytest.mark.parametrize("loss", CASES, ids=str)
-@settings(max_examples=100, deadline=None)
 @given(st.floats(-10, 10), st.floats(-10, 10))
 def test_majorizer_touches_and_lies_above(loss, r, r0):
     weight, shift = (float(part[0]) for part in loss.majorizer(np.array([r0])))

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rbfdiffnet.network.centers import kmeans
@@ -75,7 +75,6 @@ def test_degenerate_clusters_have_sane_widths(rule, X, centers):
     assert np.all(sigma > 0.0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(list(WIDTH_RULES)), st.integers(1, 12), st.floats(1e-8, 1e8), st.integers(0, 99)
 )
