@@ -14,7 +14,7 @@ from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.models.fast import fit_fast, fit_models, forecast_arrays, is_fast
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many
-from rbfdiffnet.models.training_rows import transformed
+from rbfdiffnet.models.training_rows import transform_series
 from rbfdiffnet.models.window_model import window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import prepare
@@ -59,8 +59,8 @@ def test_every_step_is_that_of_single_series(panel):
         np.testing.assert_allclose(
             [model.preparation.low, model.preparation.high], [expected.low, expected.high]
         )
-        z, known = transformed(one, expected)
-        assert transformed(one, model.preparation)[0] == pytest.approx(z, abs=1e-9)
+        z, known = transform_series(one, expected)
+        assert transform_series(one, model.preparation)[0] == pytest.approx(z, abs=1e-9)
         X, _ = window_rows(
             z, known, np.zeros((z.size, 0)), lags=model.windows.lags, level="none", block=1
         )
@@ -70,7 +70,7 @@ def test_every_step_is_that_of_single_series(panel):
 
 def test_networks_are_trained_on_the_windows(panel):
     fit = fit_fast(panel[:1], season_length=7, n_lags=14)
-    z, _ = transformed(series(panel[0]), fit.models()[0].preparation)
+    z, _ = transform_series(series(panel[0]), fit.models()[0].preparation)
     z = np.round(z / fit.unit[0], 9)
     n = padded_rows(panel.shape[1] - 14)
     padded = np.concatenate([np.zeros(n + 14 - z.size), z])
@@ -261,7 +261,7 @@ def test_series_too_short_for_the_lags_get_fewer(rng):
     for model in (alone, own):
         np.testing.assert_array_equal(model.windows.network.a, results[0].windows.network.a)
     assert fit_local(rows[0], long_plan()).windows.lags == results[0].windows.lags
-    assert results[0].like(long_plan()).shortened(70) is None
+    assert results[0].plan_for_refit(long_plan()).shortened(70) is None
     assert "too short for lag 104" in fit_models(rows[:1], [replace(long_plan(), shorten=False)])[0]
 
 

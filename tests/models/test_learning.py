@@ -12,7 +12,7 @@ from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
 from rbfdiffnet.models import shared_training as shared
-from rbfdiffnet.models.learning import new_rows, standardized, trained
+from rbfdiffnet.models.learning import cut_new_rows, standardize_like, train_weights
 from rbfdiffnet.models.methods import fit_panel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
@@ -51,9 +51,9 @@ def fitted(panel, cut=30, plan=PLAN):
 def from_scratch(model, panel):
     """Statistics of all rows on the basis of a model, and the network trained on them."""
     windows, plan = model.shared.windows, model.plan
-    rows = TrainingRows.pooled(
+    rows = TrainingRows.concatenate(
         [
-            TrainingRows.of(series, own.preparation, own.like(plan))
+            TrainingRows.of(series, own.preparation, own.plan_for_refit(plan))
             for series, own in zip(panel, model.models, strict=True)
         ]
     )
@@ -61,7 +61,7 @@ def from_scratch(model, panel):
     statistics = statistics_of(
         net.centers,
         net.beta,
-        *standardized(windows, rows),
+        *standardize_like(windows, rows),
         order=net.order,
         order_zero=net.order_zero,
         unit=net.unit,
@@ -70,7 +70,7 @@ def from_scratch(model, panel):
     )
     tol = plan.settings(rows.X.shape[1]).tol
     largest = float(np.abs(rows.Y).max() / windows.unit)
-    windows = trained(windows, statistics, model.learning.penalties, tol=tol)
+    windows = train_weights(windows, statistics, model.learning.penalties, tol=tol)
     return statistics, replace(windows, largest=largest)
 
 
@@ -143,11 +143,11 @@ def test_what_is_long_past_is_not_looked_at(block, panel):
     y = series.y.copy()
     y[[189, 200]] = np.nan
     series = replace(series, y=y)
-    everything = TrainingRows.of(series, own.preparation, own.like(plan))
+    everything = TrainingRows.of(series, own.preparation, own.plan_for_refit(plan))
     late = everything.ends + block >= 190
     forgotten = replace(series, y=np.where(np.arange(220) < 120, np.nan, y))
     for history in (series, forgotten):
-        rows = new_rows(history, own, plan, seen=190)
+        rows = cut_new_rows(history, own, plan, seen=190)
         np.testing.assert_allclose(rows.X, everything.X[late], rtol=1e-12)
         np.testing.assert_allclose(rows.Y, everything.Y[late], rtol=1e-12)
         assert np.isfinite(rows.X).all()

@@ -138,7 +138,7 @@ def test_intervals_are_quantiles_of_errors_from_rolling_origins(panel, ahead):
     for i, series in enumerate(panel):
         n = series.y.size
         start = n - calibration_length(n)
-        plan = model.models[i].like(PLAN) if model.models[i] is not None else PLAN
+        plan = model.models[i].plan_for_refit(PLAN) if model.models[i] is not None else PLAN
         early = fit_panel([series.until(start)], plan, scope="local", calibrate=False)
         own = np.full((n - start, h), np.nan)
         for t in range(start, n):

@@ -36,9 +36,9 @@ def test_statistics_train_the_same_network_as_rows(block, order, monkeypatch):
     rows = some_rows(block)
     settings = replace(SETTINGS, order=order)
     monkeypatch.setattr(shared, "_PENALTIES", [(1e-3, 1e-2)])
-    quick, *_ = shared._from_statistics(plan_for(settings, block), rows)
+    quick, *_ = shared._train_on_statistics(plan_for(settings, block), rows)
     fixed = replace(settings, alpha=1e-3, alpha_linear=1e-2)
-    pooled = TrainingRows.pooled(rows)
+    pooled = TrainingRows.concatenate(rows)
     slow = pooled.fit(plan_for(fixed, block))
     assert quick.unit == slow.unit
     assert quick.largest == slow.largest
@@ -49,9 +49,9 @@ def test_statistics_train_the_same_network_as_rows(block, order, monkeypatch):
 
 def test_statistics_choose_penalties_about_as_good_as_rows_do():
     rows = some_rows(1, seed=1)
-    test = TrainingRows.pooled(some_rows(1, seed=2))
-    quick, *_ = shared._from_statistics(plan_for(SETTINGS), rows)
-    slow = TrainingRows.pooled(rows).fit(shared._validated(plan_for(SETTINGS), rows))
+    test = TrainingRows.concatenate(some_rows(1, seed=2))
+    quick, *_ = shared._train_on_statistics(plan_for(SETTINGS), rows)
+    slow = TrainingRows.concatenate(rows).fit(shared._choose_penalties(plan_for(SETTINGS), rows))
 
     def error(windows):
         inputs = test.X / np.append([1.0], np.full(4, windows.unit))
@@ -76,9 +76,9 @@ def test_statistics_choose_penalties_about_as_good_as_rows_do():
     ids=lambda change: next(iter(change)),
 )
 def test_what_statistics_do_not_cover_is_left_to_rows(change):
-    assert shared._from_statistics(plan_for(replace(SETTINGS, **change)), some_rows(1)) is None
+    assert shared._train_on_statistics(plan_for(replace(SETTINGS, **change)), some_rows(1)) is None
 
 
 def test_too_few_late_rows_are_left_to_rows():
     short = [r.part(slice(0, 9), 1) for r in some_rows(1)]
-    assert shared._from_statistics(plan_for(SETTINGS), short) is None
+    assert shared._train_on_statistics(plan_for(SETTINGS), short) is None

@@ -33,34 +33,11 @@ _KINDS = "biufU"
 
 
 class Damaged(Exception):
-    """What is wrong with a file of arrays, in a few words.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.forecasting.archive import Damaged
-    >>> str(Damaged("its digest is wrong"))
-    'its digest is wrong'
-    """
+    """What is wrong with a file of arrays, in a few words."""
 
 
 def write_arrays(path: Any, arrays: Arrays) -> None:
-    """Write arrays of numbers and text to a file, which is complete or not there.
-
-    Parameters
-    ----------
-    path : path-like
-    arrays : dict of str to ndarray
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from rbfdiffnet.forecasting.archive import read_arrays, write_arrays
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_arrays(f"{folder}/a.npz", {"y": np.arange(3)})
-    ...     read_arrays(f"{folder}/a.npz")
-    ({'y': array([0, 1, 2])}, True)
-    """
+    """Write arrays of numbers and text to a file, which is complete or not there."""
     arrays = {name: _narrowed(values) for name, values in arrays.items()}
     with replace_file(path) as temporary:
         _write(temporary, arrays, zipfile.ZIP_DEFLATED)
@@ -71,24 +48,7 @@ def write_arrays(path: Any, arrays: Arrays) -> None:
 
 
 def read_arrays(path: Any) -> tuple[Arrays, bool]:
-    """Read arrays, and whether the file has a digest (which earlier versions did not write).
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-    sealed : bool
-
-    Raises
-    ------
-    Damaged
-        If a digest, a checksum or a size is wrong, or there is anything else than such arrays.
-    OSError
-        If the file cannot be read.
-    """
+    """Read arrays, and whether the file has a digest (which earlier versions did not write)."""
     data = Path(path).read_bytes()
     try:
         if data.count(_MEMBER) > _MOST_MEMBERS:

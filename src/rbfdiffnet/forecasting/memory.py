@@ -26,19 +26,7 @@ _COPIES = 8  # of its values and of its windows
 
 
 def bytes_of(limit: Any) -> int:
-    """Return a limit in bytes.
-
-    Parameters
-    ----------
-    limit : int or str
-        Bytes, or text such as ``"2GB"``.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.forecasting.memory import bytes_of
-    >>> bytes_of("1.5 GB"), bytes_of(2 * 10**9)
-    (1500000000, 2000000000)
-    """
+    """Return a limit in bytes."""
     text = str(limit).strip().upper()
     match = re.fullmatch(r"(\d{1,18}(?:\.\d*)?)\s*([KMGT]?)B?", text)
     if isinstance(limit, bool) or not match:
@@ -53,26 +41,7 @@ def bytes_of(limit: Any) -> int:
 
 
 def pieces(lengths: Ints, n_inputs: int, width: int, limit: int) -> list[Ints]:
-    """Return the positions of the series that are forecast together, piece by piece.
-
-    Parameters
-    ----------
-    lengths : ndarray of int of shape (n,)
-        Numbers of values.
-    n_inputs : int
-        Besides these.
-    width : int
-        Lags and steps ahead of the windows that calibrate intervals.
-    limit : int
-        Bytes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.forecasting.memory import pieces
-    >>> [part.size for part in pieces(np.full(50_000, 60), 0, 28, 10**9)]
-    [8134, 8134, 8134, 8134, 8133, 8134, 1197]
-    """
+    """Return the positions of the series that are forecast together, piece by piece."""
     longest = calibration_length(int(lengths.max(initial=0)))
     windows = np.minimum(lengths // 3, longest) + 1
     numbers = lengths * (1 + n_inputs) + windows * (width + n_inputs)

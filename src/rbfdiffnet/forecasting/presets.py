@@ -6,41 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PRESETS", "Preset"]
-
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings that belong together.
+    """Settings that belong together."""
 
-    Attributes
-    ----------
-    regressor : callable
-        Returns the network, not fitted.
-    transforms : tuple of str
-    level : str or None
-        Level of the windows, None to choose by length.
-    clean : bool
-        Whether outliers count as missing.
-    seasons_of_lags : int
-        How many seasons of lags; 0 to choose by season and length.
-    fast : bool
-        Whether networks of single series are trained by `batch.train`, unless a regressor
-        is given; series too short for the lags get fewer of them (`Plan.shortened`).
-    thorough : bool
-        Whether a stack takes the time for more rows, and for noise in the series of its networks.
-    single : bool
-        Whether it means networks of single series, unless a scope is given.
-    """
-
-    regressor: Callable[[], Any]
+    regressor: Callable[[], Any]  # returns the network, not fitted
     transforms: tuple[str, ...] = ()
-    level: str | None = None
-    clean: bool = True
-    seasons_of_lags: int = 0
-    fast: bool = False
-    thorough: bool = False
-    single: bool = False
+    level: str | None = None  # of the windows; None chooses by length
+    clean: bool = True  # whether outliers count as missing
+    seasons_of_lags: int = 0  # how many seasons of lags; 0 chooses by season and length
+    fast: bool = False  # whether networks of single series are trained all at once
+    thorough: bool = False  # whether a stack learns from more rows, and treats noise
+    single: bool = False  # whether networks of single series are meant, unless a scope is given
 
 
 def _network(**parameters: Any) -> Callable[[], Any]:

@@ -22,7 +22,7 @@ from rbfdiffnet.batch.backend import Backend, backend_for, padded_rows
 from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batch.train import train
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import Seen, SeriesModel
+from rbfdiffnet.models.series_model import CleaningCache, SeriesModel
 from rbfdiffnet.models.training_rows import FEWEST_ROWS
 from rbfdiffnet.models.window_model import WindowModel, affordable_centers
 from rbfdiffnet.network.network import Network
@@ -132,7 +132,7 @@ class FastFit:
                 low=float(self.low[i]),
                 high=float(self.high[i]),
             )
-            seen = Seen(self.length, self.latest[i], np.flatnonzero(is_outlier[i]))
+            seen = CleaningCache(self.length, self.latest[i], np.flatnonzero(is_outlier[i]))
             windows = FastWindows(networks, i, float(self.unit[i]))
             models.append(SeriesModel(preparation, windows, seen=seen))
         return models

@@ -95,9 +95,9 @@ def learn(
         )
     seen, windows = learning.steps.tolist(), shared
 
-    def news() -> tuple[SufficientStatistics, float] | None:
+    def sum_new_rows() -> tuple[SufficientStatistics, float] | None:
         rows = [
-            new_rows(series, model, plan, steps)
+            cut_new_rows(series, model, plan, steps)
             for model, series, steps in sorted(
                 zip(models, panel, seen, strict=True), key=lambda own: own[1].fingerprint
             )
@@ -105,20 +105,20 @@ def learn(
         ]
         if not rows:
             return None
-        new = TrainingRows.pooled(rows)
+        new = TrainingRows.concatenate(rows)
         largest = np.max(np.abs(new.Y) / windows.unit, initial=windows.largest)
-        return nothing.add(*standardized(windows, new)), float(largest)
+        return nothing.add(*standardize_like(windows, new)), float(largest)
 
     nothing = replace(learning.statistics, gram=np.zeros_like(learning.statistics.gram))
     tol = plan.settings(len(nothing.metric)).tol
-    solve = partial(_learned, learning=learning, windows=windows, tol=tol)
+    solve = partial(_add_and_train, learning=learning, windows=windows, tol=tol)
     with one_blas_thread(), np.errstate(all="ignore"):
-        statistics, windows = collective.all_reduce(news, solve)
+        statistics, windows = collective.all_reduce(sum_new_rows, solve)
     steps = np.array([series.y.size for series in panel], dtype=np.int64)
     return replace(learning, statistics=statistics, steps=steps), windows
 
 
-def _learned(
+def _add_and_train(
     news: Sequence[tuple[SufficientStatistics, float] | None],
     learning: Learning,
     windows: WindowModel,
@@ -129,14 +129,14 @@ def _learned(
     for new, largest in filter(None, news):
         statistics += new
         windows = replace(windows, largest=max(windows.largest, largest))
-    return statistics, trained(windows, statistics, learning.penalties, tol=tol)
+    return statistics, train_weights(windows, statistics, learning.penalties, tol=tol)
 
 
-def new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> TrainingRows:
+def cut_new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> TrainingRows:
     """Return the rows of a series whose last target comes after the steps seen before.
 
-    Only those steps are looked at that their windows, and filling the gaps in these, need. Values
-    beyond what the model may forecast count as missing.
+    Only the steps that these windows and their gaps need are looked at. Values beyond what the
+    model may forecast count as missing.
     """
     context = model.history + plan.block + GAP_CONTEXT_SEASONS * plan.season_length
     first = max(seen - context, 0)
@@ -144,12 +144,12 @@ def new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> Train
     preparation = model.preparation
     bare = preparation.without_effects(y, known_ahead)
     y = np.where((bare < preparation.low) | (bare > preparation.high), np.nan, y)
-    rows = TrainingRows.of(Series(y, known_ahead, extra), preparation, model.like(plan))
+    rows = TrainingRows.of(Series(y, known_ahead, extra), preparation, model.plan_for_refit(plan))
     start = int(np.searchsorted(rows.ends, seen - first - plan.block))
     return rows.part(slice(start, None), 1)
 
 
-def standardized(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array]:
+def standardize_like(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array]:
     """Return the inputs and targets of rows as the network takes them inside."""
     network, n_inputs = windows.network, rows.X.shape[1]
     units = np.repeat([1.0, windows.unit], [n_inputs - len(windows.lags), len(windows.lags)])
@@ -157,7 +157,7 @@ def standardized(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array
     return X, (rows.Y / windows.unit - network.y_shift) / network.y_scale
 
 
-def trained(
+def train_weights(
     windows: WindowModel,
     statistics: SufficientStatistics,
     penalties: tuple[float, float],

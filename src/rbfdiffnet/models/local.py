@@ -40,7 +40,7 @@ class LocalNetworks(PanelMethod):
             fitted = {i: model for i, model in enumerate(models) if model is not None}
             early = [panel[i].until(int(starts[i])) for i in fitted]
             # The same lags and level, although less data might have led to others.
-            plans = [model.like(plan) for model in fitted.values()]
+            plans = [model.plan_for_refit(plan) for model in fitted.values()]
             for i, result in zip(fitted, self._fit_each(early, plans, n_jobs), strict=True):
                 calibrated[i] = result if isinstance(result, SeriesModel) else None
         reasons = {i: r for i, r in enumerate(results) if isinstance(r, str)}

@@ -167,7 +167,7 @@ class FittedNetworks(FittedModel):
         found, unseen = {}, {}
         for i, model in self.fitted.items():
             if model.seen and model.seen.length == panel[i].y.size:
-                found[i] = model.seen.odd
+                found[i] = model.seen.outliers
             else:
                 unseen[i] = model.preparation
         bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]

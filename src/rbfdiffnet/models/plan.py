@@ -1,4 +1,4 @@
-"""How series are modeled: what is asked for, and what follows from a series where nothing is."""
+"""How series are modeled: what was asked for, and what follows from the series otherwise."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from rbfdiffnet.series.unit_root import adf_test
 from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
-__all__ = ["Plan", "default_lags"]
-
 Array = npt.NDArray[np.float64]
 
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
@@ -28,55 +26,23 @@ _UNLIKELY = 0.01  # p-value that is enough for these
 
 @dataclass(frozen=True)
 class Plan:
-    """How series are modeled.
+    """How series are modeled."""
 
-    Attributes
-    ----------
-    settings : callable
-        Settings of the network for a number of inputs.
-    season_length : int
-    lags : tuple of int or None
-        Ages of the inputs, ascending; None chooses them from season and length.
-    shorten : bool
-        Whether a series too short for the lags gets fewer of them; see `shortened`.
-    level : {"mean", "last", "none"} or None
-        See `WindowModel`; None chooses by length.
-    transforms : tuple
-        As for `rbfdiffnet.series.transforms.fit_transforms`.
-    log, clean : bool
-        As for `prepare`.
-    block : int
-        Number of steps a network forecasts at once.
-    device : str
-        Where fast networks are trained; see `rbfdiffnet.batch.backend.backend_for`.
-    fast : bool
-        Whether networks of one output are trained by `rbfdiffnet.batch.train`, with the settings'
-        number of centers and that module's own choice of everything else.
-    noise : None, "auto" or float
-        Whether noise in the observations is treated; see `rbfdiffnet.models.tracked`.
-    like : StateFilter or None
-        What was learned from more of the same series.
-    thorough : bool
-        Whether a stack takes the time for more rows, and for noise in the series of its networks.
-    collective : Collective
-        Of which the series are one, where the panel is spread over several machines.
-    """
-
-    settings: Callable[[int], Settings]
+    settings: Callable[[int], Settings]  # of the network, for a number of inputs
     season_length: int = 1
-    lags: tuple[int, ...] | None = None
-    shorten: bool = False
-    level: str | None = None
-    transforms: tuple[str | Transform, ...] = ()
-    log: bool = False
-    clean: bool = True
-    block: int = 1
-    fast: bool = False
-    device: str = "cpu"
-    noise: Noise = None
-    like: StateFilter | None = None
-    thorough: bool = False
-    collective: Collective = SINGLE_MACHINE
+    lags: tuple[int, ...] | None = None  # ages of the inputs, ascending; None chooses them
+    shorten: bool = False  # whether a series too short for the lags gets fewer of them
+    level: str | None = None  # "mean", "last" or "none" (see `WindowModel`); None chooses by length
+    transforms: tuple[str | Transform, ...] = ()  # as `series.transforms.fit_transforms` takes them
+    log: bool = False  # whether logarithms are taken
+    clean: bool = True  # whether outliers count as missing
+    block: int = 1  # number of steps a network forecasts at once
+    fast: bool = False  # whether networks of one output are trained by `batch.train`
+    device: str = "cpu"  # where `batch.train` runs
+    noise: Noise = None  # whether noise in the observations is treated; see `models.tracked`
+    like: StateFilter | None = None  # what was learned from more of the same series
+    thorough: bool = False  # whether a stack learns from more rows, and treats noise
+    collective: Collective = SINGLE_MACHINE  # the machines that hold parts of the panel
 
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
@@ -89,14 +55,6 @@ class Plan:
 
         It has a lag for every 8 values, or there is none: with fewer than 8 lags networks are no
         better than the last season or value.
-
-        Examples
-        --------
-        >>> from rbfdiffnet.models.plan import Plan
-        >>> from rbfdiffnet.network.train import Settings
-        >>> plan = Plan(lambda n: Settings(8), lags=tuple(range(1, 105)), shorten=True)
-        >>> len(plan.shortened(100).lags), plan.shortened(60)
-        (12, None)
         """
         n_lags = n // _VALUES_A_LAG
         if not self.shorten or self.lags is None or not _FEWEST_LAGS <= n_lags < len(self.lags):
@@ -106,9 +64,9 @@ class Plan:
     def level_for(self, *series: Array) -> str:
         """Return the level for transformed series: one for all of them.
 
-        None where they are differenced, or return to their mean beyond any doubt, or beyond some
-        doubt where lags are few, of which a level would take one; the mean of the window where
-        they are long, and its latest value where they are short.
+        There is none where the series are differenced or surely return to their mean. Few lags
+        need less certainty, since a level would cost one of them. Otherwise it is the mean of the
+        window where series are long, and its latest value where they are short.
         """
         return self.level_of([self.tendency(z) for z in series])
 
@@ -118,7 +76,7 @@ class Plan:
         return any(isinstance(t, Difference) or t in names for t in self.transforms)
 
     def tendency(self, z: Array) -> tuple[float, int]:
-        """Return what the level depends on: a unit root's p-value, if it matters, and length."""
+        """Return what the level depends on: a unit root's p-value where it matters, and length."""
         matters = self.level is None and not self._differs
         return _unit_root(z) if matters else 1.0, z.size
 
@@ -134,14 +92,7 @@ class Plan:
 
 
 def default_lags(season_length: int) -> int:
-    """Return the number of lags for a season: four days or weeks, one or two longer seasons.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.models.plan import default_lags
-    >>> [default_lags(season) for season in (1, 4, 7, 12, 24, 52)]
-    [4, 8, 28, 15, 48, 56]
-    """
+    """Return the number of lags for a season: four days or weeks, one or two longer seasons."""
     if season_length <= 4:
         return max(4, 2 * season_length)
     if season_length <= 7:
@@ -152,5 +103,5 @@ def default_lags(season_length: int) -> int:
 
 
 def _unit_root(z: Array) -> float:
-    """p-value of the test for a unit root, 1 where it has no answer."""
+    """Return the p-value of the test for a unit root, 1 where it has no answer."""
     return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))

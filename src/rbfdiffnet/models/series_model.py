@@ -1,7 +1,4 @@
-"""Models of series: a preparation and a network over windows, for one series or shared by many.
-
-Everything here works on arrays; `rbfdiffnet.forecaster` brings frames in and out.
-"""
+"""The model of one series: a preparation and a network over windows."""
 
 from __future__ import annotations
 
@@ -13,22 +10,11 @@ import numpy.typing as npt
 
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.tracked import fit_tracked
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transformed
+from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transform_series
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.prepare import Preparation, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
-
-__all__ = [
-    "Seen",
-    "SeriesModel",
-    "base_windows",
-    "fit_local",
-    "forecast_many",
-    "nearest_windows",
-    "prepare_all",
-    "prepare_for",
-]
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -39,50 +25,31 @@ _NEAREST = 3  # training windows named for each center
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What cleaning a series found, so that a forecast right after training need not do it again.
+class CleaningCache:
+    """What cleaning a series found, for a forecast right after training."""
 
-    Attributes
-    ----------
-    length : int
-        Number of values there were.
-    latest : ndarray
-        The latest values of u.
-    odd : ndarray of int
-        Steps at which the outliers are.
-    """
-
-    length: int
-    latest: Array
-    odd: Ints
+    length: int  # number of values of the series
+    latest: Array  # the latest values of u
+    outliers: Ints  # steps at which the outliers are
 
 
 @dataclass(frozen=True)
 class SeriesModel:
-    """A fitted model of one series.
+    """A fitted model of one series: its preparation, and a network over windows.
 
-    Attributes
-    ----------
-    preparation : Preparation
-    windows : WindowModel
-        The network; in a global model the same object for all series.
-    exemplars : ndarray of int of shape (c, 3), or None
-        For each basis function the steps at which the training windows nearest to its center end
-        (-1: none), for explanations; None if they are yet to be found, by `nearest`.
-    seen : Seen or None
-        What cleaning the training data found; None if it was not kept.
-    untreated : str
-        Why noise is not treated, although that was asked for.
+    A shared network is the same object in the models of all series. `exemplars` (c, 3) are, for
+    each basis function, the steps at which the training windows nearest to its center end (-1 for
+    none); they are None until `nearest` finds them. `untreated` tells why noise is not treated.
     """
 
     preparation: Preparation
     windows: WindowModel
     exemplars: Ints | None = None
-    seen: Seen | None = None
+    seen: CleaningCache | None = None
     untreated: str = ""
 
-    def like(self, plan: Plan) -> Plan:
-        """Return the plan with this model's lags, level and noise, for a part of its series."""
+    def plan_for_refit(self, plan: Plan) -> Plan:
+        """Return the plan with this model's lags, level and noise, to fit a part of its series."""
         windows = self.windows
         noise = None if self.noise is None else self.noise[0]
         return replace(
@@ -96,7 +63,7 @@ class SeriesModel:
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        """Noise of u: standard deviation, and the ratio of the signal's variance to its own."""
+        """Noise of u: its standard deviation, and the ratio of the signal's variance to its own."""
         tracker = self.windows.tracker
         if tracker is None:
             return None
@@ -112,7 +79,7 @@ class SeriesModel:
         """Return the exemplars; where they were not kept, those among the windows of a series."""
         if self.exemplars is not None:
             return self.exemplars
-        rows = TrainingRows.of(series, self.preparation, self.like(plan))
+        rows = TrainingRows.of(series, self.preparation, self.plan_for_refit(plan))
         return nearest_windows(self.windows, rows.X, rows.ends)
 
     @property
@@ -145,22 +112,10 @@ def base_windows(
 def forecast_many(
     models: Sequence[SeriesModel], bases: Sequence[Array], extras: Sequence[Array], h: int
 ) -> tuple[list[Array], list[list[Array]]]:
-    """Forecast u for batches of windows of series that share a network, in one go.
+    """Forecast u (B, h) for batches of windows of series that share a network, in one go.
 
-    Parameters
-    ----------
-    models : sequence of SeriesModel
-        With the same network.
-    bases : sequence of ndarray of shape (B, history)
-        For every model a batch of its latest values of u.
-    extras : sequence of ndarray of shape (B, p)
-    h : int
-
-    Returns
-    -------
-    forecasts : list of ndarray of shape (B, h)
-    rows : list of lists of ndarray
-        For every model the inputs of its network, block by block.
+    `bases` hold the latest values of u (B, history) for every model. Also returned are the inputs
+    of the network, block by block.
     """
     windows = models[0].windows
     preparations = [model.preparation for model in models]
@@ -217,29 +172,7 @@ def prepare_all(
 
 
 def fit_local(series: Series, plan: Plan) -> SeriesModel:
-    """Fit a network to one series.
-
-    Raises
-    ------
-    UnfitError
-        If the series is too short, constant or empty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.series_model import fit_local, forecast_many
-    >>> from rbfdiffnet.models.plan import Plan
-    >>> from rbfdiffnet.series.series import Series
-    >>> from rbfdiffnet.network.train import Settings
-    >>> y = np.sin(np.arange(80) * np.pi / 6)
-    >>> none = np.zeros((80, 0))
-    >>> plan = Plan(lambda n: Settings(8, alpha=1e-8, alpha_linear=1e-8), season_length=12)
-    >>> model = fit_local(Series(y, none, none), plan)
-    >>> window = model.base_windows(Series(y, none, none), np.array([80]))
-    >>> (path,), _ = forecast_many([model], [window], [none[:1]], 12)
-    >>> bool(np.abs(path[0] - y[68:80]).max() < 0.01)
-    True
-    """
+    """Fit a network to one series; raise UnfitError if it is too short, constant or empty."""
     check_fit(series)
     preparation = prepare_for(series, plan)
     rows = TrainingRows.of(series, preparation, plan)
@@ -249,7 +182,7 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
         raise UnfitError(
             f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
         )
-    tracked = _tracked(series, preparation, rows, plan)
+    tracked = _fit_tracked(series, preparation, rows, plan)
     if isinstance(tracked, str):
         windows, untreated = rows.fit(plan), tracked
     else:
@@ -259,10 +192,10 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     return SeriesModel(preparation, windows, nearest, untreated=untreated)
 
 
-def _tracked(
+def _fit_tracked(
     series: Series, preparation: Preparation, rows: TrainingRows, plan: Plan
 ) -> WindowModel | str:
-    """Network over clean windows, or why there is no noise to treat.
+    """Return the network over clean windows, or why no noise is treated.
 
     Differences have noise of another kind, and other inputs no place in a trajectory.
     """
@@ -273,7 +206,7 @@ def _tracked(
         return "there are inputs known of the past only"
     if steps.lost:
         return "the series is differenced"
-    z, known = transformed(series, preparation)
+    z, known = transform_series(series, preparation)
 
     def plain(n: int) -> WindowModel | None:
         early = rows.ends + 1 < n
@@ -288,13 +221,13 @@ def _tracked(
 
 
 def _unit_of(preparation: Preparation) -> float:
-    """By how much the steps of a preparation stretch a series, where they do nothing else."""
+    """Return by how much the steps of a preparation stretch a series, if they do nothing else."""
     ends = preparation.steps.apply(np.array([[0.0, 1.0]]))[0]
     return float(abs(ends[1] - ends[0]))
 
 
 def nearest_windows(windows: WindowModel, X: Array, ends: Ints) -> Ints:
-    """Steps at which the windows nearest to each center end."""
+    """Return the steps (c, 3) at which the windows nearest to each center end."""
     network = windows.network
     nearest = np.full((len(network.centers), _NEAREST), -1, dtype=np.int64)
     if len(X):

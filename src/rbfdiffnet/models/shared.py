@@ -126,7 +126,7 @@ class SharedNetwork(PanelMethod):
             fitted = {i: model for i, model in enumerate(models) if model is not None}
             early = [panel[i].until(int(starts[i])) for i in fitted]
             # The same lags and level, although less data might have led to others.
-            same = next((model.like(plan) for model in fitted.values()), plan)
+            same = next((model.plan_for_refit(plan) for model in fitted.values()), plan)
             for i, result in zip(fitted, _fit_or_say_why(early, same)[0], strict=True):
                 calibrated[i] = result if isinstance(result, SeriesModel) else None
         reasons = {i: r for i, r in enumerate(results) if isinstance(r, str)}

@@ -14,10 +14,10 @@ from functools import partial, reduce
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.learning import Learning, standardized, trained
+from rbfdiffnet.models.learning import Learning, standardize_like, train_weights
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel, nearest_windows, prepare_for
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transformed
+from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transform_series
 from rbfdiffnet.models.window_model import WindowModel, targets_known
 from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
 from rbfdiffnet.network.train import Settings
@@ -59,19 +59,19 @@ def fit_shared(
     usable.sort(key=lambda i: panel[i].fingerprint)  # so that their order does not matter
     all_reduce = plan.collective.all_reduce
     n_ahead = panel[0].known_ahead.shape[1] if panel else 0
-    sizes, n_ahead = all_reduce(lambda: ([panel[i].y.size for i in usable], n_ahead), _sizes)
+    sizes, n_ahead = all_reduce(lambda: ([panel[i].y.size for i in usable], n_ahead), _join_sizes)
     if not sizes:
         return models, None, None
     plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
     effects = _shared_effects([panel[i] for i in usable], plan) if n_ahead else None
-    views = plan.collective.memoize(
-        lambda: {i: _view(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
+    scaled = plan.collective.memoize(
+        lambda: {i: _scale_series(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
     )
-    for i, view in views.items():
-        if isinstance(view, str):
-            models[i] = view
-    own = {i: view for i, view in views.items() if not isinstance(view, str)}
-    tendencies, counts = all_reduce(lambda: _facts(list(own.values()), plan), _together)
+    for i, found in scaled.items():
+        if isinstance(found, str):
+            models[i] = found
+    own = {i: found for i, found in scaled.items() if not isinstance(found, str)}
+    tendencies, counts = all_reduce(lambda: _describe(list(own.values()), plan), _join_descriptions)
     if not tendencies:
         raise UnfitError("the transforms apply to no series")
     plan = replace(plan, level=plan.level_of(tendencies))
@@ -81,64 +81,64 @@ def fit_shared(
             f"too short (windows in all series together: {count}, needed: {FEWEST_ROWS})"
         )
     every = -(-count // _MOST_SHARED_ROWS)
-    rows = [TrainingRows.cut(view.z, view.known, panel[i], plan) for i, view in own.items()]
-    found = _from_statistics(plan, [r.part(slice(None), every) for r in rows])
+    rows = [TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()]
+    trained = _train_on_statistics(plan, [r.part(slice(None), every) for r in rows])
     learning: Learning | None = None
-    if found is None:
+    if trained is None:
         windows = all_reduce(
             lambda: rows,
-            partial(_from_rows, plan=replace(plan, collective=SINGLE_MACHINE), every=every),
+            partial(_train_on_rows, plan=replace(plan, collective=SINGLE_MACHINE), every=every),
         )
     else:
-        windows, statistics, penalties = found
+        windows, statistics, penalties = trained
         # Rows that were passed over count like those that were looked at.
         statistics = replace(statistics, gram=every * statistics.gram)
         lengths = np.array([series.y.size for series in panel], dtype=np.int64)
         learning = Learning(statistics, penalties, lengths)
-    for (i, view), r in zip(own.items(), rows, strict=True):
+    for (i, s), r in zip(own.items(), rows, strict=True):
         nearest = nearest_windows(windows, r.X, r.ends)
-        models[i] = SeriesModel(view.preparation, windows, nearest)
+        models[i] = SeriesModel(s.preparation, windows, nearest)
     return models, effects, learning
 
 
 @dataclass(frozen=True)
-class _View:
-    """A series as a shared network sees it."""
+class _ScaledSeries:
+    """A series as a shared network sees it: z (T,) on its own scale, and where it is observed."""
 
     preparation: Preparation
     z: Array
     known: Mask
 
 
-def _view(series: Series, plan: Plan, effects: Effects | None) -> _View | str:
-    """A view of a series, or why there is none."""
+def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _ScaledSeries | str:
+    """Bring a series to its own scale, or say why that cannot be done."""
     try:
         preparation = prepare_for(series, plan, effects)
-        return _View(preparation, *transformed(series, preparation))
+        return _ScaledSeries(preparation, *transform_series(series, preparation))
     except UnfitError as error:
         return str(error)
     except NUMERICAL as error:
         return f"numerical failure ({error})"
 
 
-def _sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
-    """Lengths of all series, and the number of inputs known in advance."""
+def _join_sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
+    """Return the lengths of all series, and the number of inputs known in advance."""
     return flatten(sizes for sizes, _ in parts), max(n for _, n in parts)
 
 
 Tendencies = list[tuple[float, int]]
 
 
-def _facts(views: Sequence[_View], plan: Plan) -> tuple[Tendencies, list[int]]:
-    """What level and number of rows follow from."""
+def _describe(scaled: Sequence[_ScaledSeries], plan: Plan) -> tuple[Tendencies, list[int]]:
+    """Return what the level and the number of rows follow from."""
     counts = []
-    for view in views:
-        lags = plan.lags_for(int(view.known.sum()))
-        counts.append(int(targets_known(view.known, lags=lags, block=plan.block).sum()))
-    return [plan.tendency(view.z) for view in views], counts
+    for s in scaled:
+        lags = plan.lags_for(int(s.known.sum()))
+        counts.append(int(targets_known(s.known, lags=lags, block=plan.block).sum()))
+    return [plan.tendency(s.z) for s in scaled], counts
 
 
-def _together(
+def _join_descriptions(
     parts: Sequence[tuple[Tendencies, list[int]]],
 ) -> tuple[Tendencies, list[int]]:
     return flatten(tendencies for tendencies, _ in parts), flatten(counts for _, counts in parts)
@@ -154,28 +154,28 @@ def adopt_series(
     return SeriesModel(preparation, shared.windows).with_network_of(shared)
 
 
-def _from_statistics(
+def _train_on_statistics(
     plan: Plan, rows: Sequence[TrainingRows]
 ) -> tuple[WindowModel, SufficientStatistics, tuple[float, float]] | None:
-    """Train on the sufficient statistics of the rows, with penalties chosen as in `_validated`.
+    """Train on sufficient statistics of the rows, with penalties chosen as in `_choose_penalties`.
 
-    They make all the fits cost little more than one, and add up over the parts of a panel. Returned
-    are the network, the statistics and the penalties; None where there are too few rows, the
-    network is too large or the settings ask for something else.
+    Statistics make all the fits cost little more than one, and add up over the parts of a panel.
+    Returned are the network, the statistics and the penalties; None where there are too few rows,
+    the network is too large or the settings ask for something else.
     """
     windows = plan.collective.all_reduce(
-        lambda: rows, partial(_basis, plan=replace(plan, collective=SINGLE_MACHINE))
+        lambda: rows, partial(_make_basis, plan=replace(plan, collective=SINGLE_MACHINE))
     )
     if windows is None:
         return None
     tol = plan.settings(windows.network.x_shift.size).tol
     return plan.collective.all_reduce(
-        lambda: _sums(rows, windows), partial(_solved, windows=windows, tol=tol)
+        lambda: _sum_statistics(rows, windows), partial(_solve, windows=windows, tol=tol)
     )
 
 
-def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
-    """Network with the scales, centers and widths that the rows lead to, and weights to train."""
+def _make_basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
+    """Return a network with scales, centers and widths of the rows, its weights yet to train."""
     # In an order of their own: the last bit of a sum depends on it.
     rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
     n_inputs = rows[0].X.shape[1]
@@ -192,15 +192,15 @@ def _basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel |
         alpha_linear=1.0,
         width_factor=settings.width_factor or _WIDTH_FACTOR,
     )
-    windows = TrainingRows.pooled(rows).fit(replace(plan, settings=_always(plain)))
+    windows = TrainingRows.concatenate(rows).fit(replace(plan, settings=_always(plain)))
     network = replace(windows.network, order=settings.order, order_zero=settings.order_zero)
     return replace(windows, network=network)
 
 
-def _sums(
+def _sum_statistics(
     rows: Sequence[TrainingRows], windows: WindowModel
 ) -> tuple[SufficientStatistics, SufficientStatistics]:
-    """Sufficient statistics of the early rows of every series, and of the latest fifth."""
+    """Return statistics of the early rows of every series, and of the latest fifth."""
     network = windows.network
     nothing = SufficientStatistics.empty(
         network.centers,
@@ -215,11 +215,11 @@ def _sums(
     if not rows:
         return nothing, nothing
     late = np.concatenate([np.arange(len(r.X)) >= len(r.X) - len(r.X) // 5 for r in rows])
-    X, Y = standardized(windows, TrainingRows.pooled(rows))
+    X, Y = standardize_like(windows, TrainingRows.concatenate(rows))
     return nothing.add(X[~late], Y[~late]), nothing.add(X[late], Y[late])
 
 
-def _solved(
+def _solve(
     parts: Sequence[tuple[SufficientStatistics, SufficientStatistics]],
     windows: WindowModel,
     tol: float,
@@ -230,18 +230,18 @@ def _solved(
     errors = [latest.squared_errors(fit.weights) @ windows.network.y_scale**2 for fit in fits]
     best = _PENALTIES[int(np.argmin(errors))]
     everything = early + latest
-    return trained(windows, everything, best, tol=tol), everything, best
+    return train_weights(windows, everything, best, tol=tol), everything, best
 
 
-def _from_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
+def _train_on_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
     """Train on the rows themselves."""
     rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
-    thinned = TrainingRows.pooled([r.part(slice(None), every) for r in rows])
-    return thinned.fit(_validated(plan, rows))
+    thinned = TrainingRows.concatenate([r.part(slice(None), every) for r in rows])
+    return thinned.fit(_choose_penalties(plan, rows))
 
 
 def _has_statistics(settings: Settings, n_inputs: int) -> bool:
-    """Whether penalties are to be chosen, and sufficient statistics of the rows can do it."""
+    """Tell whether penalties are to be chosen, and sufficient statistics of the rows can do it."""
     if isinstance(settings.metric, str) and settings.metric == "learned":
         return False
     if settings.order == 0 or not settings.intercept or settings.max_iter is not None:
@@ -254,7 +254,7 @@ def _has_statistics(settings: Settings, n_inputs: int) -> bool:
     return settings.n_centers * n_terms + n_lags < MOST_COLUMNS
 
 
-def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
+def _choose_penalties(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
     """Return the plan with penalties chosen on the latest fifth of every series.
 
     Series of a panel go up and down together, so leaving out single rows says little: the
@@ -266,8 +266,10 @@ def _validated(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
         return plan
     every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
     early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]
-    train = TrainingRows.pooled([r.part(cut, every) for r, cut in zip(rows, early, strict=True)])
-    late = TrainingRows.pooled(
+    train = TrainingRows.concatenate(
+        [r.part(cut, every) for r, cut in zip(rows, early, strict=True)]
+    )
+    late = TrainingRows.concatenate(
         [r.part(slice(c.stop, None), 1) for r, c in zip(rows, early, strict=True)]
     )
     if min(len(train.X), len(late.X)) < FEWEST_ROWS:
@@ -292,7 +294,7 @@ def _always(settings: Settings) -> Callable[[int], Settings]:
 
 
 def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    """Effects on all series that are never negative, without their outliers; None without any."""
+    """Return effects on all series that are never negative, or None if there is no such series."""
     panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
     if plan.log or not plan.collective.all_reduce(lambda: bool(panel), any):
         return None
@@ -306,5 +308,5 @@ def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
 
 
 def _effects_on(series: Series, shared: Effects | None) -> Effects | None:
-    """Shared effects, where the series takes them; None where it has effects of its own."""
+    """Return the shared effects where the series takes them, None where it has its own."""
     return shared if never_negative(series.y[np.isfinite(series.y)]) else None

@@ -19,8 +19,6 @@ from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Difference
 
-__all__ = ["FEWEST_ROWS", "TrainingRows", "transformed"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -30,7 +28,7 @@ FEWEST_ROWS = 6
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows to learn from, with the step at which each window ends."""
+    """Rows to learn from: inputs X (n, q), targets Y (n, block), and where windows end (n,)."""
 
     X: Array
     Y: Array
@@ -41,7 +39,7 @@ class TrainingRows:
     @classmethod
     def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
         """Return the rows of a series."""
-        return cls.cut(*transformed(series, preparation), series, plan)
+        return cls.cut(*transform_series(series, preparation), series, plan)
 
     @classmethod
     def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
@@ -56,7 +54,7 @@ class TrainingRows:
         return cls(X[:, 1:], Y, X[:, 0].astype(np.int64), lags, level)
 
     @classmethod
-    def pooled(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
+    def concatenate(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
         """Return the rows of several series as one."""
         X, Y, ends = (
             np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
@@ -85,7 +83,7 @@ class TrainingRows:
         return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
 
 
-def transformed(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
+def transform_series(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
     """Return the transformed series, and which of its values are made of observations only."""
     u, known = preparation.cleaned(series.y, series.known_ahead)
     if u.size <= preparation.steps.lost:
