@@ -17,7 +17,7 @@ from rbfdiffnet.models.methods import fit_panel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.network.train import Settings
-from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.series import Series, SeriesPanel
 
 PLAN = Plan(lambda _: Settings(6, width_factor=4.0), season_length=7, lags=(1, 2, 7))
 GLOBAL = {"scope": "global", "lags": 7}
@@ -48,9 +48,14 @@ def fitted(panel, cut=30, plan=PLAN):
     return fit_panel(early, plan, scope="global", calibrate=True)
 
 
+def windows_of(model):
+    """The network that all series share."""
+    return next(iter(model.fitted.values())).windows
+
+
 def from_scratch(model, panel):
     """Statistics of all rows on the basis of a model, and the network trained on them."""
-    windows, plan = model.shared.windows, model.plan
+    windows, plan = windows_of(model), model.plan
     rows = TrainingRows.concatenate(
         [
             TrainingRows.of(series, own.preparation, own.plan_for_refit(plan))
@@ -93,12 +98,12 @@ def test_new_rows_count_like_those_there_from_the_start(name):
     np.testing.assert_allclose(
         state.model.learning.statistics.gram, statistics.gram, rtol=1e-9, atol=1e-9
     )
-    assert_same_network(state.model.shared.windows, expected)
-    assert state.model.shared.windows.largest == pytest.approx(expected.largest, rel=1e-9)
+    assert_same_network(windows_of(state.model), expected)
+    assert windows_of(state.model).largest == pytest.approx(expected.largest, rel=1e-9)
     # Everything else stays, the networks that intervals rest on too.
     for old, new in zip(before.models, state.model.models, strict=True):
         assert new.preparation is old.preparation
-        assert new.windows is state.model.shared.windows
+        assert new.windows is windows_of(state.model)
     assert state.model.calibrated is before.calibrated
     assert not np.allclose(new.windows.network.linear, old.windows.network.linear, rtol=1e-6)
 
@@ -108,10 +113,10 @@ def test_a_fit_leaves_the_statistics_of_its_rows(panel):
     statistics, expected = from_scratch(model, panel)
     found = model.learning.statistics.gram
     np.testing.assert_allclose(found, statistics.gram, rtol=1e-9, atol=1e-9)
-    assert_same_network(model.shared.windows, expected)
+    assert_same_network(windows_of(model), expected)
     # There is nothing new to learn: nothing changes.
     again = model.learn_weights(panel)
-    assert_same_network(again.shared.windows, model.shared.windows, rtol=1e-12)
+    assert_same_network(windows_of(again), windows_of(model), rtol=1e-12)
     assert again.learning.statistics is model.learning.statistics
 
 
@@ -122,8 +127,8 @@ def test_two_updates_are_one(block, panel):
     twice, once = model.learn_weights(between).learn_weights(panel), model.learn_weights(panel)
     np.testing.assert_array_equal(twice.learning.steps, once.learning.steps)
     assert twice.learning.statistics.total == once.learning.statistics.total
-    assert_same_network(twice.shared.windows, once.shared.windows)
-    assert twice.shared.windows.largest == once.shared.windows.largest
+    assert_same_network(windows_of(twice), windows_of(once))
+    assert windows_of(twice).largest == windows_of(once).largest
 
 
 def test_rows_that_were_passed_over_count_too(panel, monkeypatch):
@@ -159,7 +164,7 @@ def test_a_series_that_outgrew_its_scale_does_not_spoil_the_others(panel):
     found = model.learn_weights([panel[0], huge, panel[2]])
     expected = model.learn_weights([panel[0], panel[1].until(130), panel[2]])
     assert found.learning.statistics.total == expected.learning.statistics.total
-    assert_same_network(found.shared.windows, expected.shared.windows)
+    assert_same_network(windows_of(found), windows_of(expected))
 
 
 def test_learning_is_selected_and_joined(panel):
@@ -167,10 +172,8 @@ def test_learning_is_selected_and_joined(panel):
     part = model.select([2, 0])
     assert part.learning.steps.tolist() == [100, 190]
     assert part.learning.statistics is model.learning.statistics
-    joined = model.joined(part)
-    assert joined.learning.steps.tolist() == [190, 130, 100, 0, 0]
-    local = fit_panel(panel, PLAN, scope="local", calibrate=False)
-    assert local.select([0]).joined(local.select([1])).learning is None
+    extended = model.extend(SeriesPanel.of([*panel, panel[2], panel[0]]))
+    assert extended.learning.steps.tolist() == [190, 130, 100, 0, 0]
 
 
 def test_new_series_and_earlier_updates_are_learned_too():
