@@ -14,8 +14,6 @@ from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import count_threads, parallel_map
 
-__all__ = ["forecast_paths", "inputs_ahead", "runaway_message", "tracked_paths"]
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -24,18 +22,18 @@ _PARTICLES = 100  # of a cloud, from each origin
 
 
 def inputs_ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
-    """Inputs known in advance after each origin, (B, h, q), from the series and the h steps after.
+    """Return the inputs known in advance after each origin, shape (B, h, q).
 
-    For an early origin, where the series is followed by more than its own values, they go on.
+    `later` (h, q) are those after the end of the series.
     """
     everything = np.concatenate([known_ahead, later])
     return np.asarray(everything[origins[:, None] + np.arange(len(later))])
 
 
-def _alike(
+def _group_models(
     models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
 ) -> list[list[int]]:
-    """Groups of series that are forecast together: by one network, or by fast ones alike."""
+    """Return groups of series that are forecast together: by one network, or by fast ones."""
     groups: dict[Any, list[int]] = {}
     for k, model in enumerate(models):
         windows, key = model.windows, (id(model.windows), 0)
@@ -54,10 +52,10 @@ def _alike(
     return parts
 
 
-def _bases(
+def _latest_windows(
     models: Sequence[SeriesModel], panel: Sequence[Series], origins: Sequence[Ints]
 ) -> list[Array]:
-    """Latest values of u before the origins of each series, as by `SeriesModel.base_windows`."""
+    """Return the latest values of u before the origins of each series, cached ones if they fit."""
     found: dict[int, Array] = {}
     for k, (model, series) in enumerate(zip(models, panel, strict=True)):
         known = model.seen and model.seen.length == series.y.size and model.windows.tracker is None
@@ -80,12 +78,12 @@ def forecast_paths(
     h: int,
     n_jobs: int,
 ) -> list[tuple[Array, Array, Sequence[Array]]]:
-    """Forecasts of u and of y from every origin, and the rows behind them, for each series."""
+    """Return forecasts of u and y from every origin, and the network's inputs, for each series."""
 
     def run(members: list[int]) -> list[tuple[int, Array, Array, Sequence[Array]]]:
         own = [models[k] for k in members]
         with np.errstate(all="ignore"):
-            bases = _bases(own, [panel[k] for k in members], [origins[k] for k in members])
+            bases = _latest_windows(own, [panel[k] for k in members], [origins[k] for k in members])
             if isinstance(own[0].windows, FastWindows):
                 u, rows = forecast_models(own, bases, h)
             else:
@@ -96,7 +94,9 @@ def forecast_paths(
 
     done = {
         k: (u, y, rows)
-        for result in parallel_map(run, _alike(models, origins, count_threads(n_jobs)), n_jobs)
+        for result in parallel_map(
+            run, _group_models(models, origins, count_threads(n_jobs)), n_jobs
+        )
         for k, u, y, rows in result
     }
     return [done[k] for k in range(len(models))]
@@ -118,14 +118,14 @@ def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
 def tracked_paths(
     model: SeriesModel, series: Series, origins: Ints, ahead: Array, h: int
 ) -> tuple[Array, Array]:
-    """Forecasts of y from every origin where noise is filtered, and how uncertain the last is.
+    """Return forecasts of y from every origin where noise is filtered, and ratios (n - 1, h).
 
-    That is compared with each of the others, shape (n - 1, h): it depends on the state, and
-    errors made in other states are brought to the present one.
+    A ratio compares how uncertain the last forecast is with an earlier one: uncertainty depends on
+    the state, so errors made in other states are scaled to the present one.
     """
     preparation, windows = model.preparation, model.windows
-    (base,) = _bases([model], [series], [origins])
+    (base,) = _latest_windows([model], [series], [origins])
     z = preparation.steps.apply(base)[:, -windows.reach :]
-    path, spread, _ = windows.rolled(z, h, _PARTICLES)
+    path, spread, _ = windows.roll_noisy(z, h, _PARTICLES)
     u = np.clip(preparation.steps.invert(path, base), preparation.low, preparation.high)
     return preparation.restore(u, ahead), spread[-1] / spread[:-1]

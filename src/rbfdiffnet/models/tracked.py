@@ -92,4 +92,4 @@ def _forecast_tracked(windows: WindowModel, observed: Array, origins: Ints, h: i
     first = max(int(origins[0]) - windows.reach, 0)
     at = np.arange(first + n_lags, int(origins[-1]) + 1)
     histories = observed[at[:, None] - np.arange(n_lags, 0, -1)]
-    return windows.rolled(histories, h, after=np.isin(at, origins))[0]
+    return windows.roll_noisy(histories, h, after=np.isin(at, origins))[0]

@@ -5,9 +5,9 @@ r"""A network that continues windows of a series.
 
 where :math:`l_1 < \ldots < l_q` are the lags, x further inputs known at time t, u the spread of the
 training targets and :math:`\ell_t` the level of the window: the mean of its lags, the latest of
-them, or 0. With a
-block of b = 1 step the forecasts are fed back (the recursive strategy, the paper's); with b = h one
-network has all steps as outputs (the direct strategy). Beyond b steps, blocks are fed back.
+them, or 0. With a block of b = 1 step the forecasts are fed back (the recursive strategy, the
+paper's); with b = h one network has all steps as outputs (the direct strategy). Beyond b steps,
+blocks are fed back.
 
 A network fed with its own output can run away, so steps are bounded (`support.stability`).
 
@@ -29,16 +29,6 @@ from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.stability import LEAP
 
-__all__ = [
-    "LEVELS",
-    "WindowModel",
-    "affordable_centers",
-    "fit_windows",
-    "fit_windows_fast",
-    "targets_known",
-    "window_rows",
-]
-
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -54,28 +44,16 @@ _LEAST = 1e-9  # penalty where there is no noise
 class WindowModel:
     """A network over windows.
 
-    Attributes
-    ----------
-    network : Network
-    lags : tuple of int
-        Ages of the inputs, ascending; 1 is the latest value.
-    level : {"mean", "last", "none"}
-    block : int
-        Number of outputs.
-    unit : float
-        The spread u.
-    largest : float
-        Largest distance of a training target from its level, in units.
-    tracker : StateFilter or None
-        Where noise in the observations was found: the network is the map of clean windows, and
-        states are filtered out of noisy histories before it continues them.
+    `largest` is the largest distance of a training target from its level, in units. Where noise in
+    the observations was found there is a `tracker`: the network is the map of clean windows, and
+    states are filtered out of noisy histories before the network continues them.
     """
 
     network: Network
-    lags: tuple[int, ...]
-    level: str
-    block: int
-    unit: float
+    lags: tuple[int, ...]  # ages of the inputs, ascending; 1 is the latest value
+    level: str  # "mean", "last" or "none"
+    block: int  # number of outputs
+    unit: float  # the spread u
     largest: float
     tracker: StateFilter | None = None
 
@@ -90,24 +68,13 @@ class WindowModel:
         return LEAP * self.largest
 
     def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
-        """Continue a batch of series.
+        """Continue a batch of series from their latest values z (B, L), L at least `reach`.
 
-        Parameters
-        ----------
-        z : ndarray of shape (B, L)
-            The latest values, at least ``reach``.
-        h : int
-        extra : ndarray of shape (B, q)
-            Further inputs.
-
-        Returns
-        -------
-        forecast : ndarray of shape (B, h)
-        rows : list of ndarray of shape (B, q + n_lags)
-            The network's inputs, for every block.
+        `extra` (B, q) are further inputs. Returned are forecasts (B, h), and the network's inputs
+        (B, q + n_lags) for every block.
         """
         if self.tracker is not None:
-            return self._tracked(z, h)
+            return self._forecast_noisy(z, h)
         batch, length = z.shape
         blocks = -(-h // self.block)
         path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
@@ -120,32 +87,15 @@ class WindowModel:
             rows.append(inputs)
         return path[:, length : length + h], rows
 
-    def rolled(
+    def roll_noisy(
         self, z: Array, h: int, n: int | None = None, after: Mask | None = None
     ) -> tuple[Array, Array, Array]:
-        """Continue noisy histories from the states filtered out of them.
+        """Continue noisy histories (B, L), NaN where missing, from the states filtered out of them.
 
-        Only where there is a tracker.
-
-        Parameters
-        ----------
-        z : ndarray of shape (B, L)
-            NaN where missing.
-        h : int
-        n : int, optional
-            How many windows of each cloud to send on; by default all.
-        after : ndarray of bool of shape (B,), optional
-            Which of the histories to continue; by default all.
-
-        Returns
-        -------
-        path : ndarray of shape (B, h)
-            Medians of the clouds.
-        spread : ndarray of shape (B, h)
-            Standard deviations of the observations to come, by the cloud and the noise: they grow
-            as quickly as the series can be told apart from others.
-        states : ndarray of shape (B, n_lags)
-            The clean windows that the clouds lie around.
+        `n` says how many windows of each cloud are sent on, `after` (B,) which histories are
+        continued; by default all. Returned are the medians of the clouds (B, h), the standard
+        deviations of the observations to come (B, h), and the clean windows (B, n_lags) that the
+        clouds lie around.
         """
         if self.tracker is None:
             raise ValueError("Without a tracker there are no clouds.")
@@ -157,21 +107,21 @@ class WindowModel:
         spread = np.sqrt(ahead.var(axis=1) + self.tracker.noise**2)
         return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
 
-    def _tracked(self, z: Array, h: int) -> tuple[Array, list[Array]]:
+    def _forecast_noisy(self, z: Array, h: int) -> tuple[Array, list[Array]]:
         """Continue series from states filtered out of their noise."""
-        path, _, states = self.rolled(z, h)
+        path, _, states = self.roll_noisy(z, h)
         whole = np.concatenate([states, path], axis=1)
         return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 
     def inputs(self, z: Array, extra: Array) -> tuple[Array, Array]:
         """Return the network's inputs after the values z, and the level of the window, (B, 1)."""
         lags = z[:, [-age for age in reversed(self.lags)]]
-        level = window_level(lags, self.level)
+        level = compute_level(lags, self.level)
         return np.concatenate([extra, (lags - level) / self.unit], axis=1), level
 
 
-def window_level(lags: Array, level: str) -> Array:
-    """Level of windows of shape (..., n_lags), oldest first: shape (..., 1)."""
+def compute_level(lags: Array, level: str) -> Array:
+    """Return the level (..., 1) of windows (..., n_lags), oldest value first."""
     if level == "mean":
         return np.asarray(lags.mean(axis=-1, keepdims=True))
     if level == "last":
@@ -182,32 +132,10 @@ def window_level(lags: Array, level: str) -> Array:
 def window_rows(
     z: Array, known: Mask, extra: Array, *, lags: tuple[int, ...], level: str, block: int
 ) -> tuple[Array, Array]:
-    """Return the rows one series gives to learn from.
+    """Return inputs X (n, q + n_lags) and targets Y (n, block) of the rows of one series.
 
-    Rows whose targets were not observed (for blocks: more than a quarter of them) are left out.
-
-    Parameters
-    ----------
-    z : ndarray of shape (T,)
-    known : ndarray of bool of shape (T,)
-    extra : ndarray of shape (T, q)
-        Further inputs, known at the time of the window's latest value.
-    lags, level, block
-        As for `WindowModel`.
-
-    Returns
-    -------
-    X : ndarray of shape (n, q + n_lags)
-    Y : ndarray of shape (n, block)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.window_model import window_rows
-    >>> z = np.arange(6.0)
-    >>> X, Y = window_rows(z, z != 4, np.zeros((6, 0)), lags=(1, 3), level="last", block=1)
-    >>> X.tolist(), Y.tolist()
-    ([[-2.0, 0.0], [-2.0, 0.0]], [[1.0], [1.0]])
+    `extra` (T, q) are further inputs, known at the time of a window's latest value. Rows whose
+    targets were not observed (for blocks: more than a quarter of them) are left out.
     """
     reach = lags[-1]
     n = z.size - reach - block + 1
@@ -217,21 +145,13 @@ def window_rows(
     targets = cut_windows(z[reach:], block)
     use = targets_known(known, lags=lags, block=block)
     latest = extra[reach - 1 : reach - 1 + n]
-    base = window_level(inputs, level)
+    base = compute_level(inputs, level)
     X = np.concatenate([latest, inputs - base], axis=1)
     return X[use], (targets - base)[use]
 
 
 def targets_known(known: Mask, *, lags: tuple[int, ...], block: int) -> Mask:
-    """Tell for each window of a series whether enough of its targets were observed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.window_model import targets_known
-    >>> targets_known(np.array([True, True, False, True]), lags=(1,), block=1).tolist()
-    [True, False, True]
-    """
+    """Tell for each window of a series whether enough of its targets were observed."""
     if known.size < lags[-1] + block:
         return np.empty(0, dtype=bool)
     seen = cut_windows(known[lags[-1] :], block)
@@ -246,21 +166,7 @@ def fit_windows(
     lags: tuple[int, ...],
     level: str,
 ) -> WindowModel:
-    """Train a network on rows of windows; short series get fewer basis functions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.network.train import Settings
-    >>> from rbfdiffnet.models.window_model import fit_windows, window_rows
-    >>> z = np.sin(np.arange(100) / 3.0)
-    >>> none = np.zeros((100, 0))
-    >>> X, Y = window_rows(z, z < 2, none, lags=(1, 2), level="none", block=1)
-    >>> model = fit_windows(X, Y, Settings(n_centers=4), lags=(1, 2), level="none")
-    >>> forecast, _ = model.forecast(z[None], 5, none[:1])
-    >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
-    True
-    """
+    """Train a network on rows of windows; short series get fewer basis functions."""
     if isinstance(settings.centers, str):
         settings = replace(settings, n_centers=affordable_centers(settings.n_centers, len(X)))
     X, Y, unit = _in_units(X, Y, len(lags))
@@ -273,20 +179,7 @@ def fit_windows(
 def fit_windows_fast(
     X: Array, Y: Array, *, n_centers: int, lags: tuple[int, ...], level: str
 ) -> WindowModel:
-    """Train a network of one output by `rbfdiffnet.batch.train`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbfdiffnet.models.window_model import fit_windows_fast, window_rows
-    >>> z = np.sin(np.arange(100) / 3.0)
-    >>> none = np.zeros((100, 0))
-    >>> X, Y = window_rows(z, z < 2, none, lags=(1, 2), level="none", block=1)
-    >>> model = fit_windows_fast(X, Y, n_centers=4, lags=(1, 2), level="none")
-    >>> forecast, _ = model.forecast(z[None], 5, none[:1])
-    >>> bool(np.abs(forecast[0] - np.sin(np.arange(100, 105) / 3.0)).max() < 1e-3)
-    True
-    """
+    """Train a network of one output by `rbfdiffnet.batch.train`."""
     X, Y, unit = _in_units(X, Y, len(lags))
     inputs = np.ascontiguousarray(X.T)[None]
     n_centers = affordable_centers(n_centers, len(X))
@@ -300,7 +193,7 @@ def affordable_centers(n_centers: int, n_rows: int) -> int:
 
 
 def _repeats(X: Array, Y: Array) -> bool:
-    """Whether every row has been seen before, always with the same targets.
+    """Tell whether every row has been seen before, always with the same targets.
 
     Then a series repeats itself exactly. It has as many different rows as its period has steps, and
     how well each is forecast from the others says nothing: the penalty need not be chosen.
