@@ -14,7 +14,6 @@ from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.models.fast import fit_fast, fit_models, forecast_arrays, is_fast
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import fit_local, forecast_many
-from rbfdiffnet.models.training_rows import transform_series
 from rbfdiffnet.models.window_model import window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import prepare
@@ -59,8 +58,10 @@ def test_every_step_is_that_of_single_series(panel):
         np.testing.assert_allclose(
             [model.preparation.low, model.preparation.high], [expected.low, expected.high]
         )
-        z, known = transform_series(one, expected)
-        assert transform_series(one, model.preparation)[0] == pytest.approx(z, abs=1e-9)
+        z, known = expected.apply(one.y, one.known_ahead).transform()
+        assert model.preparation.apply(one.y, one.known_ahead).transform()[0] == pytest.approx(
+            z, abs=1e-9
+        )
         X, _ = window_rows(
             z, known, np.zeros((z.size, 0)), lags=model.windows.lags, level="none", block=1
         )
@@ -70,7 +71,7 @@ def test_every_step_is_that_of_single_series(panel):
 
 def test_networks_are_trained_on_the_windows(panel):
     fit = fit_fast(panel[:1], season_length=7, n_lags=14)
-    z, _ = transform_series(series(panel[0]), fit.models()[0].preparation)
+    z, _ = fit.models()[0].preparation.apply(panel[0], np.zeros((panel.shape[1], 0))).transform()
     z = np.round(z / fit.unit[0], 9)
     n = padded_rows(panel.shape[1] - 14)
     padded = np.concatenate([np.zeros(n + 14 - z.size), z])

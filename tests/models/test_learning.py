@@ -53,14 +53,16 @@ def windows_of(model):
     return next(iter(model.fitted.values())).windows
 
 
+def rows_of(series, own, plan):
+    prepared = own.preparation.apply(series.y, series.known_ahead)
+    return TrainingRows.of(series, prepared, own.plan_for_refit(plan))
+
+
 def from_scratch(model, panel):
     """Statistics of all rows on the basis of a model, and the network trained on them."""
     windows, plan = windows_of(model), model.plan
     rows = TrainingRows.concatenate(
-        [
-            TrainingRows.of(series, own.preparation, own.plan_for_refit(plan))
-            for series, own in zip(panel, model.models, strict=True)
-        ]
+        [rows_of(series, own, plan) for series, own in zip(panel, model.models, strict=True)]
     )
     net = windows.network
     statistics = statistics_of(
@@ -148,7 +150,7 @@ def test_what_is_long_past_is_not_looked_at(block, panel):
     y = series.y.copy()
     y[[189, 200]] = np.nan
     series = replace(series, y=y)
-    everything = TrainingRows.of(series, own.preparation, own.plan_for_refit(plan))
+    everything = rows_of(series, own, plan)
     late = everything.ends + block >= 190
     forgotten = replace(series, y=np.where(np.arange(220) < 120, np.nan, y))
     for history in (series, forgotten):

@@ -47,7 +47,7 @@ def test_a_local_model_is_its_parts_put_together(block, transforms, rng):
     plan = replace(PLAN, lags=(1, 2, 7), block=block, transforms=transforms, level="mean")
     model = fit_local(series, plan)
     y = fill_missing(series.y, 7)
-    steps = prepare_for(series, plan).steps
+    steps = prepare_for(series, plan).preparation.steps
     z, known, lost = steps.apply(y), np.isfinite(series.y), steps.lost
     known = known[1:] & known[:-1] if transforms else known
     X, Y = window_rows(z, known, series.extra[lost:], lags=(1, 2, 7), level="mean", block=block)
@@ -185,7 +185,7 @@ def test_penalties_of_a_shared_network_are_those_best_on_the_latest_fifth(rng):
     models, *_ = fit_shared(panel, plan)
     early, late = [], []
     for series in panel:
-        steps = prepare_for(series, replace(plan, transforms=("standardize",))).steps
+        steps = prepare_for(series, replace(plan, transforms=("standardize",))).preparation.steps
         known, none = np.isfinite(series.y), np.zeros((series.y.size, 0))
         X, Y = window_rows(
             steps.apply(series.y), known, none, lags=(1, 2, 7), level="mean", block=1

@@ -144,7 +144,9 @@ def cut_new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> T
     preparation = model.preparation
     bare = preparation.without_effects(y, known_ahead)
     y = np.where((bare < preparation.low) | (bare > preparation.high), np.nan, y)
-    rows = TrainingRows.of(Series(y, known_ahead, extra), preparation, model.plan_for_refit(plan))
+    prepared = preparation.apply(y, known_ahead)
+    part = Series(y, known_ahead, extra)
+    rows = TrainingRows.of(part, prepared, model.plan_for_refit(plan))
     start = int(np.searchsorted(rows.ends, seen - first - plan.block))
     return rows.part(slice(start, None), 1)
 

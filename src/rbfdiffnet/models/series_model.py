@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.tracked import fit_tracked
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transform_series
+from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows
 from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.series.effects import Effects
-from rbfdiffnet.series.prepare import Preparation, latest_values, prepare_many
+from rbfdiffnet.series.prepare import Preparation, PreparedSeries, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
 
 Array = npt.NDArray[np.float64]
@@ -79,7 +79,8 @@ class SeriesModel:
         """Return the exemplars; where they were not kept, those among the windows of a series."""
         if self.exemplars is not None:
             return self.exemplars
-        rows = TrainingRows.of(series, self.preparation, self.plan_for_refit(plan))
+        prepared = self.preparation.apply(series.y, series.known_ahead)
+        rows = TrainingRows.of(series, prepared, self.plan_for_refit(plan))
         return nearest_windows(self.windows, rows.X, rows.ends)
 
     @property
@@ -147,8 +148,8 @@ def _in_blocks(windows: WindowModel, z: Array, h: int, extra: Array) -> tuple[Ar
     return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
 
 
-def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> Preparation:
-    """Fix the preparation of a series by plan; raise UnfitError where a step does not apply."""
+def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> PreparedSeries:
+    """Make a series ready by a plan; raise UnfitError where a step does not apply."""
     (found,) = prepare_all([series], plan, [effects])
     if isinstance(found, UnfitError):
         raise found
@@ -157,8 +158,8 @@ def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> P
 
 def prepare_all(
     panel: Sequence[Series], plan: Plan, effects: Sequence[Effects | None]
-) -> list[Preparation | UnfitError]:
-    """Fix the preparations of many series by plan, or say why a step does not apply."""
+) -> list[PreparedSeries | UnfitError]:
+    """Make many series ready by a plan, or say why a step does not apply."""
     found = prepare_many(
         [series.y for series in panel],
         [series.known_ahead for series in panel],
@@ -174,39 +175,39 @@ def prepare_all(
 def fit_local(series: Series, plan: Plan) -> SeriesModel:
     """Fit a network to one series; raise UnfitError if it is too short, constant or empty."""
     check_fit(series)
-    preparation = prepare_for(series, plan)
-    rows = TrainingRows.of(series, preparation, plan)
+    prepared = prepare_for(series, plan)
+    rows = TrainingRows.of(series, prepared, plan)
     if len(rows.X) < FEWEST_ROWS and (fewer := plan.shortened(series.y.size)):
-        plan, rows = fewer, TrainingRows.of(series, preparation, fewer)
+        plan, rows = fewer, TrainingRows.of(series, prepared, fewer)
     if len(rows.X) < FEWEST_ROWS:
         raise UnfitError(
             f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
         )
-    tracked = _fit_tracked(series, preparation, rows, plan)
+    tracked = _fit_tracked(series, prepared, rows, plan)
     if isinstance(tracked, str):
         windows, untreated = rows.fit(plan), tracked
     else:
         windows, untreated = tracked, ""
-        rows = TrainingRows.of(series, preparation, replace(plan, lags=windows.lags, level="none"))
+        rows = TrainingRows.of(series, prepared, replace(plan, lags=windows.lags, level="none"))
     nearest = nearest_windows(windows, rows.X, rows.ends)
-    return SeriesModel(preparation, windows, nearest, untreated=untreated)
+    return SeriesModel(prepared.preparation, windows, nearest, untreated=untreated)
 
 
 def _fit_tracked(
-    series: Series, preparation: Preparation, rows: TrainingRows, plan: Plan
+    series: Series, prepared: PreparedSeries, rows: TrainingRows, plan: Plan
 ) -> WindowModel | str:
     """Return the network over clean windows, or why no noise is treated.
 
     Differences have noise of another kind, and other inputs no place in a trajectory.
     """
-    steps = preparation.steps
+    preparation = prepared.preparation
     if plan.noise is None or plan.block > 1:
         return ""
     if series.extra.shape[1]:
         return "there are inputs known of the past only"
-    if steps.lost:
+    if preparation.steps.lost:
         return "the series is differenced"
-    z, known = transform_series(series, preparation)
+    z, known = prepared.transform()
 
     def plain(n: int) -> WindowModel | None:
         early = rows.ends + 1 < n

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rbfdiffnet.models.learning import Learning, standardize_like, train_weights
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.series_model import SeriesModel, nearest_windows, prepare_for
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows, transform_series
+from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows
 from rbfdiffnet.models.window_model import WindowModel, targets_known
 from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
 from rbfdiffnet.network.train import Settings
@@ -113,8 +113,8 @@ class _ScaledSeries:
 def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _ScaledSeries | str:
     """Bring a series to its own scale, or say why that cannot be done."""
     try:
-        preparation = prepare_for(series, plan, effects)
-        return _ScaledSeries(preparation, *transform_series(series, preparation))
+        prepared = prepare_for(series, plan, effects)
+        return _ScaledSeries(prepared.preparation, *prepared.transform())
     except UnfitError as error:
         return str(error)
     except NUMERICAL as error:
@@ -150,7 +150,7 @@ def adopt_series(
     """Return a model of a series that a shared network was not trained on."""
     check_fit(series)
     plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    preparation = prepare_for(series, plan, _effects_on(series, effects))
+    preparation = prepare_for(series, plan, _effects_on(series, effects)).preparation
     return SeriesModel(preparation, shared.windows).with_network_of(shared)
 
 

@@ -15,9 +15,8 @@ from rbfdiffnet.models.window_model import (
     fit_windows_fast,
     window_rows,
 )
-from rbfdiffnet.series.prepare import Preparation
+from rbfdiffnet.series.prepare import PreparedSeries
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.series.transforms import Difference
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,9 +36,9 @@ class TrainingRows:
     level: str
 
     @classmethod
-    def of(cls, series: Series, preparation: Preparation, plan: Plan) -> TrainingRows:
-        """Return the rows of a series."""
-        return cls.cut(*transform_series(series, preparation), series, plan)
+    def of(cls, series: Series, prepared: PreparedSeries, plan: Plan) -> TrainingRows:
+        """Return the rows of a series that was made ready."""
+        return cls.cut(*prepared.transform(), series, plan)
 
     @classmethod
     def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
@@ -81,16 +80,3 @@ class TrainingRows:
             spread = np.minimum(self.X[:, :n_extra].std(axis=0), 1.0)
             settings = replace(settings, metric=np.append(spread, np.ones(len(self.lags))))
         return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
-
-
-def transform_series(series: Series, preparation: Preparation) -> tuple[Array, Mask]:
-    """Return the transformed series, and which of its values are made of observations only."""
-    u, known = preparation.cleaned(series.y, series.known_ahead)
-    if u.size <= preparation.steps.lost:
-        return np.empty(0), np.empty(0, dtype=bool)
-    for step in preparation.steps.steps:
-        if isinstance(step, Difference):
-            known = known[step.lag :] & known[: -step.lag]
-        else:
-            known = known[step.lost :]
-    return preparation.steps.apply(u), known

@@ -27,7 +27,7 @@ from rbfdiffnet.series.outliers import (
     fit_rules,
     group_by_length,
 )
-from rbfdiffnet.series.transforms import Compose, Log1p, Transform, fit_transforms
+from rbfdiffnet.series.transforms import Compose, Difference, Log1p, Transform, fit_transforms
 from rbfdiffnet.support.stability import forecast_bounds
 
 Array = npt.NDArray[np.float64]
@@ -63,10 +63,46 @@ class Preparation:
         """
         return clean_many([self], [self.without_effects(y, inputs)])[0]
 
+    def apply(self, y: Array, inputs: Array) -> PreparedSeries:
+        """Make a series ready by this preparation."""
+        raw = self.without_effects(y, inputs)
+        return PreparedSeries.of(self, raw, *clean_many([self], [raw])[0])
+
     def restore(self, u: Array, inputs: Array) -> Array:
         """Return forecasts of u, (..., h), in units of the observations; inputs are (..., h, q)."""
         y = u if self.effects is None else self.effects.restore(u, inputs)
         return Log1p().invert(y, y) if self.log else y
+
+
+@dataclass(frozen=True)
+class PreparedSeries:
+    """A series made ready by its preparation.
+
+    All arrays have shape (T,): `u` without outliers and gaps, where `u` is observed, and where
+    outliers were.
+    """
+
+    preparation: Preparation
+    u: Array
+    is_known: Mask
+    is_outlier: Mask
+
+    @classmethod
+    def of(cls, preparation: Preparation, raw: Array, u: Array, is_known: Mask) -> PreparedSeries:
+        """Compare a cleaned series with the raw one without effects to find the outliers."""
+        return cls(preparation, u, is_known, np.isfinite(raw) & ~is_known)
+
+    def transform(self) -> tuple[Array, Mask]:
+        """Return the transformed series z, and which values are made of observations only."""
+        steps, known = self.preparation.steps, self.is_known
+        if self.u.size <= steps.lost:
+            return np.empty(0), np.empty(0, dtype=bool)
+        for step in steps.steps:
+            if isinstance(step, Difference):
+                known = known[step.lag :] & known[: -step.lag]
+            else:
+                known = known[step.lost :]
+        return steps.apply(self.u), known
 
 
 def clean_many(
@@ -178,7 +214,7 @@ def prepare(
     )
     if isinstance(found, ValueError):
         raise found
-    return found
+    return found.preparation
 
 
 def prepare_many(
@@ -190,27 +226,27 @@ def prepare_many(
     transforms: tuple[str | Transform, ...] = (),
     log: bool = False,
     clean: bool = True,
-) -> list[Preparation | ValueError]:
-    """Fix the preparation of many series; the result is an error where a step does not apply.
+) -> list[PreparedSeries | ValueError]:
+    """Make many series ready; the result is an error where a step does not apply.
 
     Series have shape (T,) with NaN where missing, inputs known in advance (T, q). Effects that are
     None are estimated where q is not 0. ``transforms`` are those of `fit_transforms`; outliers are
     found only with ``clean``.
     """
-    results: list[Preparation | ValueError] = []
+    results: list[PreparedSeries | ValueError] = []
     drafts: dict[int, Preparation] = {}
     for i, (y, x, own) in enumerate(zip(series, inputs, effects, strict=True)):
         if log and np.any(y < 0.0):
             least = np.nanmin(y)
             results.append(ValueError(f"log1p needs values that are not negative, found {least:g}"))
             continue
+        results.append(ValueError("not prepared yet"))
         if own is None and x.shape[1]:
             linked = np.log1p(y) if log else y
             own = fit_robust_effects(
                 [linked], [x], season_length=season_length, clean=clean, relative=not log
             )
         drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
-        results.append(drafts[i])
     rest = [draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()]
     if clean:
         rules = fit_rules(rest, season_length)
@@ -219,12 +255,13 @@ def prepare_many(
             for (i, draft), rule in zip(drafts.items(), rules, strict=True)
         }
     cleaned = clean_many(list(drafts.values()), rest)
-    for (i, draft), (u, known) in zip(drafts.items(), cleaned, strict=True):
+    for (i, draft), raw, (u, known) in zip(drafts.items(), rest, cleaned, strict=True):
         observed = u[known] if known.any() else u
         low, high = forecast_bounds(float(observed.min()), float(observed.max()))
         try:
             steps = fit_transforms(transforms, u, season_length)
-            results[i] = replace(draft, steps=steps, low=low, high=high)
+            preparation = replace(draft, steps=steps, low=low, high=high)
+            results[i] = PreparedSeries.of(preparation, raw, u, known)
         except ValueError as error:
             results[i] = error
     return results

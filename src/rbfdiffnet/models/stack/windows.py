@@ -16,7 +16,7 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
-from rbfdiffnet.series.prepare import Preparation, clean_many
+from rbfdiffnet.series.prepare import PreparedSeries, clean_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
 from rbfdiffnet.support.checks import Noise
 
@@ -27,16 +27,6 @@ Mask = npt.NDArray[np.bool_]
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which networks of single series are a member
 _NETWORK = "network"
-
-
-@dataclass(frozen=True)
-class PreparedSeries:
-    """One series made ready: u without outliers and gaps, where it is known, where outliers are."""
-
-    preparation: Preparation
-    u: Array
-    is_known: Mask
-    is_outlier: Mask
 
 
 @dataclass(frozen=True)
@@ -53,15 +43,17 @@ class PreparedPanel:
     @classmethod
     def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
         """Make a panel ready."""
-        preparations, reasons = _prepare(panel, plan)
-        return cls(panel, _clean(panel, preparations), reasons)
+        return cls(panel, *_prepare(panel, plan))
 
     def at(self, panel: Sequence[Series]) -> PreparedPanel:
         """Return another part of the same series, made ready by the preparations found here."""
         if all(a.y.size == b.y.size for a, b in zip(panel, self.panel, strict=True)):
             return self
-        preparations = {i: own.preparation for i, own in self.ready.items()}
-        return replace(self, panel=panel, ready=_clean(panel, preparations))
+        own = {i: ready.preparation for i, ready in self.ready.items()}
+        raw = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
+        found = zip(own.items(), raw, clean_many(list(own.values()), raw), strict=True)
+        ready = {i: PreparedSeries.of(p, r, *cleaned) for (i, p), r, cleaned in found}
+        return replace(self, panel=panel, ready=ready)
 
     @property
     def is_ready(self) -> Mask:
@@ -77,19 +69,10 @@ class PreparedPanel:
         return values
 
 
-def _clean(
-    panel: Sequence[Series], preparations: dict[int, Preparation]
-) -> dict[int, PreparedSeries]:
-    bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in preparations.items()]
-    cleaned = clean_many(list(preparations.values()), bare)
-    return {
-        i: PreparedSeries(p, u, known, np.isfinite(b) & ~known)
-        for (i, p), b, (u, known) in zip(preparations.items(), bare, cleaned, strict=True)
-    }
-
-
-def _prepare(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation], dict[int, str]]:
-    """Return preparations of series, and why others have none, by position.
+def _prepare(
+    panel: Sequence[Series], plan: Plan
+) -> tuple[dict[int, PreparedSeries], dict[int, str]]:
+    """Return the series that could be made ready, and why the others could not, by position.
 
     Series are taken in an order of their own: what is learned must not depend on that of the panel.
     """
@@ -109,13 +92,13 @@ def _prepare(panel: Sequence[Series], plan: Plan) -> tuple[dict[int, Preparation
         relative=not plan.log,
     )
     found = prepare_all([panel[i] for i in order], plan, effects or [None] * len(order))
-    preparations = {}
+    ready = {}
     for i, own in zip(order, found, strict=True):
         if isinstance(own, UnfitError):
             reasons[i] = str(own)
         else:
-            preparations[i] = own
-    return preparations, dict(sorted(reasons.items()))
+            ready[i] = own
+    return ready, dict(sorted(reasons.items()))
 
 
 @dataclass(frozen=True)
