@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from rbfdiffnet.batch.backend import backend_for
-from rbfdiffnet.models.fast import fit_fast, forecast_arrays
+from rbfdiffnet.models.networks.fast import fit_fast, forecast_arrays
 
 
 def made_up(n_series: int, length: int = 1913, seed: int = 0) -> np.ndarray:

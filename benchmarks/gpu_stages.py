@@ -17,7 +17,7 @@ from gpu import made_up
 from rbfdiffnet.batch import train as batched
 from rbfdiffnet.batch.backend import standardize
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
-from rbfdiffnet.models import fast
+from rbfdiffnet.models.networks import fast
 from rbfdiffnet.series import differences as differencing
 from rbfdiffnet.series.gaps import fill_many
 from rbfdiffnet.series.outliers import find_outliers

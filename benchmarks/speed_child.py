@@ -16,7 +16,7 @@ import numpy as np
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.evaluation.metrics import rmsse_score
-from rbfdiffnet.models.fast import forecast_arrays
+from rbfdiffnet.models.networks.fast import forecast_arrays
 from speed_parts.data import H, bottom_level, long_frame, made_up
 from speed_parts.timing import in_turn, peak_memory
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.batch.train import train
-from rbfdiffnet.models.fast import forecast_arrays
+from rbfdiffnet.models.networks.fast import forecast_arrays
 from speed_parts.data import H, long_frame, made_up
 from speed_parts.timing import Table, in_child, in_turn, on_cores
 

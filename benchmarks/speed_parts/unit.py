@@ -62,7 +62,9 @@ def measure(values: np.ndarray, names: list[str], rounds: int) -> list[dict[str,
         )
     if arrays is None:
         absent = {**dict.fromkeys(rows[0]), "job": "arrays, each series"}
-        rows.append({**absent, "note": "rbfdiffnet.models.fast.forecast_arrays is not there"})
+        rows.append(
+            {**absent, "note": "rbfdiffnet.models.networks.fast.forecast_arrays is not there"}
+        )
     return rows
 
 
@@ -74,7 +76,7 @@ def _product() -> Callable[[], Any]:
 
 def _forecast_arrays() -> Callable[..., np.ndarray] | None:
     try:
-        from rbfdiffnet.models.fast import forecast_arrays
+        from rbfdiffnet.models.networks.fast import forecast_arrays
     except ImportError:
         return None
     return forecast_arrays

@@ -13,7 +13,7 @@ from rbfdiffnet.batch import torch_backend as gpu
 from rbfdiffnet.batch.backend import Backend, backend_for
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
 from rbfdiffnet.batch.train import fit_batch
-from rbfdiffnet.models.fast import fit_fast
+from rbfdiffnet.models.networks.fast import fit_fast
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 CARD = torch.cuda.is_available()

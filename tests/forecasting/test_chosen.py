@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models.networks import _ranges
+from rbfdiffnet.models.networks.fitted import _ranges
 
 
 @pytest.fixture

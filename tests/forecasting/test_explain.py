@@ -5,8 +5,8 @@ import pytest
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.explain import operator_terms
+from rbfdiffnet.models.networks.series_model import fit_local
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import fit_local
 from rbfdiffnet.network.basis import derivatives
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series

@@ -102,7 +102,7 @@ class BatchNetworks:
 
 
 def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:
-    """Continue windows recursively, as `rbfdiffnet.models.window_model.WindowModel.forecast` does.
+    """Continue windows recursively, as `models.networks.window_model.WindowModel.forecast` does.
 
     `window` has shape (B, d), latest values last, or (B, k, d) for k windows of each network; the
     forecasts have shape (B, h) or (B, k, h).

@@ -14,8 +14,8 @@ import numpy as np
 from rbfdiffnet.forecasting.memory import bytes_of
 from rbfdiffnet.forecasting.presets import PRESETS, Preset
 from rbfdiffnet.models.base import PanelMethod
-from rbfdiffnet.models.methods import METHODS, SCOPES
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.scopes import METHODS, SCOPES
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event, check_days
 from rbfdiffnet.panel.columns import ColumnNames

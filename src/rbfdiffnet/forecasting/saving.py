@@ -19,7 +19,7 @@ from rbfdiffnet import regressors
 from rbfdiffnet.forecasting.archive import Damaged, read_arrays, write_arrays
 from rbfdiffnet.forecasting.options import Options
 from rbfdiffnet.forecasting.pipeline import FittedPanel
-from rbfdiffnet.models.network_files import (
+from rbfdiffnet.models.networks.files import (
     UnknownNameError,
     check_basis,
     step_from_words,

@@ -2,7 +2,7 @@
 
 A `PanelMethod` fits a panel and returns a `FittedModel`, which forecasts it from any origins.
 Everything above the models (chunks, bounds, notes, backtests, files, clusters) uses only what
-stands here. A new model is a subclass of each and an entry in `rbfdiffnet.models.methods.METHODS`.
+stands here. A new model is a subclass of each and an entry in `rbfdiffnet.models.scopes.METHODS`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.intervals import HeldOutErrors
+from rbfdiffnet.models.networks.explain import Terms
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.series.series import Series, SeriesPanel
 
 if TYPE_CHECKING:
-    from rbfdiffnet.models.networks import FittedNetworks
+    from rbfdiffnet.models.networks.fitted import FittedNetworks
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

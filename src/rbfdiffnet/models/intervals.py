@@ -23,7 +23,7 @@ series in question. The guarantee then holds on average over the panel. A series
 whose forecast is a naive one, borrows errors of naive forecasts instead.
 
 `HeldOutErrors` is what every model gives; `find_intervals` makes intervals of it for all of them,
-by this method or by that of `models.spread`.
+by this method or by that of `models.scaled_intervals`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.spread import scaled_half_widths
+from rbfdiffnet.models.scaled_intervals import scaled_half_widths
 from rbfdiffnet.support.collective import Collective, flatten
 
 Array = npt.NDArray[np.float64]
@@ -248,7 +248,7 @@ def _scaled(
     collective: Collective,  # noqa: ARG001
     pools: Pools | None,  # noqa: ARG001
 ) -> tuple[Array, Mask]:
-    """Half-widths by `models.spread`; series without a model borrow errors of naive forecasts."""
+    """Half-widths by `models.scaled_intervals`; series without a model borrow errors of naive forecasts."""
     widths = np.empty((*held_out.centers.shape, len(levels)))
     enough = np.ones(len(widths), dtype=bool)
     for number in np.unique(held_out.pool):

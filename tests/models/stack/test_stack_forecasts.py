@@ -10,9 +10,9 @@ from scipy.signal import lfilter
 from rbfdiffnet.models.stack import direct
 from rbfdiffnet.models.stack import direct as direct_module
 from rbfdiffnet.models.stack import local as local_module
-from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.models.stack.local import _CLOSEST, _COMMON, _PENALTIES, forecast_local
 from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.models.stack.rows import RowMaker, choose_lags

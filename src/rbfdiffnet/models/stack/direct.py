@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans

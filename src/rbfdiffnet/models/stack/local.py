@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.stack.absolute import fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.series.recursion import roll
 from rbfdiffnet.series.windows import cut_windows
 

@@ -30,13 +30,13 @@ from rbfdiffnet.models.base import (
     SeriesTable,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
-from rbfdiffnet.models.local import FastNetworks, LocalNetworks
-from rbfdiffnet.models.networks import FittedNetworks
+from rbfdiffnet.models.networks.explain import FALLBACK, Terms
+from rbfdiffnet.models.networks.fitted import FittedNetworks
+from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
 from rbfdiffnet.models.stack.mixing import fit_weights
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
-from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.progress import progress_between, report_progress

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.base import ForecastRequest
-from rbfdiffnet.models.local import LocalNetworks
+from rbfdiffnet.models.networks.local import LocalNetworks
+from rbfdiffnet.models.networks.series_model import prepare_all
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import prepare_all
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects

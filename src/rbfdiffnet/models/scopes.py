@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rbfdiffnet.models.base import FittedModel, PanelMethod
-from rbfdiffnet.models.local import FastNetworks, LocalNetworks
+from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
+from rbfdiffnet.models.networks.shared import SharedNetwork
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.shared import SharedNetwork
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.series.series import Series, SeriesPanel
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.models.networks.training_rows import TrainingRows
+from rbfdiffnet.models.networks.window_model import WindowModel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import SeriesModel
-from rbfdiffnet.models.training_rows import TrainingRows
-from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.network.sufficient_statistics import SufficientStatistics
 from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series

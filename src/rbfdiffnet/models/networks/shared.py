@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from rbfdiffnet.models.base import Arrays, FittedModel, PanelMethod
 from rbfdiffnet.models.intervals import calibration_length
-from rbfdiffnet.models.learning import Learning, learn
-from rbfdiffnet.models.local import read_starts_and_reasons
-from rbfdiffnet.models.network_files import networks_from_arrays
-from rbfdiffnet.models.networks import FittedNetworks
+from rbfdiffnet.models.networks.files import networks_from_arrays
+from rbfdiffnet.models.networks.fitted import FittedNetworks
+from rbfdiffnet.models.networks.learning import Learning, learn
+from rbfdiffnet.models.networks.local import read_starts_and_reasons
+from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import SeriesModel
-from rbfdiffnet.models.shared_training import adopt_series, fit_shared
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.threads import one_blas_thread
@@ -86,7 +86,7 @@ class FittedSharedNetwork(FittedNetworks):
     def learn_weights(self, panel: SeriesPanel) -> FittedSharedNetwork:
         """Return the model with a network that has learned what is new in a panel.
 
-        The calibrated networks stay as they are; see `models.learning`.
+        The calibrated networks stay as they are; see `models.networks.learning`.
         """
         learning, windows = learn(self.learning, self.models, panel, self.plan)
         models = tuple(None if m is None else replace(m, windows=windows) for m in self.models)

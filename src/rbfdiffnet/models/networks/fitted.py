@@ -18,11 +18,16 @@ from rbfdiffnet.models.base import (
     SeriesTable,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors, take_evenly
-from rbfdiffnet.models.network_files import networks_to_arrays, steps_to_keep
-from rbfdiffnet.models.paths import forecast_paths, inputs_ahead, runaway_message, tracked_paths
+from rbfdiffnet.models.networks.explain import FALLBACK, Terms, explain_series
+from rbfdiffnet.models.networks.files import networks_to_arrays, steps_to_keep
+from rbfdiffnet.models.networks.forecast import (
+    forecast_paths,
+    inputs_ahead,
+    runaway_message,
+    tracked_paths,
+)
+from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import SeriesModel
-from rbfdiffnet.models.terms import FALLBACK, Terms, explain_series
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import clean_many

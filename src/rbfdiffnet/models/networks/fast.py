@@ -4,7 +4,7 @@ The structure is the paper's: differences, windows, K-Means, order 1. Every step
 of the same length at once (`series.outliers`, `series.differences`, `batch.train`), with NumPy,
 with numba where it is installed, or with PyTorch on a GPU. The networks stay together in a batch,
 and so do their forecasts. Series with further inputs, other transforms or several steps at once are
-left to `rbfdiffnet.models.series_model`.
+left to `rbfdiffnet.models.networks.series_model`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy.typing as npt
 from rbfdiffnet.batch.backend import Backend, backend_for, padded_rows
 from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batch.train import train
+from rbfdiffnet.models.networks.series_model import CleaningCache, SeriesModel
+from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS
+from rbfdiffnet.models.networks.window_model import WindowModel, affordable_centers
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import CleaningCache, SeriesModel
-from rbfdiffnet.models.training_rows import FEWEST_ROWS
-from rbfdiffnet.models.window_model import WindowModel, affordable_centers
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.series.differences import Differences, choose_differences
 from rbfdiffnet.series.outliers import OutlierRule, find_outliers

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.window_model import WindowModel
+from rbfdiffnet.models.networks.window_model import WindowModel
 from rbfdiffnet.noise import learn_trajectory
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import shape_of

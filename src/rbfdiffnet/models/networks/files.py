@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.fast import FastWindows
-from rbfdiffnet.models.series_model import SeriesModel
-from rbfdiffnet.models.window_model import WindowModel
+from rbfdiffnet.models.networks.fast import FastWindows
+from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.models.networks.window_model import WindowModel
 from rbfdiffnet.network.basis import profile
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter

@@ -14,11 +14,11 @@ from functools import partial, reduce
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.learning import Learning, standardize_like, train_weights
+from rbfdiffnet.models.networks.learning import Learning, standardize_like, train_weights
+from rbfdiffnet.models.networks.series_model import SeriesModel, nearest_windows, prepare_for
+from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
+from rbfdiffnet.models.networks.window_model import WindowModel, targets_known
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import SeriesModel, nearest_windows, prepare_for
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows
-from rbfdiffnet.models.window_model import WindowModel, targets_known
 from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative

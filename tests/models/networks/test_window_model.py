@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbfdiffnet.models.window_model import LEVELS, WindowModel, fit_windows, window_rows
+from rbfdiffnet.models.networks.window_model import LEVELS, WindowModel, fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 
 QUICK = Settings(6, width_factor=2.0, alpha=1e-6, alpha_linear=1e-6)

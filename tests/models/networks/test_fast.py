@@ -11,10 +11,10 @@ from rbfdiffnet.batch.backend import padded_rows
 from rbfdiffnet.batch.torch_backend import TorchBackend
 from rbfdiffnet.batch.train import fit_batch
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.models.fast import fit_fast, fit_models, forecast_arrays, is_fast
+from rbfdiffnet.models.networks.fast import fit_fast, fit_models, forecast_arrays, is_fast
+from rbfdiffnet.models.networks.series_model import fit_local, forecast_many
+from rbfdiffnet.models.networks.window_model import window_rows
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import fit_local, forecast_many
-from rbfdiffnet.models.window_model import window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import prepare
 from rbfdiffnet.series.series import Series
@@ -181,7 +181,7 @@ def test_a_numba_that_does_not_work_is_not_used(panel, monkeypatch):
 
 
 def test_a_failure_is_that_of_its_series_alone(panel, monkeypatch):
-    from rbfdiffnet.models import fast
+    from rbfdiffnet.models.networks import fast
 
     def fails(X, y, weight, **settings):
         if np.any(y[:, -1] == bad):
@@ -290,6 +290,8 @@ def test_shorter_lags_are_the_same_with_pytorch_and_without_numba(rng, monkeypat
     (plain,) = fit_models([one], [long_plan()])
     np.testing.assert_allclose(plain.windows.network.a, expected.windows.network.a, rtol=1e-6)
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    monkeypatch.setattr("rbfdiffnet.models.fast.backend_for", lambda _: TorchBackend("cpu"))
+    monkeypatch.setattr(
+        "rbfdiffnet.models.networks.fast.backend_for", lambda _: TorchBackend("cpu")
+    )
     (torched,) = fit_models([one], [long_plan()])
     np.testing.assert_allclose(torched.windows.network.a, expected.windows.network.a, rtol=1e-6)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.window_model import (
+from rbfdiffnet.models.networks.window_model import (
     WindowModel,
     fit_windows,
     fit_windows_fast,
     window_rows,
 )
+from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.prepare import PreparedSeries
 from rbfdiffnet.series.series import Series
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.series_model import SeriesModel
+from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Difference, Rescale
 

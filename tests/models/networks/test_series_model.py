@@ -6,10 +6,10 @@ import pytest
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import henon_map
+from rbfdiffnet.models.networks.series_model import fit_local, forecast_many, prepare_for
+from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
+from rbfdiffnet.models.networks.window_model import fit_windows, window_rows
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import fit_local, forecast_many, prepare_for
-from rbfdiffnet.models.shared_training import adopt_series, fit_shared
-from rbfdiffnet.models.window_model import fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import fit_effects
 from rbfdiffnet.series.gaps import fill_missing

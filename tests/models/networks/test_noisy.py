@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.datasets import henon_map, mackey_glass
-from rbfdiffnet.models.tracked import fit_tracked
-from rbfdiffnet.models.window_model import WindowModel, fit_windows, window_rows
+from rbfdiffnet.models.networks.noisy import fit_tracked
+from rbfdiffnet.models.networks.window_model import WindowModel, fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise import learn_trajectory
 from rbfdiffnet.noise.maps import shape_of

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.models.networks.noisy import fit_tracked
+from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
+from rbfdiffnet.models.networks.window_model import WindowModel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.tracked import fit_tracked
-from rbfdiffnet.models.training_rows import FEWEST_ROWS, TrainingRows
-from rbfdiffnet.models.window_model import WindowModel
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.prepare import Preparation, PreparedSeries, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rbfdiffnet.models import shared_training as shared
+from rbfdiffnet.models.networks import shared_training as shared
+from rbfdiffnet.models.networks.training_rows import TrainingRows
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.training_rows import TrainingRows
 from rbfdiffnet.network.train import Settings
 
 SETTINGS = Settings(10, width_factor=4.0, n_lags=4)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from rbfdiffnet.models.base import Arrays, PanelMethod
-from rbfdiffnet.models.fast import fit_models, is_fast
 from rbfdiffnet.models.intervals import calibration_length
-from rbfdiffnet.models.network_files import networks_from_arrays
-from rbfdiffnet.models.networks import FittedNetworks
+from rbfdiffnet.models.networks.fast import fit_models, is_fast
+from rbfdiffnet.models.networks.files import networks_from_arrays
+from rbfdiffnet.models.networks.fitted import FittedNetworks
+from rbfdiffnet.models.networks.series_model import SeriesModel, fit_local
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.series_model import SeriesModel, fit_local
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.threads import parallel_map
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.fast import FastWindows, SlidingWindows, even_parts, forecast_models
-from rbfdiffnet.models.series_model import SeriesModel, base_windows, forecast_many
+from rbfdiffnet.models.networks.fast import FastWindows, SlidingWindows, even_parts, forecast_models
+from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows, forecast_many
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import count_threads, parallel_map

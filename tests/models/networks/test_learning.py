@@ -11,11 +11,11 @@ from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_p
 from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
-from rbfdiffnet.models import shared_training as shared
-from rbfdiffnet.models.learning import cut_new_rows, standardize_like, train_weights
-from rbfdiffnet.models.methods import fit_panel
+from rbfdiffnet.models.networks import shared_training as shared
+from rbfdiffnet.models.networks.learning import cut_new_rows, standardize_like, train_weights
+from rbfdiffnet.models.networks.training_rows import TrainingRows
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.training_rows import TrainingRows
+from rbfdiffnet.models.scopes import fit_panel
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel
 
