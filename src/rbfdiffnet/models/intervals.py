@@ -248,7 +248,7 @@ def _scaled(
     collective: Collective,  # noqa: ARG001
     pools: Pools | None,  # noqa: ARG001
 ) -> tuple[Array, Mask]:
-    """Half-widths by `models.scaled_intervals`; series without a model borrow errors of naive forecasts."""
+    """Use `models.scaled_intervals`; series without a model borrow errors of naive forecasts."""
     widths = np.empty((*held_out.centers.shape, len(levels)))
     enough = np.ones(len(widths), dtype=bool)
     for number in np.unique(held_out.pool):
