@@ -39,7 +39,7 @@ class MortalRegressor(RBFDiffNetRegressor):
         return super()._settings(n_features)
 
 
-def short_series(n_series=2000, n=40):
+def short_series(n_series=300, n=40):
     rng = np.random.default_rng(5)
     steps = rng.normal(size=(n_series, n)).cumsum(axis=1)
     week = np.sin(2 * np.pi * np.arange(n) / 7 + rng.uniform(0, 6, (n_series, 1)))

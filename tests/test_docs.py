@@ -30,7 +30,13 @@ from rbfdiffnet.network.widths import WIDTH_RULES
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"README.md", "docs/accuracy.md", "docs/choosing.md", "docs/forecaster.md"}
-SLOW |= {"docs/getting_started.md", "docs/inputs.md", "docs/intervals.md", "docs/noise.md"}
+SLOW |= {
+    "docs/ecosystem.md",
+    "docs/getting_started.md",
+    "docs/inputs.md",
+    "docs/intervals.md",
+    "docs/noise.md",
+}
 
 # Other libraries that the code of a page uses.
 NEEDED = {"docs/ecosystem.md": ("darts", "mlforecast", "skforecast", "sktime", "statsforecast")}

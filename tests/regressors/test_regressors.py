@@ -15,9 +15,17 @@ from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.regressors import NetworkRegressor
 from regressions import QUICK, VARIANTS, r2
 
+DEFAULTS = [RBFDiffNetRegressor().get_params(), RBFNetworkRegressor().get_params()]
 
-@parametrize_with_checks(VARIANTS)
+
+@parametrize_with_checks([RBFDiffNetRegressor(), RBFNetworkRegressor()])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([variant for variant in VARIANTS if variant.get_params() not in DEFAULTS])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

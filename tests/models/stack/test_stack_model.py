@@ -74,11 +74,11 @@ def test_without_errors_the_median_of_the_members_is_left(rng):
 
 @pytest.mark.slow
 def test_with_time_noise_in_long_series_is_treated(rng):
-    x = np.empty((4, 300))
-    x[:, 0] = rng.uniform(0.2, 0.4, 4)
+    x = np.empty((2, 300))
+    x[:, 0] = rng.uniform(0.2, 0.4, 2)
     for t in range(299):
         x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
-    panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(4, 296))))
+    panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(2, 296))))
     usual, more = (
         Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 4))
         for plan in (PLAN, replace(PLAN, thorough=True))

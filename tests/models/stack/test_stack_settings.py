@@ -50,6 +50,7 @@ def test_units_of_the_panel_do_not_matter(rng):
     assert_allclose(found, 1e4 * expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_again_and_by_more_threads():
     df = make_panel("ab", n=203)
     quick = {"preset": "fast", "lags": 7}
@@ -68,9 +69,7 @@ def test_the_same_again_and_by_more_threads():
 @pytest.mark.parametrize(
     ("parameters", "columns"),
     [
-        ({"calendar": "auto"}, ()),
-        ({"events": EVENTS, "calendar": ["dayofweek"], "lower": 0.0}, ()),
-        ({}, ("price", "offer")),
+        ({"events": EVENTS, "calendar": ["dayofweek"], "lower": 0.0}, ("price", "offer")),
         ({"past_exog": ["visitors"], "static_exog": ["region"]}, ("price", "visitors", "region")),
         ({"transforms": ["log1p"], "strategy": "direct"}, ("price",)),
         ({"preset": "fast", "lags": 7}, ("price",)),

@@ -56,7 +56,10 @@ def test_update_takes_the_new_data(rng, refit):
     [
         pytest.param({"outliers": False}, (), "b", 1010, marks=pytest.mark.slow),
         ({"calendar": "auto", "lower": 0.0}, ("price", "offer"), "bac", 150),
-        ({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
+        pytest.param(
+            *({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_saved_model_forecasts_the_same(tmp_path, monkeypatch, parameters, columns, ids, n):
