@@ -38,7 +38,7 @@ def test_hard_inputs_give_finite_predictions(estimator, name):
 
 
 @pytest.mark.parametrize("estimator", VARIANTS, ids=str)
-@pytest.mark.parametrize(("x_scale", "y_scale"), [(1e-8, 1e8), (1e8, 1e-8), (7.0, 0.3)])
+@pytest.mark.parametrize(("x_scale", "y_scale"), [(1e-8, 1e8), (7.0, 0.3)])
 def test_predictions_follow_a_rescaling(estimator, x_scale, y_scale, friedman):
     X, y = friedman[0][:120] - 0.5, friedman[1][:120] - friedman[1][:120].mean()
     before = clone(estimator).fit(X, y).predict(X)
