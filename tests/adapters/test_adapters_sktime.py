@@ -285,12 +285,6 @@ def test_direct_strategy_knows_the_horizon_when_fitted():
     np.testing.assert_array_equal(forecast, expected)
 
 
-def test_parameters_are_those_of_the_forecaster():
-    ours = inspect.signature(RBFDiffNet).parameters
-    columns = ["id_col", "time_col", "target_col"]
-    assert [*RBFDiffNetForecaster().get_params()] == sorted(set(ours) - {*columns})
-
-
 def test_in_sample_horizons_are_refused():
     forecaster = RBFDiffNetForecaster(**LOCAL).fit(series())
     with pytest.raises(NotImplementedError, match="in-sample"):

@@ -40,8 +40,7 @@ def same(found, expected):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=name)
 
 
-@BOTH
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("settings", "n_jobs"), [(LOCAL, 1), ({}, 2)], ids=str)
 def test_forecasts_are_those_of_single_series(settings, n_jobs):
     df = panel()
     models = [AutoETS(season_length=7, model="ZNA"), RBFDiffNet(7, **settings)]
@@ -51,8 +50,7 @@ def test_forecasts_are_those_of_single_series(settings, n_jobs):
     same(forecast, each(df, lambda part: model.forecast(part, H, level=[80, 95])))
 
 
-@BOTH
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("settings", "n_jobs"), [(LOCAL, 2), ({}, 1)], ids=str)
 def test_fit_and_predict(settings, n_jobs):
     df = panel()
     models = [SeasonalNaive(7), RBFDiffNet(7, alias="ours", **settings)]

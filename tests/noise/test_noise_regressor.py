@@ -87,6 +87,7 @@ def test_noisy_windows_are_predicted_better_than_without(model, plain):
     assert error < 0.85 * rms(model.predict(X) - y)
 
 
+@pytest.mark.slow
 def test_the_network_is_that_of_clean_windows(model, plain):
     X, y = lag_windows(CLEAN[N - 2 :], 2)
     ratios = [rms(model.predict(X) - y) / rms(plain.predict(X) - y)]

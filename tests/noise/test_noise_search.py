@@ -39,6 +39,7 @@ def test_noise_is_found_and_taken_out(n_lags, level):
     assert np.std(found.latent - HENON) < 0.5 * level
 
 
+@pytest.mark.slow
 def test_the_map_is_that_of_clean_windows():
     """Whatever the draw of the noise; by how much it is better depends on it."""
     X = np.lib.stride_tricks.sliding_window_view(henon_map(800)[400:], 3)

@@ -91,6 +91,7 @@ def test_on_where_forecasts_gain(name):
     assert windows.reach == 64
 
 
+@pytest.mark.slow
 def test_what_is_returned_was_learned_from_everything():
     z = noisy("Henon")
     windows = fit_tracked(z, everywhere(z), 2, "auto", lambda _n: None)
@@ -169,6 +170,7 @@ def test_a_little_better_is_not_enough():
         assert isinstance(windows, WindowModel) == on
 
 
+@pytest.mark.slow
 def test_a_given_noise_is_used_as_it_is():
     level = 0.02
     z = noisy("Mackey-Glass")

@@ -66,14 +66,18 @@ def test_the_same_again_and_by_more_threads():
     assert_frame_equal(at_once, expected[levels], check_exact=True)
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("parameters", "columns"),
     [
         ({"events": EVENTS, "calendar": ["dayofweek"], "lower": 0.0}, ("price", "offer")),
         ({"past_exog": ["visitors"], "static_exog": ["region"]}, ("price", "visitors", "region")),
-        ({"transforms": ["log1p"], "strategy": "direct"}, ("price",)),
         ({"preset": "fast", "lags": 7}, ("price",)),
-        ({"preset": "paper"}, ()),
+        slow({"transforms": ["log1p"], "strategy": "direct"}, ("price",)),
+        slow({"preset": "paper"}, ()),
     ],
 )
 def test_settings_and_inputs_go_together_with_the_stack(parameters, columns):
