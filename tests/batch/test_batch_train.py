@@ -1,5 +1,7 @@
 """Batches of networks against finite differences, single fits, padding and PyTorch."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -144,25 +146,30 @@ def test_products_in_blocks_are_products(shape, rng):
 @pytest.mark.parametrize("n", [1, 15, 704, 705, 1900, 5000])
 def test_padded_rows_are_few_more(n):
     assert n <= padded_rows(n) <= n + 16 * (n // 704 + 1)
+    assert (padded_rows(430), padded_rows(1900)) == (432, 1920)
 
 
 def test_roots_are_inverses_of_factors(rng):
     A = rng.normal(size=(3, 6, 9))
     A = A @ A.swapaxes(1, 2)
     A[1, 0, 0] = -1.0
-    for root in (NUMPY.root(A), *_torch_root(A)):
+    for root in (NUMPY.root(A), NUMPY.root(A - np.eye(6), np.ones((3, 6))), *_other_roots(A)):
         assert np.isnan(root[1]).all()
         for i in (0, 2):
             np.testing.assert_allclose(root[i] @ A[i] @ root[i].T, np.eye(6), atol=1e-9)
             np.testing.assert_allclose(np.triu(root[i], 1), 0.0, atol=1e-12)
 
 
-def _torch_root(A):
-    try:
+def _other_roots(A):
+    if find_spec("torch"):
         import torch
-    except ImportError:
-        return []
-    return [Backend(torch).root(torch.from_numpy(A)).numpy()]
+
+        yield Backend(torch).root(torch.from_numpy(A)).numpy()
+    if find_spec("numba"):
+        from rbfdiffnet.batch.numba_backend import NUMBA
+
+        yield NUMBA.root(A)
+        yield NUMBA.root(A - np.eye(6), np.ones((3, 6)))
 
 
 def test_recursive_forecasts_are_those_of_the_single_networks(data):
@@ -202,6 +209,27 @@ def test_pytorch_gives_the_same(data):
     paths = forecast_batch(networks, tensors[0][:, :, -1], 7, xp=torch).numpy()
     np.testing.assert_allclose(paths, expected, atol=1e-6)
     assert isinstance(networks.to_numpy().a, np.ndarray)
+
+
+@pytest.mark.parametrize("size", [(3, 5, 90), (14, 28, 1001), (28, 9, 660)])
+def test_operations_compiled_by_numba_are_those_of_numpy(size, rng):
+    pytest.importorskip("numba", reason="numba is not installed")
+    from rbfdiffnet.batch.numba_backend import NUMBA
+
+    d, c, n = size
+    rows, y = rng.normal(size=(3, d + 1, n)), rng.normal(size=(3, n))
+    rows[:, -1] = 1.0
+    rows[1, :, :9], y[1, :9] = 0.0, 0.0
+    centers, beta = rows[:, :-1, -c:].swapaxes(1, 2).copy(), 0.01 + 0.1 * rng.random(size=(3, c))
+    for one, other in zip(NUMPY.assign(rows, centers), NUMBA.assign(rows, centers), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    one, other = (b.products(rows, y, centers, beta, -1.3 * beta) for b in (NUMPY, NUMBA))
+    a, b = rng.normal(size=(3, 1 + d)), rng.normal(size=(3, c + d + 1))
+    for which in ([0, 1, 2], [2, 0]):
+        one, other, a, b = one.part(which), other.part(which), a[which], b[which]
+        np.testing.assert_allclose(one.gram(a), other.gram(a), rtol=1e-9, atol=1e-9)
+        for left, right in zip(one.curvature(a, b), other.curvature(a, b), strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("rows", [40, 200, 1000])

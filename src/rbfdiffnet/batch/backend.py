@@ -30,7 +30,7 @@ class Backend:
     lanes = 1
     #: How many rows are trained together, at most; None for as many as there are.
     rows_trained_together: int | None = None
-    #: Training goes on without the series that are done once this share of the series is left.
+    #: At most this share of the series of a batch is selected, to go on without the others.
     share_worth_selecting = 0.5
 
     def __init__(self, xp: Any) -> None:
@@ -182,9 +182,19 @@ class Backend:
         """Some of the series, by their positions (NumPy integers)."""
         return values[self.xp.from_numpy(index).to(values.device)]
 
-    def any(self, mask: Any) -> bool:  # noqa: ARG002
+    def any(self, mask: Any) -> bool:
         """Whether any is true, or might be: on a device it takes longer to ask."""
-        return True
+        return self.count(mask) > 0
+
+    def count(self, mask: Any) -> int:
+        """How many are true, or might be: on a device it takes longer to ask."""
+        return len(mask)
+
+    def worth_selecting(self, mask: Any, n: int) -> Any:
+        """Positions of the n series of a mask; None if working on all of them takes no longer."""
+        if n < len(mask) and n <= self.share_worth_selecting * len(mask):
+            return self.xp.argwhere(mask)[:, 0]
+        return None
 
 
 class NumpyBackend(Backend):
@@ -257,9 +267,9 @@ class NumpyBackend(Backend):
         """Some of the series."""
         return values[index]
 
-    def any(self, mask: Any) -> bool:
-        """Whether any is true."""
-        return bool(mask.any())
+    def count(self, mask: Any) -> int:
+        """How many are true."""
+        return int(mask.sum())
 
 
 #: Operations on NumPy arrays.

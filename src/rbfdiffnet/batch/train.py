@@ -226,8 +226,8 @@ class Problem:
             n_live = int(live.sum())
             if n_live == 0 or step == n_steps - 1:
                 break
-            if n_live < len(live) and n_live <= backend.share_worth_selecting * len(live):
-                stay = xp.argwhere(live)[:, 0]
+            stay = backend.worth_selecting(live, n_live)
+            if stay is not None:
                 problem = problem.part(stay)
                 state = (positions, a, b, value, ridge, damping, gradient, hessian, live)
                 trials = (better, trial, root, b_new)
@@ -235,7 +235,12 @@ class Problem:
                     values[stay] for values in state
                 )
                 better, trial, root, b_new = (values[stay] for values in trials)
-            if backend.any(better):
+            n_better = backend.count(better)
+            some = backend.worth_selecting(better, n_better)
+            if some is not None and n_better:
+                at = (values[some] for values in (trial, ridge, root, b_new))
+                gradient[some], hessian[some] = problem.part(some).newton(*at)
+            elif n_better:
                 new = problem.newton(trial, ridge, root, b_new)
                 gradient = xp.where(better[:, None], new[0], gradient)
                 hessian = xp.where(better[:, None, None], new[1], hessian)

@@ -11,7 +11,13 @@ from rbfdiffnet.batch.backend import padded_rows
 from rbfdiffnet.batch.torch_backend import TorchBackend
 from rbfdiffnet.batch.train import fit_batch
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.models.networks.fast import fit_fast, fit_models, forecast_arrays, is_fast
+from rbfdiffnet.models.networks.fast import (
+    even_parts,
+    fit_fast,
+    fit_models,
+    forecast_arrays,
+    is_fast,
+)
 from rbfdiffnet.models.networks.series_model import fit_local, forecast_many
 from rbfdiffnet.models.networks.window_model import window_rows
 from rbfdiffnet.models.plan import Plan
@@ -112,6 +118,11 @@ def test_batches_and_threads_do_not_matter(length, season, rng):
     np.testing.assert_array_equal(alone, together)
     threads = forecast_arrays(np.concatenate([y] * 8), 14, season_length=season, n_jobs=3)
     np.testing.assert_array_equal(threads, np.concatenate([together] * 8))
+
+
+def test_parts_are_even():
+    assert even_parts(10, 16, 2) == [slice(0, 5), slice(5, 10)]
+    assert even_parts(10, 16, 2, smallest=6) == [slice(0, 10)]
 
 
 def test_without_numba_it_is_the_same(panel, monkeypatch):
@@ -281,6 +292,15 @@ def test_short_series_beside_long_ones_are_forecast_by_networks(rng, tmp_path):
     pd.testing.assert_frame_equal(RBFDiffNet.load(tmp_path / "model").predict(8), found)
     given = RBFDiffNet(freq="W-MON", preset="fast", lags=104).fit(df)
     assert given.report_["problem"].str.contains("too short for lag 104").sum() == 2
+
+
+def test_networks_of_several_batches_forecast_together(panel):
+    model = RBFDiffNet(freq="D", preset="fast", season_length=7)
+    df = frame(panel)
+    late = df["unique_id"].isin(["series 01", "series 04"]) & (df["ds"] < "2024-01-11")
+    together = model.forecast(df[~late], 5).set_index("unique_id")["RBFDiffNet"]
+    for name, part in df[~late].groupby("unique_id"):
+        np.testing.assert_array_equal(model.forecast(part, 5)["RBFDiffNet"], together[name])
 
 
 def test_shorter_lags_are_the_same_with_pytorch_and_without_numba(rng, monkeypatch):
