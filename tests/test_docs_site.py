@@ -115,5 +115,5 @@ def test_every_default_of_the_reference_is_that_of_the_signature():
     for name, parameter in inspect.signature(RBFDiffNet).parameters.items():
         if parameter.default is not inspect.Parameter.empty:
             assert forecaster[name][1] == repr(parameter.default)
-    lines = parameters(package, "metrics.rmsse")
+    lines = parameters(package, "evaluation.metrics.rmsse")
     assert lines["time_col"][1] == "'ds'"

@@ -229,7 +229,7 @@ def test_networks_that_stay_forecast_from_revised_values():
     forecaster.update(revised.set_index("ds")["y"].asfreq("MS")[138:], update_params=False)
     model = RBFDiffNet("MS", **LOCAL).fit(AIR)
     state = model.fitted_panel
-    panel = model._panel(revised)
+    panel = model.options.read_panel(revised)
     model._fitted = replace(state, panel=panel, series=state.exogenous.series(panel))
     np.testing.assert_array_equal(forecaster.predict([1]), model.predict(1)[NAME])
     assert forecaster.predict([1]).item() != before.item()

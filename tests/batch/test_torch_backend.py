@@ -57,6 +57,7 @@ def network(d, c, n):
     return rows, y, centers, beta, -1.3 * beta
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CARD or INTERPRETED, reason="the kernels are tested in this run")
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 def test_kernels_in_the_interpreter():

@@ -1,6 +1,7 @@
 import functools
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,18 @@ def small(monkeypatch):
         monkeypatch.setattr(rivals, name, quick)
 
 
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Make the training of a cell short, in this process."""
+    make_cell = logistic.make_cell
+
+    def make(*cell):
+        made = make_cell(*cell)
+        return replace(made, X=made.X[:150], y=made.y[:150])
+
+    monkeypatch.setattr(logistic, "make_cell", make)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("m5") / "level8.csv"
@@ -51,7 +64,7 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "few_rows")
 def test_logistic(capsys, tmp_path):
     code, out, _ = run(capsys, "logistic", "--seeds", 2, "--out", tmp_path)
     assert code == 0
@@ -75,6 +88,7 @@ def test_logistic(capsys, tmp_path):
         assert text in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_m5_with_the_extra(capsys, tmp_path, data):
     pytest.importorskip("torch")
@@ -103,7 +117,7 @@ def test_m5_with_the_extra(capsys, tmp_path, data):
     assert "networks: mean of 1 seeds; figures: seed 0" in page
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "few_rows")
 def test_tables_are_written_when_a_noise_level_is_complete(capsys, tmp_path, monkeypatch):
     real, seen = logistic.run_cell, []
 
@@ -131,7 +145,8 @@ def test_tables_are_written_when_a_model_is_complete(capsys, tmp_path, data, mon
     assert seen == [["u-RBFN"] * 3] * 3
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.slow
+@pytest.mark.usefixtures("small", "few_rows")
 def test_another_version_starts_anew_and_says_so(capsys, tmp_path, data, monkeypatch):
     models = "--data", data, "--models", "u-RBFN"
     assert run(capsys, "m5", *models, "--out", tmp_path)[0] == 0
@@ -242,7 +257,7 @@ def test_an_interrupted_run_goes_on_without_refitting(capsys, tmp_path, data, mo
     assert "3 of 3 results are in" in err
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "few_rows")
 def test_runs_into_one_folder_add_up(capsys, tmp_path, data):
     for models in (["u-RBFN"], ["n-RBFN"]):
         assert run(capsys, "m5", "--data", data, "--models", *models, "--out", tmp_path)[0] == 0
@@ -253,6 +268,7 @@ def test_runs_into_one_folder_add_up(capsys, tmp_path, data):
     assert "Experiment 2" in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_processes_give_the_same_numbers(capsys, tmp_path):
     for jobs in (1, 2):
