@@ -5,7 +5,9 @@ import pandas as pd
 import polars as pl
 
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.models.scopes import METHODS
 from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.series.series import SeriesPanel
 
 NAME = "RBFDiffNet"
 QUICK = {"preset": "fast", "lags": 7}
@@ -123,3 +125,9 @@ def last_part(df, h, columns, model):
 def forecast(df, h=5, X_df=None, level=None, freq="D", **parameters):
     """Forecasts of a new model."""
     return RBFDiffNet(freq, **parameters).forecast(df, h, X_df, level)
+
+
+def fit_panel(panel, plan, *, scope, calibrate=False, n_jobs=1):
+    """Fit single series by the method of a scope."""
+    method = METHODS["fast" if scope == "local" and plan.fast else scope]
+    return method.fit(SeriesPanel.of(panel), plan, calibrate=calibrate, n_jobs=n_jobs)

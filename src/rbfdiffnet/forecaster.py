@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -133,11 +133,6 @@ class RBFDiffNet:
 
     _collective: Collective = SINGLE_MACHINE
     _rehearsal = False
-    freq: Any
-
-    if TYPE_CHECKING:  # the arguments are attributes of the same names
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(
         self,
@@ -171,8 +166,32 @@ class RBFDiffNet:
     ) -> None:
         given = locals()
         options = Options(**{name: given[name] for name in Options.names()})
-        for name in Options.names():
-            setattr(self, name, getattr(options, name))
+        self.freq = options.freq
+        self.preset = options.preset
+        self.lags = options.lags
+        self.season_length = options.season_length
+        self.scope = options.scope
+        self.strategy = options.strategy
+        self.transforms = options.transforms
+        self.regressor = options.regressor
+        self.calendar = options.calendar
+        self.events = options.events
+        self.holidays = options.holidays
+        self.holiday_lead = options.holiday_lead
+        self.holiday_lag = options.holiday_lag
+        self.past_exog = options.past_exog
+        self.static_exog = options.static_exog
+        self.lower = options.lower
+        self.outliers = options.outliers
+        self.noise = options.noise
+        self.device = options.device
+        self.n_jobs = options.n_jobs
+        self.memory_limit = options.memory_limit
+        self.random_state = options.random_state
+        self.errors = options.errors
+        self.id_col = options.id_col
+        self.time_col = options.time_col
+        self.target_col = options.target_col
         self._fitted: FittedPanel | None = None
         self._last_report: Any = None
 

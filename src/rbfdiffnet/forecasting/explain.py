@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.networks.explain import Terms, operator_terms
+from rbfdiffnet.models.networks.explain import operator_terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.panel.panel import Panel
 
 Array = npt.NDArray[np.float64]

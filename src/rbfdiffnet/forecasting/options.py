@@ -71,6 +71,9 @@ class Options:
     def __post_init__(self) -> None:
         events = as_list("events", self.events, "a list of rbfdiffnet.Event(name, dates)")
         object.__setattr__(self, "events", tuple(events))
+        for name in ("lags", "transforms", "calendar"):
+            if isinstance(given := getattr(self, name), list):
+                object.__setattr__(self, name, tuple(given))
         for name in ("past_exog", "static_exog"):
             object.__setattr__(self, name, _column_list(name, getattr(self, name)))
         self._check()

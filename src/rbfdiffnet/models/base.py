@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.intervals import HeldOutErrors
-from rbfdiffnet.models.networks.explain import Terms
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.series.series import Series, SeriesPanel
 
 if TYPE_CHECKING:
@@ -102,30 +102,37 @@ class FittedModel(ABC):
         """Return errors of forecasts of known values, from which intervals are made."""
 
     @abstractmethod
-    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
-        """Return series with outliers, and the steps at which the outliers are."""
-
-    @abstractmethod
-    def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
-    ) -> tuple[Array, list[Terms]]:
-        """Return forecasts (n, h), and for every series the terms they are the sum of."""
-
-    @abstractmethod
-    def describe_choices(self) -> SeriesTable:
-        """Return what was chosen from the data, a row for each series."""
-
-    @abstractmethod
-    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
-        """Return networks of chosen series, fitted now if the model keeps none."""
-
-    @abstractmethod
     def extend(self, panel: SeriesPanel) -> FittedModel:
         """Return the model for a panel with newer values, and perhaps new series at its end."""
 
     @abstractmethod
     def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
         """Return how many latest steps of each series to keep, and arrays and words to save."""
+
+    # What follows has an answer for models that can say nothing of their own ----------------------
+
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        return []
+
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and for every series the terms they are the sum of."""
+        values = self.forecast(request, n_jobs).values
+        tables = [Terms() for _ in values]
+        for terms, own in zip(tables, values, strict=True):
+            terms.add("model", "forecast", own)
+        return values, tables
+
+    def describe_choices(self) -> SeriesTable:
+        """Return what was chosen from the data, a row for each series."""
+        seasons = [self.plan.season_length] * self.n_series
+        return SeriesTable(np.arange(self.n_series), {"season_length": seasons})
+
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Return networks of chosen series, fitted now if the model keeps none."""
+        raise ValueError("This model has no networks of single series.")
 
     def with_plan(self, plan: Plan | None) -> Self:
         """Return the same model with another plan."""
@@ -153,11 +160,7 @@ class FittedModel(ABC):
 
     def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
         """Return the first step and one-step forecasts from it on, by series."""
-        raise ValueError(
-            "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
-            "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
-            "scope='global'."
-        )
+        raise ValueError("This model has no fitted values; use cross_validation(df, h).")
 
 
 class InputNames(NamedTuple):

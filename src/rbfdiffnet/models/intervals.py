@@ -59,7 +59,7 @@ class HeldOutErrors:
     lie; `modeled` (n,) whether a series has a model. `naive` returns errors and scales of naive
     forecasts of chosen series, `fingerprints` a digest of each series. Intervals do not go below
     `floor` (n,). Series lend errors only within their `pool` (n,). `method` is the name of a way
-    to half-widths in `METHODS`.
+    to half-widths in `INTERVAL_METHODS`.
     """
 
     errors: Sequence[Array]
@@ -83,7 +83,7 @@ def find_intervals(
 
     `levels` ascend between 0 and 1. `pools` are borrowed errors; by default those of this panel.
     """
-    widths, enough = METHODS[held_out.method](held_out, levels, collective, pools)
+    widths, enough = INTERVAL_METHODS[held_out.method](held_out, levels, collective, pools)
     centers = held_out.centers[:, :, None]
     low = np.maximum(centers - widths, held_out.floor[:, None, None])
     return low, centers + widths, enough
@@ -280,4 +280,4 @@ def stack_ragged(tables: Sequence[Array]) -> Array:
 
 
 #: Ways from held-out errors to half-widths, by name.
-METHODS = {"conformal": _conformal, "scaled": _scaled}
+INTERVAL_METHODS = {"conformal": _conformal, "scaled": _scaled}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from panels import fit_panel
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.intervals import calibration_length, conformal_quantile, find_intervals
 from rbfdiffnet.models.intervals import half_widths as widths_of
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.scopes import fit_panel
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel

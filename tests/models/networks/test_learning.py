@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import CONFIGURATIONS, LEVELS, NAME, every_series, future_of, last_part, make_panel
+from panels import (
+    CONFIGURATIONS,
+    LEVELS,
+    NAME,
+    every_series,
+    fit_panel,
+    future_of,
+    last_part,
+    make_panel,
+)
 from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
@@ -15,7 +24,6 @@ from rbfdiffnet.models.networks import shared_training as shared
 from rbfdiffnet.models.networks.learning import cut_new_rows, standardize_like, train_weights
 from rbfdiffnet.models.networks.training_rows import TrainingRows
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.scopes import fit_panel
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel
 

@@ -193,3 +193,19 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
     assert sorted(asked) == [False, True]
     for own in model._fitted.model.member_weights().values():
         assert len(set(own[:9])) == len(set(own[9:])) == 1
+
+
+def test_a_window_of_a_cut_series_is_not_taken_for_the_fitted_one(rng, monkeypatch):
+    monkeypatch.setattr(model_module, "_MOST_VALUES", 100)
+    df = frame({"a": 80.0 + rng.normal(size=150).cumsum()}, freq="D")
+    arguments = {"h": 5, "n_windows": 2, "step_size": 10}
+    anew, kept = (auto("D").cross_validation(df, refit=r, **arguments) for r in (True, False))
+    assert_allclose(kept[NAME], anew[NAME], rtol=1e-12)
+
+
+def test_another_panel_is_not_answered_from_memory(rng):
+    panel = arrays(walks(rng, [40] * 3).values())
+    model = Stack().fit(SeriesPanel.of(panel), PLAN)
+    doubled = [Series(2.0 * s.y, s.known_ahead, s.extra) for s in panel]
+    one, two = (model.mix(ForecastRequest.after(p, 4)).values for p in (panel, doubled))
+    assert_allclose(two, 2.0 * one, rtol=1e-6)

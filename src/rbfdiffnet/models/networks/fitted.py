@@ -18,7 +18,7 @@ from rbfdiffnet.models.base import (
     SeriesTable,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors, take_evenly
-from rbfdiffnet.models.networks.explain import FALLBACK, Terms, explain_series
+from rbfdiffnet.models.networks.explain import explain_series
 from rbfdiffnet.models.networks.files import networks_to_arrays, steps_to_keep
 from rbfdiffnet.models.networks.forecast import (
     forecast_paths,
@@ -28,6 +28,7 @@ from rbfdiffnet.models.networks.forecast import (
 )
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import clean_many
@@ -308,8 +309,6 @@ def _actual(series: Series, origins: Ints, h: int) -> Array:
 def _differences(model: SeriesModel) -> str:
     """Return the lags of the differences taken, such as ``12, 1``."""
     steps = model.preparation.steps.steps
-    return ", ".join(str(step.lag) for step in steps if isinstance(step, Difference))
-
     return ", ".join(str(step.lag) for step in steps if isinstance(step, Difference))
 
 

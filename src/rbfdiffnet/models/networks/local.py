@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rbfdiffnet.models.base import Arrays, PanelMethod
 from rbfdiffnet.models.intervals import calibration_length
@@ -17,56 +19,81 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.threads import parallel_map
 
+Result = TypeVar("Result")
 
-class LocalNetworks(PanelMethod):
-    """A network for each series, with every setting chosen for it."""
 
-    learns_series_alone = True
+class NetworkMethod(PanelMethod):
+    """What all methods that fit networks have in common."""
 
-    weights_refusal = (
-        "refit='weights' needs scope='global': networks of single series have no statistics "
-        "that rows can be added to. Use refit=True."
-    )
+    fitted_class: type[FittedNetworks]
+
+    @abstractmethod
+    def _fit_many(
+        self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
+    ) -> tuple[Sequence[SeriesModel | str], dict[str, Any]]:
+        """Return a model or the reason why there is none for each series, and what they share."""
 
     def fit(
         self, panel: Sequence[Series], plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedNetworks:
-        """Fit a network to each series, and another one without its last part for intervals."""
-        results = self._fit_each(panel, [plan] * len(panel), n_jobs)
-        models = [r if isinstance(r, SeriesModel) else None for r in results]
-        starts = np.array([s.n_seen - calibration_length(s.n_seen) for s in panel], dtype=np.int64)
+        """Fit networks to a panel; for intervals, others without the last part of each series."""
+        results, shared = self._fit_many(panel, [plan] * max(len(panel), 1), n_jobs)
+        fitted = {i: model for i, model in enumerate(results) if isinstance(model, SeriesModel)}
+        starts = calibration_starts(panel)
         calibrated: list[SeriesModel | None] = [None] * len(panel)
         if calibrate:
-            fitted = {i: model for i, model in enumerate(models) if model is not None}
             early = [panel[i].until(int(starts[i])) for i in fitted]
             # The same lags and level, although less data might have led to others.
             plans = [model.plan_for_refit(plan) for model in fitted.values()]
-            for i, result in zip(fitted, self._fit_each(early, plans, n_jobs), strict=True):
-                calibrated[i] = result if isinstance(result, SeriesModel) else None
-        reasons = {i: r for i, r in enumerate(results) if isinstance(r, str)}
-        return FittedNetworks(plan, tuple(models), tuple(calibrated), starts, reasons)
-
-    def _fit_each(
-        self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
-    ) -> list[SeriesModel | str]:
-        """Return a model for each series, or the reason why there is none."""
-        return parallel_map(_fit_or_say_why, list(zip(panel, plans, strict=True)), n_jobs)
+            for i, model in zip(
+                fitted, self._fit_many(early, plans or [plan], n_jobs)[0], strict=True
+            ):
+                calibrated[i] = model if isinstance(model, SeriesModel) else None
+        models = tuple(fitted.get(i) for i in range(len(panel)))
+        reasons = {i: reason for i, reason in enumerate(results) if isinstance(reason, str)}
+        return self.fitted_class(plan, models, tuple(calibrated), starts, reasons, **shared)
 
     def from_arrays(
         self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
     ) -> FittedNetworks:
         """Return the networks that were written."""
-        del panel
-        models, calibrated, _ = networks_from_arrays(words, arrays)
-        return FittedNetworks(plan, models, calibrated, *read_starts_and_reasons(words, arrays))
+        if not len(words["models"]) == len(words["calibrated"]) == arrays["starts"].size:
+            raise ValueError("numbers of series differ")
+        models, calibrated, effects = networks_from_arrays(words, arrays)
+        starts = arrays["starts"].astype(np.int64)
+        reasons = {int(i): reason for i, reason in words["reasons"].items()}
+        shared = self._shared_from_arrays(len(panel), effects, arrays)
+        return self.fitted_class(plan, models, calibrated, starts, reasons, **shared)
+
+    def _shared_from_arrays(self, n: int, effects: Any, arrays: Arrays) -> dict[str, Any]:
+        """Return what the models of n series share."""
+        del n, effects, arrays
+        return {}
+
+
+class LocalNetworks(NetworkMethod):
+    """A network for each series, with every setting chosen for it."""
+
+    fitted_class = FittedNetworks
+    learns_series_alone = True
+    weights_refusal = (
+        "refit='weights' needs scope='global': networks of single series have no statistics "
+        "that rows can be added to. Use refit=True."
+    )
+
+    def _fit_many(
+        self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
+    ) -> tuple[list[SeriesModel | str], dict[str, Any]]:
+        jobs = list(zip(panel, plans[: len(panel)], strict=True))
+        return parallel_map(lambda job: fit_or_say_why(lambda: fit_local(*job)), jobs, n_jobs), {}
 
 
 class FastNetworks(LocalNetworks):
     """A network for each series, with fixed settings, fitted to many series at once."""
 
-    def _fit_each(
+    def _fit_many(
         self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
-    ) -> list[SeriesModel | str]:
+    ) -> tuple[list[SeriesModel | str], dict[str, Any]]:
         fast = [i for i in range(len(panel)) if is_fast(plans[i], panel[i])]
         found = fit_models([panel[i] for i in fast], [plans[i] for i in fast], n_jobs)
         results = dict(zip(fast, found, strict=True))
@@ -76,23 +103,22 @@ class FastNetworks(LocalNetworks):
                 f"device={plans[others[0]].device!r} takes no inputs, transforms, lags with gaps "
                 "or direct strategy; leave them out, or use device='cpu'."
             )
-        rest = super()._fit_each([panel[i] for i in others], [plans[i] for i in others], n_jobs)
+        rest, _ = super()._fit_many([panel[i] for i in others], [plans[i] for i in others], n_jobs)
         results |= dict(zip(others, rest, strict=True))
-        return [results[i] for i in range(len(panel))]
+        return [results[i] for i in range(len(panel))], {}
 
 
-def read_starts_and_reasons(words: Mapping[str, Any], arrays: Arrays) -> tuple[Any, dict[int, str]]:
-    """Return the fields that all fitted networks write alike."""
-    if not len(words["models"]) == len(words["calibrated"]) == arrays["starts"].size:
-        raise ValueError("numbers of series differ")
-    reasons = {int(i): reason for i, reason in words["reasons"].items()}
-    return arrays["starts"].astype(np.int64), reasons
+def calibration_starts(panel: Sequence[Series]) -> npt.NDArray[np.int64]:
+    """Return where the last part of each series (n,) begins, which calibrates intervals."""
+    lengths = [series.n_seen for series in panel]
+    return np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)
 
 
-def _fit_or_say_why(job: tuple[Series, Plan]) -> SeriesModel | str:
+def fit_or_say_why(fit: Callable[[], Result]) -> Result | str:
+    """Return what was fitted, or the reason why it could not be."""
     try:
         with np.errstate(all="ignore"):
-            return fit_local(*job)
+            return fit()
     except UnfitError as error:
         return str(error)
     except NUMERICAL as error:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.base import Arrays, FittedModel, PanelMethod
-from rbfdiffnet.models.intervals import calibration_length
-from rbfdiffnet.models.networks.files import networks_from_arrays
+from rbfdiffnet.models.base import Arrays, FittedModel
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.learning import Learning, learn
-from rbfdiffnet.models.networks.local import read_starts_and_reasons
+from rbfdiffnet.models.networks.local import (
+    NetworkMethod,
+    calibration_starts,
+    fit_or_say_why,
+)
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects
-from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
+from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.threads import one_blas_thread
 
 Ints = npt.NDArray[np.int64]
@@ -58,14 +60,9 @@ class FittedSharedNetwork(FittedNetworks):
                 models.append(None)
                 calibrated.append(None)
                 reasons[i] = str(error)
-        starts = [s.n_seen - calibration_length(s.n_seen) for s in panel]
+        starts = calibration_starts(panel)
         return FittedSharedNetwork(
-            self.plan,
-            tuple(models),
-            tuple(calibrated),
-            np.array(starts, dtype=np.int64),
-            reasons,
-            self.effects,
+            self.plan, tuple(models), tuple(calibrated), starts, reasons, self.effects
         )
 
     def extend(self, panel: SeriesPanel) -> FittedModel:
@@ -106,54 +103,27 @@ class FittedSharedNetwork(FittedNetworks):
         return self.effects
 
 
-class SharedNetwork(PanelMethod):
+class SharedNetwork(NetworkMethod):
     """One network for all series, which also forecasts series it has never seen."""
 
+    fitted_class = FittedSharedNetwork
     uses_static_inputs = True
     fits_whole_panel = True
     cluster_group = None, 32  # a group sends its sums
 
-    def fit(
-        self, panel: Sequence[Series], plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
-    ) -> FittedSharedNetwork:
-        """Fit a network to all series, and another one without their last parts for intervals."""
+    def _fit_many(
+        self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
+    ) -> tuple[Sequence[SeriesModel | str], dict[str, Any]]:
         del n_jobs
-        results, effects, learning = _fit_or_say_why(panel, plan)
-        models = [r if isinstance(r, SeriesModel) else None for r in results]
-        starts = np.array([s.n_seen - calibration_length(s.n_seen) for s in panel], dtype=np.int64)
-        calibrated: list[SeriesModel | None] = [None] * len(panel)
-        if calibrate:
-            fitted = {i: model for i, model in enumerate(models) if model is not None}
-            early = [panel[i].until(int(starts[i])) for i in fitted]
-            # The same lags and level, although less data might have led to others.
-            same = next((model.plan_for_refit(plan) for model in fitted.values()), plan)
-            for i, result in zip(fitted, _fit_or_say_why(early, same)[0], strict=True):
-                calibrated[i] = result if isinstance(result, SeriesModel) else None
-        reasons = {i: r for i, r in enumerate(results) if isinstance(r, str)}
-        return FittedSharedNetwork(
-            plan, tuple(models), tuple(calibrated), starts, reasons, effects, learning
-        )
+        with one_blas_thread():
+            found = fit_or_say_why(lambda: fit_shared(panel, plans[0]))
+        if isinstance(found, str):
+            return [found] * len(panel), {}
+        results, effects, learning = found
+        return results, {"effects": effects, "learning": learning}
 
-    def from_arrays(
-        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
-    ) -> FittedSharedNetwork:
-        """Return the network that was written."""
+    def _shared_from_arrays(self, n: int, effects: Any, arrays: Arrays) -> dict[str, Any]:
         learning = Learning.from_arrays(arrays)
-        if learning is not None and learning.steps.size != len(panel):
+        if learning is not None and learning.steps.size != n:
             raise ValueError("numbers of series differ")
-        models, calibrated, effects = networks_from_arrays(words, arrays)
-        starts, reasons = read_starts_and_reasons(words, arrays)
-        return FittedSharedNetwork(plan, models, calibrated, starts, reasons, effects, learning)
-
-
-def _fit_or_say_why(
-    panel: Sequence[Series], plan: Plan
-) -> tuple[Sequence[SeriesModel | str], Effects | None, Learning | None]:
-    try:
-        with one_blas_thread(), np.errstate(all="ignore"):
-            return fit_shared(panel, plan)
-    except UnfitError as error:
-        reason = str(error)
-    except NUMERICAL as error:
-        reason = f"numerical failure ({error})"
-    return [reason] * len(panel), None, None
+        return {"effects": effects, "learning": learning}

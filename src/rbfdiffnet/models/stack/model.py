@@ -30,13 +30,13 @@ from rbfdiffnet.models.base import (
     SeriesTable,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
-from rbfdiffnet.models.networks.explain import FALLBACK, Terms
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
 from rbfdiffnet.models.stack.mixing import fit_weights
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
+from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.progress import progress_between, report_progress
@@ -190,7 +190,8 @@ class FittedStack(FittedModel):
     def mix(self, request: ForecastRequest, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
         requests = [request.select(part.tolist()) for part in self.parts]
-        key = np.append(request.origins, request.h).tobytes()
+        places = [series.y.ctypes.data for series in request.panel]
+        key = np.array([*places, *request.origins, request.h]).tobytes()
         with one_blas_thread(), np.errstate(all="ignore"):
             learned = self._known.get(key)
             if learned is None:
@@ -282,6 +283,15 @@ class FittedStack(FittedModel):
         method = FastNetworks() if self.plan.fast else LocalNetworks()
         return method.fit(panel.select(chosen), self.plan)
 
+    def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
+        """Refuse: no network is kept."""
+        del panel
+        raise ValueError(
+            "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
+            "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
+            "scope='global'."
+        )
+
     def extend(self, panel: SeriesPanel) -> FittedModel:
         """Return the stack of the extended panel."""
         return Stack().fit(panel, self.plan)
@@ -339,11 +349,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     def prepare(at: Ints) -> PreparedPanel:
         """Make the panel ready at origins; what was made ready when it was fitted is used again."""
         seen = [series.until(o) for series, o in zip(panel, at.tolist(), strict=True)]
-        same = all(
-            a.y.size == b.y.size and a.y.base is b.y.base
-            for a, b in zip(seen, prepared.panel, strict=True)
-        )
-        return prepared if same else PreparedPanel.of(seen, plan)
+        return prepared if prepared.is_of(seen) else PreparedPanel.of(seen, plan)
 
     repeats = _one_or_two_seasons(origins, h, plan.season_length)
     now = Window.of(prepare(origins), h, plan, n_jobs, repeats=repeats)

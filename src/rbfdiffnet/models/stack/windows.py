@@ -45,9 +45,16 @@ class PreparedPanel:
         """Make a panel ready."""
         return cls(panel, *_prepare(panel, plan))
 
+    def is_of(self, panel: Sequence[Series]) -> bool:
+        """Tell whether the series are those of this panel: the same rows of the same arrays."""
+        return all(
+            a.y.size == b.y.size and a.y.ctypes.data == b.y.ctypes.data
+            for a, b in zip(panel, self.panel, strict=True)
+        )
+
     def at(self, panel: Sequence[Series]) -> PreparedPanel:
         """Return another part of the same series, made ready by the preparations found here."""
-        if all(a.y.size == b.y.size for a, b in zip(panel, self.panel, strict=True)):
+        if self.is_of(panel):
             return self
         own = {i: ready.preparation for i, ready in self.ready.items()}
         raw = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
