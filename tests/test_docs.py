@@ -33,6 +33,8 @@ SLOW = {"README.md", "docs/accuracy.md", "docs/choosing.md", "docs/forecaster.md
 SLOW |= {
     "docs/ecosystem.md",
     "docs/getting_started.md",
+    "docs/mathematics/noise.md",
+    "docs/report.md",
     "docs/inputs.md",
     "docs/intervals.md",
     "docs/noise.md",

@@ -34,12 +34,6 @@ warnings.simplefilter("ignore")
 cases = [case.split(": ") for case in sys.argv[1:]]
 print(json.dumps([make.FILES[name][case].rows() for name, case in cases]))
 """
-QUICK = [
-    *("forecasts: auto, default, nile", "forecasts: local, default, demand"),
-    *("forecasts: local, paper, nile", "forecasts: global, default, demand"),
-    *("forecasters: direct", "forecasters: noise", "forecasters: explained by networks"),
-    *("regressors: default", "regressors: paper", "regressors: plain", "regressors: lasso"),
-]
 EVERY = [f"{name}: {case}" for name, cases in make.FILES.items() for case in cases]
 
 
@@ -61,13 +55,10 @@ def in_a_process(*command, hash_seed, threads):
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "cases",
-    [pytest.param(QUICK, id="quick"), pytest.param(EVERY, marks=pytest.mark.slow, id="every")],
-)
-def test_fresh_processes_hash_seeds_and_threads_of_blas_do_not_matter(cases):
-    one, two = (in_a_process("-c", NUMBERS, *cases, hash_seed=k, threads=k) for k in (1, 2))
-    for case, found, expected in zip(cases, json.loads(two), json.loads(one), strict=True):
+@pytest.mark.slow
+def test_fresh_processes_hash_seeds_and_threads_of_blas_do_not_matter():
+    one, two = (in_a_process("-c", NUMBERS, *EVERY, hash_seed=k, threads=k) for k in (1, 2))
+    for case, found, expected in zip(EVERY, json.loads(two), json.loads(one), strict=True):
         assert found == expected, case
 
 

@@ -52,7 +52,7 @@ def assert_same(found, expected, rtol=1e-9):
             np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol, err_msg=name)
 
 
-@pytest.mark.parametrize("name", ["fast", "global", "global direct", "past", "everything"])
+@pytest.mark.parametrize("name", ["fast", "global", "global direct", "everything"])
 def test_groups_give_the_numbers_of_one_machine(name):
     parameters, columns = CONFIGURATIONS[name]
     df = make_panel(SOME, n=90, columns=columns)
@@ -67,7 +67,7 @@ def test_groups_give_the_numbers_of_one_machine(name):
     assert found.dtypes.equals(expected.dtypes)
 
 
-@pytest.mark.parametrize("refit", [True, False, "weights"])
+@pytest.mark.parametrize("refit", [False, "weights", pytest.param(True, marks=pytest.mark.slow)])
 def test_backtests_of_groups_are_those_of_one_machine(refit):
     df = make_panel(SOME, n=80)
     df = df[(df["unique_id"] != "s1") | (df["ds"] > "2023-03-15")]  # begins after a window
@@ -174,6 +174,7 @@ def test_a_missing_package_is_named(monkeypatch):
         forecast(make_panel("a", n=20), 1, engine="dask", **LOCAL)
 
 
+@pytest.mark.slow
 @fugue
 @pytest.mark.parametrize("name", ["fast", "global", "inputs"])
 def test_fugue_gives_the_numbers_of_one_machine(name):

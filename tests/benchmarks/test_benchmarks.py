@@ -97,6 +97,7 @@ def test_windows_of_a_sweep_are_those_of_the_package(panel, monkeypatch):
     np.testing.assert_allclose(seen[1][1][0], y)
 
 
+@pytest.mark.slow
 def test_children_measure_themselves():
     row = timing.in_child("memory", n_series=2, length=100)
     assert row["series"] == 2
@@ -158,6 +159,7 @@ def test_tables_are_printed_written_and_drawn(tmp_path):
     assert plot.draw(tmp_path).stat().st_size > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("limits_of_threads")
 def test_the_command_prints_and_writes(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(unit, "_SIZE", 32)

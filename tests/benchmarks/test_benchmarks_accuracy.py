@@ -195,6 +195,7 @@ def test_lags_leave_targets(season, shortest, lags):
     assert learners.n_lags(4, 5) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_methods_find_the_season(name):

@@ -249,7 +249,13 @@ sys.exit(main(["forecast", "--horizon", "2", "--scope", "local", "--quiet", "--o
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_killed_half_way_nothing_is_half_written(capsys, tmp_path, number):
     out = tmp_path / "forecast.csv"
     out.write_text("old")

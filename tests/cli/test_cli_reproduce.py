@@ -117,6 +117,7 @@ def test_m5_with_the_extra(capsys, tmp_path, data):
     assert "networks: mean of 1 seeds; figures: seed 0" in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small", "few_rows")
 def test_tables_are_written_when_a_noise_level_is_complete(capsys, tmp_path, monkeypatch):
     real, seen = logistic.run_cell, []

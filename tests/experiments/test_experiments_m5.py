@@ -116,6 +116,7 @@ def test_mlp_members_differ_and_repeat():
     assert not np.array_equal(a[4].predict(X), a[5].predict(X))
 
 
+@pytest.mark.slow
 def test_lstm_learns_repeats_and_leaves_the_global_seed_alone():
     torch = pytest.importorskip("torch")
     X = np.random.default_rng(0).normal(size=(400, 14))
@@ -133,6 +134,7 @@ def test_lstm_learns_repeats_and_leaves_the_global_seed_alone():
     assert len(short) == 10
 
 
+@pytest.mark.slow
 def test_arima_sees_the_season():
     pytest.importorskip("statsforecast")
     week = np.tile([5.0, 3.0, 4.0, 4.0, 6.0, 9.0, 8.0], 20)

@@ -134,7 +134,7 @@ def test_static_inputs():
             RBFDiffNet("D", **columns).fit(df)
 
 
-@pytest.mark.parametrize("scope", ["local", None])
+@pytest.mark.parametrize("scope", ["local", pytest.param(None, marks=pytest.mark.slow)])
 def test_unseen_amounts_follow_the_slope(scope):
     parts = []
     for seed in range(6):

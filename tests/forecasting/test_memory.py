@@ -34,9 +34,12 @@ def by_fives(lengths, *_):
     [
         {"preset": "fast"},
         {"scope": "local"},
-        {"scope": "local", "calendar": ["dayofweek"], "strategy": "direct"},
         {"scope": "global"},
-        {"scope": "local", "noise": "auto"},
+        pytest.param(
+            {"scope": "local", "calendar": ["dayofweek"], "strategy": "direct"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"scope": "local", "noise": "auto"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -70,6 +73,7 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
     assert found.equals(expected)
 
 
+@pytest.mark.slow
 def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
     monkeypatch.setattr(model, "_LARGEST_PART", 400)
     df = panel(20, shortest=30)

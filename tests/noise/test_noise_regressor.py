@@ -348,9 +348,9 @@ def test_names_of_columns_are_kept():
     assert list(fitted.feature_names_in_) == ["before", "now"]
 
 
-def test_names_of_an_earlier_frame_are_forgotten(model):
+def test_names_of_an_earlier_frame_are_forgotten(plain):
     X, y = lag_windows(SERIES, 2)
-    fitted = clone(model).fit(pd.DataFrame(X, columns=["before", "now"]), y)
+    fitted = clone(plain).fit(pd.DataFrame(X, columns=["before", "now"]), y)
     assert list(fitted.feature_names_in_) == ["before", "now"]
     fitted.fit_series(SERIES, 2)
     assert not hasattr(fitted, "feature_names_in_")

@@ -50,6 +50,7 @@ def test_every_part_is_forecast_as_a_panel_of_its_own(panel, monkeypatch):
         pd.testing.assert_frame_equal(among, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 def test_everything_else_works_in_parts(panel, tmp_path):
     model = RBFDiffNet("MS").fit(panel)

@@ -51,15 +51,13 @@ def test_update_takes_the_new_data(rng, refit):
     assert len(model.predict(4)) == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "columns", "ids", "n"),
     [
-        pytest.param({"outliers": False}, (), "b", 1010, marks=pytest.mark.slow),
+        ({"outliers": False}, (), "b", 1010),
         ({"calendar": "auto", "lower": 0.0}, ("price", "offer"), "bac", 150),
-        pytest.param(
-            *({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
-            marks=pytest.mark.slow,
-        ),
+        ({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
     ],
 )
 def test_a_saved_model_forecasts_the_same(tmp_path, monkeypatch, parameters, columns, ids, n):
