@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from fuzzing.odd_panels import DRAWN, KINDS, fitted_models_are_sound, forecasts_are_sound
 from rbfdiffnet import RBFDiffNet
 
-EXAMPLES = int(os.environ.get("RBFDIFFNET_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("RBFDIFFNET_EXAMPLES", "30"))
 
 
 def on_many_panels(kind, examples, claim):

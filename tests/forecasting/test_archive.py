@@ -1,6 +1,7 @@
 """Files of arrays that are damaged, or made to do harm."""
 
 import io
+import json
 import struct
 import tracemalloc
 import zipfile
@@ -12,6 +13,7 @@ from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting import archive
 from rbfdiffnet.forecasting.archive import Damaged, read_arrays, write_arrays
+from rbfdiffnet.forecasting.saving import FORMAT_VERSION
 from rbfdiffnet.support import unpacking
 
 ARRAYS = {"panel/y": np.arange(5.0), "ids": np.array(["a", "ü"]), "none": np.zeros((0, 2))}
@@ -81,7 +83,7 @@ def test_every_cut_and_every_flipped_bit_is_noticed(tmp_path):
     assert 9 * len(whole) - refused == 9 * len(archive._LABEL)  # cut, or a bit of it flipped
 
 
-def test_a_model_without_its_digest_is_refused(tmp_path):
+def test_a_model_without_its_digest_or_of_another_format_is_refused(tmp_path):
     path = tmp_path / "model.npz"
     model = RBFDiffNet("D", preset="fast", lags=2).fit(make_panel("a", n=30))
     model.save(path)
@@ -89,6 +91,12 @@ def test_a_model_without_its_digest_is_refused(tmp_path):
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match="its digest is missing"):
         RBFDiffNet.load(path)
+    for version, age in ((FORMAT_VERSION - 1, "an older"), (FORMAT_VERSION + 1, "a newer")):
+        words = json.loads(arrays["json"].tobytes()) | {"version": version}
+        arrays["json"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
+        np.savez(path, **arrays)
+        with pytest.raises(ValueError, match=f"saved by {age} rbfdiffnet"):
+            RBFDiffNet.load(path)
 
 
 def test_objects_are_never_unpickled(tmp_path):
