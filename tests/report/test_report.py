@@ -186,7 +186,11 @@ def test_notes_tell_fallbacks_from_other_remarks(tmp_path):
         {
             "unique_id": ["item 0", "item 2", "gone"],
             "problem": ["1 outlier", "too short", "no values"],
-            "action": ["treated as missing", "forecast by the last value", "forecast 0"],
+            "action": [
+                "treated as missing",
+                "forecast by the last season, or the last value",
+                "forecast 0",
+            ],
         }
     )
     found = written(tmp_path, history, forecasts, notes=notes).facts["notes"]
