@@ -71,7 +71,7 @@ def test_intermittent_series_get_finite_forecasts_that_are_not_negative():
 
 
 def test_intervals_cover_noise():
-    n, length, h = 400, 193, 7
+    n, length, h = 250, 193, 7
     values = np.random.default_rng(0).normal(size=(n, length + h))
     df = pd.DataFrame(
         {
