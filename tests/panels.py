@@ -45,6 +45,8 @@ CONFIGURATIONS = {
         ("price", "offer", "visitors", "region", "size"),
     ),
 }
+#: One of each kind; the others consist of what these have.
+KINDS = ["local", "fast", "global", "direct", "log1p inputs", "adf", "events", "past", "everything"]
 #: The same with the stack.
 STACKS = {
     "default": ({}, ()),

@@ -6,7 +6,7 @@ from fuzzing.targets import NAMES, shares, target
 from fuzzing.trial import try_cases
 
 #: Odd panels have tests of their own, in test_forecaster_robustness.py.
-CASES = shares(400, [name for name in NAMES if "odd panels" not in name])
+CASES = shares(200, [name for name in NAMES if "odd panels" not in name])
 
 
 @pytest.mark.parametrize("name", CASES)

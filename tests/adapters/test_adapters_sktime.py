@@ -20,6 +20,9 @@ from rbfdiffnet.adapters.sktime import RBFDiffNetForecaster
 
 NAME = "RBFDiffNet"
 LOCAL = {"scope": "local"}
+BOTH = pytest.mark.parametrize(
+    "parameters", [LOCAL, pytest.param({}, marks=pytest.mark.slow)], ids=str
+)
 AIR = load_air_passengers()
 PANEL = make_panel("ab", n=60, columns=("price", "offer"))
 H = 6
@@ -190,7 +193,7 @@ def test_missing_values_count_as_missing():
 
 
 @pytest.mark.parametrize("refit", [True, False])
-@pytest.mark.parametrize("parameters", [LOCAL, {}], ids=str)
+@BOTH
 def test_updates(parameters, refit):
     y = series()
     model = RBFDiffNet("MS", **parameters).fit(AIR[:120]).update(AIR[120:], refit=refit)
@@ -204,7 +207,7 @@ def test_updates(parameters, refit):
 
 
 @pytest.mark.parametrize("n", [118, 121])  # without and with newer values
-@pytest.mark.parametrize("parameters", [LOCAL, {}], ids=str)
+@BOTH
 def test_updates_revise_and_fill_in_what_is_known(parameters, n):
     y = series()[:121]
     first = y[:n].copy()

@@ -16,6 +16,8 @@ from darts.models import SKLearnModel
 from rbfdiffnet import Network
 from rbfdiffnet.series.windows import lag_windows
 
+pytestmark = pytest.mark.slow
+
 LAGS = 5
 AGES = list(range(LAGS, 0, -1))
 H = 6

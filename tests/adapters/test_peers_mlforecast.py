@@ -12,6 +12,8 @@ from mlforecast import MLForecast
 from mlforecast.target_transforms import Differences
 from mlforecast.utils import PredictionIntervals
 
+pytestmark = pytest.mark.slow
+
 LAGS = [1, 2, 7]
 H = 4
 MODEL = pytest.mark.parametrize("name", REGRESSORS)

@@ -13,6 +13,8 @@ from skforecast.model_selection import TimeSeriesFold, backtesting_forecaster
 from skforecast.recursive import ForecasterRecursive, ForecasterRecursiveMultiSeries
 from skforecast.utils import load_forecaster, save_forecaster
 
+pytestmark = pytest.mark.slow
+
 LAGS = [1, 2, 5]
 H = 4
 MODEL = pytest.mark.parametrize("name", REGRESSORS)

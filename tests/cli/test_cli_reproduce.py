@@ -258,6 +258,7 @@ def test_an_interrupted_run_goes_on_without_refitting(capsys, tmp_path, data, mo
     assert "3 of 3 results are in" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small", "few_rows")
 def test_runs_into_one_folder_add_up(capsys, tmp_path, data):
     for models in (["u-RBFN"], ["n-RBFN"]):

@@ -11,6 +11,7 @@ from pandas.testing import assert_frame_equal
 from panels import (
     CONFIGURATIONS,
     EVENTS,
+    KINDS,
     LEVELS,
     LOCAL,
     NAME,
@@ -26,12 +27,9 @@ from panels import (
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 
 EVERY = CONFIGURATIONS | STACKS
-#: One of each kind: the others consist of what these have.
-KINDS = ["local", "fast", "global", "direct", "log1p inputs", "adf", "events", "past", "everything"]
-KINDS.append("default inputs")
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*KINDS, "paper", "lower", *STACKS])
 def test_fit_and_predict_equals_forecast(name):
     parameters, columns = EVERY[name]
     df = make_panel(n=120, columns=columns)
@@ -51,7 +49,7 @@ def test_fit_and_predict_equals_forecast(name):
         )
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, "default inputs"])
 def test_libraries_threads_and_the_order_of_rows_do_not_matter(name):
     parameters, columns = EVERY[name]
     df = make_panel(n=70, columns=columns)

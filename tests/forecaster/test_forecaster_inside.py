@@ -7,6 +7,7 @@ from pandas.testing import assert_frame_equal
 
 from panels import (
     CONFIGURATIONS,
+    KINDS,
     LOCAL,
     NAME,
     QUICK,
@@ -18,7 +19,7 @@ from panels import (
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_contributions_add_up_to_the_forecast(name):
     parameters, columns = CONFIGURATIONS[name]
     df = make_panel(n=120, columns=columns)
@@ -132,7 +133,7 @@ def test_plot_equation_draws_the_coefficients_of_one_series():
         model.plot_equation("z")
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_fitted_values_are_one_step_forecasts(name):
     parameters, columns = CONFIGURATIONS[name]
     df = make_panel(n=120, columns=columns)

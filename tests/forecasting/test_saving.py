@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pandas.testing import assert_frame_equal
 
-from panels import CONFIGURATIONS, LOCAL, future_of, make_panel, to_polars
+from panels import CONFIGURATIONS, KINDS, LOCAL, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
 from rbfdiffnet.forecasting.saving import FORMAT_VERSION
@@ -65,7 +65,7 @@ def copy(saved, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_loaded_model_gives_the_same_bits(name, tmp_path):
     parameters, columns = CONFIGURATIONS[name]
     df = with_odd_series(make_panel(n=120, columns=columns))

@@ -8,6 +8,7 @@ from rbfdiffnet import RBFDiffNetRegressor
 from regressions import QUICK, VARIANTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", VARIANTS, ids=str)
 @pytest.mark.parametrize(
     "name", ["constant", "duplicated", "rank deficient", "badly scaled", "two rows", "one column"]
@@ -38,7 +39,9 @@ def test_hard_inputs_give_finite_predictions(estimator, name):
 
 
 @pytest.mark.parametrize("estimator", VARIANTS, ids=str)
-@pytest.mark.parametrize(("x_scale", "y_scale"), [(1e-8, 1e8), (7.0, 0.3)])
+@pytest.mark.parametrize(
+    ("x_scale", "y_scale"), [(1e-8, 1e8), pytest.param(7.0, 0.3, marks=pytest.mark.slow)]
+)
 def test_predictions_follow_a_rescaling(estimator, x_scale, y_scale, friedman):
     X, y = friedman[0][:120] - 0.5, friedman[1][:120] - friedman[1][:120].mean()
     before = clone(estimator).fit(X, y).predict(X)

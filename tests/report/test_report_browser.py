@@ -122,6 +122,7 @@ def test_search_finds_series_and_keys_go_through_them(visit, demand):
     assert page.locator("#badge").is_hidden()
 
 
+@pytest.mark.slow
 def test_series_can_be_put_in_order_and_chosen_from_other_lists(visit, demand):
     page = visit(demand)
     worst = page.locator("#worst li button").first
@@ -135,6 +136,7 @@ def test_series_can_be_put_in_order_and_chosen_from_other_lists(visit, demand):
     assert page.locator("#name").inner_text() == "new"
 
 
+@pytest.mark.slow
 def test_toggles_change_what_is_drawn(visit, demand):
     page = visit(demand)
     boxes = {box: page.get_by_label(box, exact=True) for box in ("RBFDiffNet", "80 % intervals")}
@@ -158,6 +160,7 @@ def test_toggles_change_what_is_drawn(visit, demand):
     assert drawn(page) != with_windows
 
 
+@pytest.mark.slow
 def test_zoom_and_pan(visit, demand):
     page = visit(demand)
     latest = view(page)
@@ -228,6 +231,7 @@ def test_a_click_explains_a_forecast(visit, demand):
     assert page.locator("#name").inner_text() == "item_002"
 
 
+@pytest.mark.slow
 def test_the_chart_obeys_keys(visit, demand):
     page = visit(demand)
     page.locator("#chart").focus()
@@ -251,6 +255,7 @@ def test_the_chart_obeys_keys(visit, demand):
     assert "y " in live.inner_text()
 
 
+@pytest.mark.slow
 def test_everything_can_be_reached_with_tab_and_has_a_name(visit, demand):
     page = visit(demand)
     seen = []
@@ -293,6 +298,7 @@ def test_ids_stay_text(visit, tmp_path):
     assert page.locator("script").count() == 2  # facts and the script; the numbers are gone
 
 
+@pytest.mark.slow
 def test_blank_and_long_ids_can_be_read(visit, tmp_path):
     given = frames(n_series=3)
     names = {"item 0": "  ", "item 1": "x" * 300, "item 2": "plain"}
@@ -311,6 +317,7 @@ def test_blank_and_long_ids_can_be_read(visit, tmp_path):
     assert page.locator("#explain-key").is_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_it_without_scrolling_sideways(visit, demand, scheme):
     page = visit(demand, 390, 844, color_scheme=scheme, device_scale_factor=2, has_touch=True)
@@ -328,6 +335,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(visit, demand, scheme):
     assert light == (scheme == "light")
 
 
+@pytest.mark.slow
 def test_one_value_whole_numbers_and_no_backtest(visit, tmp_path):
     history = pd.DataFrame({"unique_id": "a", "ds": [3], "y": [np.nan]})
     forecasts = pd.DataFrame({"unique_id": "a", "ds": [4], "M": [0.0], "M-lo-80": -1, "M-hi-80": 1})
@@ -341,6 +349,7 @@ def test_one_value_whole_numbers_and_no_backtest(visit, tmp_path):
     assert page.locator("#live").inner_text() == "4: M 0, 80 % \N{MINUS SIGN}1 to 1"
 
 
+@pytest.mark.slow
 def test_the_table_shows_the_numbers_of_the_frame(visit, tmp_path):
     history, forecasts, _ = frames(n_series=4, h=5, level=(80, 95))
     path = tmp_path / "table.html"
@@ -359,6 +368,7 @@ def test_the_table_shows_the_numbers_of_the_frame(visit, tmp_path):
         ]
 
 
+@pytest.mark.slow
 def test_forecasts_of_values_that_are_known(visit, tmp_path):
     history, _, backtest = frames(n_series=1, n_windows=1)
     path = tmp_path / "known.html"

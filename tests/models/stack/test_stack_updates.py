@@ -12,7 +12,7 @@ from rbfdiffnet.models.stack import windows as windows_module
 from stacks import auto, frame, walks
 
 
-@pytest.mark.parametrize("refit", [True, False, 2])
+@pytest.mark.parametrize("refit", [pytest.param(True, marks=pytest.mark.slow), False, 2])
 def test_backtests_are_forecasts_of_cut_series(rng, refit):
     df = frame(walks(rng, (60, 45, 70, 50)) | {"short": np.arange(7.0)})
     found = auto().cross_validation(df, 4, n_windows=3, step_size=3, level=[80], refit=refit)
