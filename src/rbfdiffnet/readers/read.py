@@ -389,8 +389,10 @@ def _add_inputs(
     keys = ["ds"]
     if ids:
         keys = ["unique_id", "ds"]
-        found = make_ids(table, ids).astype(object)
-        columns["unique_id"] = pd.Categorical(found, categories=data.ids)
+        found = pd.Series(make_ids(table, ids)).astype(object)
+        columns["unique_id"] = pd.Categorical(
+            found.where(found.isin(data.ids)), categories=data.ids
+        )
     values = pd.DataFrame(columns)
     values = values[values[keys].notna().all(axis=1)]  # other series do not count
     if (again := values.duplicated(keys)).any():
