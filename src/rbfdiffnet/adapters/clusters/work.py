@@ -7,15 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.adapters.clusters.groups import find_cuts, find_groups, hash_ids
 from rbfdiffnet.adapters.clusters.replay import Failure, Key, Pending, Replay, answer_questions
 from rbfdiffnet.forecaster import RBFDiffNet
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

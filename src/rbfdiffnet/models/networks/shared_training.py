@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.networks.learning import Learning, standardize_like, train_weights
+from rbfdiffnet.models.networks.local import fit_or_say_why
 from rbfdiffnet.models.networks.series_model import SeriesModel, nearest_windows, prepare_for
 from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
 from rbfdiffnet.models.networks.window_model import WindowModel, targets_known
@@ -23,7 +24,7 @@ from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientSta
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
 from rbfdiffnet.series.prepare import Preparation
-from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
+from rbfdiffnet.series.series import Series, UnfitError, check_fit
 from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
 
 Array = npt.NDArray[np.float64]
@@ -112,13 +113,12 @@ class _ScaledSeries:
 
 def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _ScaledSeries | str:
     """Bring a series to its own scale, or say why that cannot be done."""
-    try:
+
+    def scale() -> _ScaledSeries:
         prepared = prepare_for(series, plan, effects)
         return _ScaledSeries(prepared.preparation, *prepared.transform())
-    except UnfitError as error:
-        return str(error)
-    except NUMERICAL as error:
-        return f"numerical failure ({error})"
+
+    return fit_or_say_why(scale)
 
 
 def _join_sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
