@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
@@ -17,12 +16,11 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.transforms import Transform
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_list, check_count
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 __all__ = ["RBFDiffNet"]
-
-Array = npt.NDArray[np.float64]
 
 
 class RBFDiffNet:

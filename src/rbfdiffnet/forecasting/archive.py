@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Arrays
 from rbfdiffnet.support.files import replace_file
 from rbfdiffnet.support.unpacking import unpacked_limit
 
 __all__ = ["Damaged", "read_arrays", "write_arrays"]
 
-Arrays = dict[str, npt.NDArray[Any]]
 
 _LABEL, _DIGITS = b"sha256:", 64
 _MOST_MEMBERS = 100_000

@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.forecasting.options import column_names
 from rbfdiffnet.forecasting.pipeline import Pipeline
 from rbfdiffnet.models.base import FittedModel, ForecastRequest
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.notes import BEGINS_LATE, NO_MODEL, Note
 from rbfdiffnet.support.progress import progress_between
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

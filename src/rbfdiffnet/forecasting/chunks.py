@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.forecasting.memory import pieces
 from rbfdiffnet.forecasting.options import column_names
@@ -20,12 +19,10 @@ from rbfdiffnet.models.intervals import Loan, Pools, choose_lenders, lend_errors
 from rbfdiffnet.models.plan import default_lags
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.progress import progress_between
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def forecast_in_chunks(
@@ -44,7 +41,7 @@ def forecast_in_chunks(
     chunks = _split(pipeline, panel, exogenous, h)
     method = pipeline.options.method
     whole = None
-    if method.fits_whole_panel or len(chunks) < 2:
+    if method.learns_from == "panel" or len(chunks) < 2:
         whole = pipeline.fit(panel, exogenous, calibrate=bool(levels))
     job = _Job(pipeline, panel, exogenous, h, ahead, chunks, whole)
     pools = None

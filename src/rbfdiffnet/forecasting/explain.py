@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rbfdiffnet.models.base import Terms
 from rbfdiffnet.models.networks.explain import operator_terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
-from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.panel.panel import Panel
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 
 def explanation_frame(panel: Panel, tables: Sequence[Terms], values: Array, bounded: Array) -> Any:

@@ -10,13 +10,12 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.intervals import calibration_length
+from rbfdiffnet.support.arrays import Ints
 
 __all__ = ["LEAST", "bytes_of", "pieces"]
 
-Ints = npt.NDArray[np.int64]
 
 LEAST = 10**9  # bytes; with less, libraries and single series alone may take more
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -161,7 +161,7 @@ class Options:
             panel,
             past=self.past_exog,
             static=self.static_exog,
-            use_static=self.method.uses_static_inputs,
+            use_static=self.method.learns_from == "panel",
             calendar=self.calendar,
             events=self.events,
             holidays=self.holidays,

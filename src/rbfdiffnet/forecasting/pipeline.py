@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.forecasting.memory import bytes_of
 from rbfdiffnet.forecasting.options import NAME, Options, column_names
@@ -18,10 +17,8 @@ from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.series import NO_VALUES, SeriesPanel
 from rbfdiffnet.support import notes as kinds
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.notes import Note
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class Pipeline:
         request: ForecastRequest,
         levels: Mapping[str, float],
         pools: Pools | None,
-    ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    ) -> tuple[Array, Array, Mask]:
         held_out = model.held_out_errors(request, self.options.n_jobs)
         return find_intervals(held_out, list(levels.values()), self.plan.collective, pools)
 

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet import regressors
 from rbfdiffnet.forecasting.archive import Damaged, read_arrays, write_arrays
@@ -29,11 +28,10 @@ from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.state import panel_from_arrays, panel_to_arrays
+from rbfdiffnet.support.arrays import Arrays
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.stability import LARGEST
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 FORMAT_VERSION = 5
 _FORMAT = "rbfdiffnet-forecaster"

@@ -10,22 +10,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 
 if TYPE_CHECKING:
     from rbfdiffnet.models.networks.fitted import FittedNetworks
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Arrays = dict[str, npt.NDArray[Any]]
+
+#: The term of an explanation for series without a model.
+FALLBACK = "the last season, or the last value"
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,42 @@ class SeriesTable(NamedTuple):
 
     series: Ints
     columns: dict[str, Any]
+
+
+class Terms:
+    """The additive terms that an explanation splits a forecast into; numbers have shape (h,)."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        part: str,
+        term: str,
+        contribution: Array,
+        value: Any = np.nan,
+        weight: Any = np.nan,
+        activation: Any = np.nan,
+        nearest: str = "",
+    ) -> None:
+        """Add a term."""
+        self.rows.append(
+            {
+                "part": part,
+                "term": term,
+                "value": np.broadcast_to(value, contribution.shape),
+                "weight": np.broadcast_to(weight, contribution.shape),
+                "activation": np.broadcast_to(activation, contribution.shape),
+                "contribution": contribution,
+                "nearest": nearest,
+            }
+        )
+
+    def add_rest(self, part: str, term: str, total: Array) -> None:
+        """Add what the terms lack to a total, if that is more than rounding."""
+        left = total - np.sum([row["contribution"] for row in self.rows], axis=0)
+        if np.any(np.abs(left) > 1e-10 * np.abs(total)):
+            self.add(part, term, left)
 
 
 class FittedModel(ABC):
@@ -174,20 +209,25 @@ class InputNames(NamedTuple):
 class PanelMethod(ABC):
     """A way to model panels."""
 
-    #: Whether it uses inputs that never change.
-    uses_static_inputs: ClassVar[bool] = False
-    #: Whether a panel is fitted as a whole even where it is forecast in chunks.
-    fits_whole_panel: ClassVar[bool] = False
-    #: Whether series with few errors borrow errors from series of other chunks.
-    shares_errors: ClassVar[bool] = True
-    #: Whether nothing is learned across series.
-    learns_series_alone: ClassVar[bool] = False
+    #: What one fit learns from: single series, the series of a chunk together, or the whole panel,
+    #: also where that is forecast in chunks. Only the last uses inputs that never change.
+    learns_from: ClassVar[Literal["series", "chunk", "panel"]] = "series"
     #: Whether fitted networks are kept, which can be shown.
     has_networks: ClassVar[bool] = True
     #: Why refit="weights" is not possible; empty where it is.
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.
     cluster_group: ClassVar[tuple[int | None, int]] = (None, 1_000)
+
+    @property
+    def learns_series_alone(self) -> bool:
+        """Whether nothing is learned across series."""
+        return self.learns_from == "series"
+
+    @property
+    def shares_errors(self) -> bool:
+        """Whether series with few errors borrow errors from series of other chunks."""
+        return self.learns_from != "chunk"
 
     @abstractmethod
     def fit(

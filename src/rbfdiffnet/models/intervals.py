@@ -37,11 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.scaled_intervals import scaled_half_widths
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.collective import Collective, flatten
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _ENOUGH_SCORES = 50  # of a series at a horizon for it to stand on its own

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.series.transforms import Difference, Transform
 from rbfdiffnet.series.unit_root import adf_test
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
-
-Array = npt.NDArray[np.float64]
 
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _VALUES_A_LAG, _FEWEST_LAGS = 8, 8  # of a series too short for the lags asked for

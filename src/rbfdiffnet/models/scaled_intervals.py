@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array, Mask
 
 _ENOUGH = 100  # errors for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
@@ -31,7 +30,7 @@ _SMALL = 1e-2  # of the usual error, below which a window says nothing more
 
 def scaled_half_widths(
     errors: Array, changes: Array, levels: Sequence[float]
-) -> tuple[Array, npt.NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Return half-widths (n, h, n_levels), 0 where nothing is known, and where errors were enough.
 
     `errors` (n, n_windows, h) are absolute, NaN where unknown; `changes` (n,) are mean step sizes,

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.series.unit_root import n_differences_many
 from rbfdiffnet.series.windows import stack_windows
-
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 _MOST_DIFFERENCES = 10
 _ORIGINS = 26
@@ -38,7 +36,7 @@ class Differences:
     """Differences of many series: one to the season before, then first ones."""
 
     z: Any  # the differenced series (B, T), 0 where values are lost at the start
-    seasonal: npt.NDArray[np.bool_]  # whether there is a seasonal difference, (B,)
+    seasonal: Mask  # whether there is a seasonal difference, (B,)
     counts: Ints  # numbers of first differences, (B,)
     lost: Ints  # numbers of values lost, (B,)
 
@@ -83,7 +81,7 @@ def _take_seasonal_difference(u: Any, season: int, backend: Backend) -> Differen
 
 def _forecast_errors(
     differences: Differences, season: int, first: int, lags: int, horizon: int, backend: Backend
-) -> npt.NDArray[np.float64]:
+) -> Array:
     """Return mean squared errors (B,) of a linear autoregression; infinite where it explodes."""
     xp, z = backend.xp, differences.z
     length = z.shape[1]

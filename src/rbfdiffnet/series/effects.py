@@ -30,14 +30,11 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.outliers import OutlierRule
+from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 RIDGE = 0.3  # in rows with the input switched on
 _SHORTEST_WINDOW = 57  # steps: longer than a month of days

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _SEASONS = 4  # in which a phase has no value, before its next step is closed
 _MOSTLY = 0.5  # share of values that the other phases must have

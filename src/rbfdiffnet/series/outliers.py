@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
+from rbfdiffnet.support.arrays import Array, Mask
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Key = TypeVar("Key", bound=Hashable)
 
 _NEIGHBORS = 3  # seasons compared with on either side

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.series.effects import Effects, fit_robust_effects
@@ -28,11 +27,8 @@ from rbfdiffnet.series.outliers import (
     group_by_length,
 )
 from rbfdiffnet.series.transforms import Compose, Difference, Log1p, Transform, fit_transforms
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.stability import forecast_bounds
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 GAP_CONTEXT_SEASONS = 6  # seasons before a window, from which its gaps are filled
 

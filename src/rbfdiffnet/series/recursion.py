@@ -6,11 +6,10 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import as_floats, check_number
 
 __all__ = ["forecast_recursive"]
-
-Array = npt.NDArray[np.float64]
 
 
 def forecast_recursive(

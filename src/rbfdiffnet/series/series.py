@@ -8,10 +8,8 @@ from hashlib import sha256
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints
 
 _FEWEST_VALUES = 8
 

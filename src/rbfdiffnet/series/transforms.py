@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import as_floats, check_number
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "fit_transforms",
 ]
 
-Array = npt.NDArray[np.float64]
 
 # Beyond this the exponential overflows.
 _LARGEST_EXPONENT = np.log(np.finfo(np.float64).max)

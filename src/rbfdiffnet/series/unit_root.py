@@ -23,9 +23,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 # A column depends linearly on the columns before it when they leave so little of its square.
 _DEPENDENT = 1e-13
@@ -131,7 +129,7 @@ def _most_lags(size: int) -> int:
     return min(ceil(rule), size // 2 - 2)
 
 
-def _test_by_gram(series: Any, backend: Backend) -> tuple[Array, Ints, npt.NDArray[np.bool_]]:
+def _test_by_gram(series: Any, backend: Backend) -> tuple[Array, Ints, Mask]:
     """Return statistics, numbers of lags, and which of them are beyond numerical doubt."""
     xp = backend.xp
     most = _most_lags(series.shape[1])

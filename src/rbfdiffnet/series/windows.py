@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import as_floats, check_number
 
 __all__ = ["lag_windows"]
 
 
-def lag_windows(
-    series: npt.ArrayLike, n_lags: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def lag_windows(series: npt.ArrayLike, n_lags: int) -> tuple[Array, Array]:
     r"""Pair every value of a series with the values just before it: paper, eq. (rows).
 
     .. math:: X_t = (s_t, s_{t+1}, \ldots, s_{t+l-1}), \qquad y_t = s_{t+l}

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.stability import LARGEST
 
 #: The argument `noise`: not treated, found in the data, or a standard deviation.
@@ -74,7 +74,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
 
 
-def as_floats(name: str, values: Any) -> npt.NDArray[np.float64]:
+def as_floats(name: str, values: Any) -> Array:
     """Return real numbers as an array of floats; dates and complex numbers raise ValueError."""
     try:
         array = np.asarray(values)
@@ -85,7 +85,7 @@ def as_floats(name: str, values: Any) -> npt.NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers: {error}") from error
 
 
-def check_size(name: str, values: npt.NDArray[np.float64]) -> None:
+def check_size(name: str, values: Array) -> None:
     """Raise ValueError if numbers are so large that their squares overflow."""
     large = np.flatnonzero(np.abs(values) > LARGEST)
     if large.size:

@@ -17,11 +17,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-T = TypeVar("T", float, npt.NDArray[np.float64])
+from rbfdiffnet.support.arrays import Array, Mask
+
+T = TypeVar("T", float, Array)
 
 LARGEST = 1e150  # the square of a larger number overflows
 LEAP = 2.0  # how many of the largest step seen in training one step may take

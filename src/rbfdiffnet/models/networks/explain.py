@@ -17,14 +17,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rbfdiffnet.models.base import Terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
-from rbfdiffnet.models.terms import Terms
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Difference, Rescale
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 
 def explain_series(

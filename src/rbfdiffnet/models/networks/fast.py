@@ -32,11 +32,9 @@ from rbfdiffnet.series.prepare import Preparation, fill_gaps
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
 from rbfdiffnet.series.windows import stack_windows
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.stability import forecast_bounds
 from rbfdiffnet.support.threads import count_threads, parallel_map
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _TRANSFORMS = ("auto", "mean")
 _MOST_DIFFERENCES = 10
@@ -95,10 +93,10 @@ class FastFit:
     latest: Array  # latest values without outliers and gaps, (B, n_lags + season_length + 10)
     low: Array  # bounds of forecasts, (B,)
     high: Array
-    seasonal: npt.NDArray[np.bool_]  # whether there are differences to the season before, (B,)
+    seasonal: Mask  # whether there are differences to the season before, (B,)
     n_differences: Ints  # how many first differences are taken then, (B,)
     spread: Array  # as for `OutlierRule`, (B,)
-    closures: npt.NDArray[np.bool_]
+    closures: Mask
     n_rows: Ints  # how many windows there were to learn from, (B,)
 
     def forecast(self, h: int) -> Array:

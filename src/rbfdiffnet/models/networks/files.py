@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.fast import FastWindows
 from rbfdiffnet.models.networks.series_model import SeriesModel
@@ -20,9 +19,8 @@ from rbfdiffnet.series.outliers import OutlierRule
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import STEPS, Compose, Transform
+from rbfdiffnet.support.arrays import Arrays, Ints
 
-Arrays = dict[str, npt.NDArray[Any]]
-Ints = npt.NDArray[np.int64]
 Models = tuple[SeriesModel | None, ...]
 
 _TRACKER = ("noise", "process", "slack", "low", "high")

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.base import (
-    Arrays,
+    FALLBACK,
     FittedModel,
     ForecastRequest,
     Forecasts,
     InputNames,
     SeriesTable,
+    Terms,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors, take_evenly
 from rbfdiffnet.models.networks.explain import explain_series
@@ -28,16 +28,14 @@ from rbfdiffnet.models.networks.forecast import (
 )
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import clean_many
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.series.transforms import Difference
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.threads import parallel_map
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Path = tuple[Array, Array, Sequence[Array]]  # u and y, (1, h) each, and the network's inputs
 
 _MOST_ORIGINS = 200  # that calibrate intervals

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.fast import FastWindows, SlidingWindows, even_parts, forecast_models
 from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows, forecast_many
 from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import count_threads, parallel_map
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _WINDOWS_AT_ONCE = 1_024, 128  # continued together by fast networks, at most and at least
 _PARTICLES = 100  # of a cloud, from each origin

@@ -27,10 +27,8 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.sufficient_statistics import SufficientStatistics
 from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.threads import one_blas_thread
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class Learning:
         """Return the same with new series at the end, of which nothing has been learned yet."""
         return replace(self, steps=np.append(self.steps, np.zeros(n_new, dtype=np.int64)))
 
-    def to_arrays(self, cut: Ints) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(self, cut: Ints) -> Arrays:
         """Return arrays to save; the first `cut` (n,) steps of the series are not saved."""
-        arrays: dict[str, npt.NDArray[Any]] = {"learned/steps": self.steps - cut}
+        arrays: Arrays = {"learned/steps": self.steps - cut}
         arrays["learned/penalties"] = np.array(self.penalties)
         for name, values in self.statistics.to_arrays().items():
             # The other half of a symmetric matrix says nothing new, and zeros take no room.

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from rbfdiffnet.models.base import Arrays, PanelMethod
+from rbfdiffnet.models.base import PanelMethod
 from rbfdiffnet.models.intervals import calibration_length
 from rbfdiffnet.models.networks.fast import fit_models, is_fast
 from rbfdiffnet.models.networks.files import networks_from_arrays
@@ -17,6 +16,7 @@ from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.series_model import SeriesModel, fit_local
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
+from rbfdiffnet.support.arrays import Arrays, Ints
 from rbfdiffnet.support.threads import parallel_map
 
 Result = TypeVar("Result")
@@ -75,7 +75,6 @@ class LocalNetworks(NetworkMethod):
     """A network for each series, with every setting chosen for it."""
 
     fitted_class = FittedNetworks
-    learns_series_alone = True
     weights_refusal = (
         "refit='weights' needs scope='global': networks of single series have no statistics "
         "that rows can be added to. Use refit=True."
@@ -108,7 +107,7 @@ class FastNetworks(LocalNetworks):
         return [results[i] for i in range(len(panel))], {}
 
 
-def calibration_starts(panel: Sequence[Series]) -> npt.NDArray[np.int64]:
+def calibration_starts(panel: Sequence[Series]) -> Ints:
     """Return where the last part of each series (n,) begins, which calibrates intervals."""
     lengths = [series.n_seen for series in panel]
     return np.array([n - calibration_length(n) for n in lengths], dtype=np.int64)

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.window_model import WindowModel
 from rbfdiffnet.noise import learn_trajectory
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.checks import Noise
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 _HELD = 0.2  # of the series, on which both are tried
 _MOST_HELD = 200

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.noisy import fit_tracked
 from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
@@ -15,9 +14,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.prepare import Preparation, PreparedSeries, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints
 
 _MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
 _ROWS_AT_ONCE = 256  # forecast together

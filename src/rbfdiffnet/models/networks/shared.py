@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from rbfdiffnet.models.base import Arrays, FittedModel
+from rbfdiffnet.models.base import FittedModel
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.learning import Learning, learn
 from rbfdiffnet.models.networks.local import (
@@ -22,9 +21,8 @@ from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError
+from rbfdiffnet.support.arrays import Arrays, Ints
 from rbfdiffnet.support.threads import one_blas_thread
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,7 @@ class SharedNetwork(NetworkMethod):
     """One network for all series, which also forecasts series it has never seen."""
 
     fitted_class = FittedSharedNetwork
-    uses_static_inputs = True
-    fits_whole_panel = True
+    learns_from = "panel"
     cluster_group = None, 32  # a group sends its sums
 
     def _fit_many(

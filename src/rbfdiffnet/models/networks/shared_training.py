@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.learning import Learning, standardize_like, train_weights
 from rbfdiffnet.models.networks.local import fit_or_say_why
@@ -25,10 +24,8 @@ from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
+from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _MOST_SHARED_ROWS = 100_000
 _MOST_VALIDATED_ROWS = 20_000

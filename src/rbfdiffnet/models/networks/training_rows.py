@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.networks.window_model import (
     WindowModel,
@@ -17,10 +16,7 @@ from rbfdiffnet.models.networks.window_model import (
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.prepare import PreparedSeries
 from rbfdiffnet.series.series import Series
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 FEWEST_ROWS = 6
 

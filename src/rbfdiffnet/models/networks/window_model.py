@@ -20,17 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.batch.train import train
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.train import Settings, fit_network
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.series.windows import cut_windows
+from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.stability import LEAP
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 LEVELS = ("mean", "last", "none")
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from math import fsum
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints
 
 _RECENT = 24  # steps that tell how large changes are now
 _MOST_GROWTH = 3.0

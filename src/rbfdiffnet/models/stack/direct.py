@@ -11,15 +11,13 @@ counting more. The centers are shared by all steps.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _MOST_ROWS, _THOROUGH = 40_000, 160_000
 _FEWEST_ROWS = 10

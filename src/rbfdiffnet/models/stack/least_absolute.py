@@ -11,9 +11,8 @@ to the sum of v, come from the residuals of the solve before.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _NEAR = 0.1  # median residuals within which errors count as squares
 _JITTER = 1e-10

@@ -11,14 +11,12 @@ be infinite. Series come without seasons, in units of their mean change.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.series.recursion import roll
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array, Mask
 
 _PENALTIES = 10.0 ** np.arange(-2.0, 4.1, 0.5)
 _MOST_LAGS = 24
@@ -64,7 +62,7 @@ def _choose_lags(histories: Histories) -> int:
     return max(1, min(usual, histories.usual_length // 3))
 
 
-def _make_rows(values: Array, n_lags: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+def _make_rows(values: Array, n_lags: int) -> tuple[Array, Array, Mask]:
     """Return inputs (n, R, p), targets (n, R), and which rows are known; the others are 0."""
     if values.shape[1] <= n_lags:
         nothing = np.zeros((len(values), 0))

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.local import forecast_local
@@ -22,8 +19,7 @@ from rbfdiffnet.models.stack.smoothing import (
     forecast_theta,
 )
 from rbfdiffnet.series.naive import repeat_last_season
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _FEWEST_SEASONS = 3  # to take a season out
 

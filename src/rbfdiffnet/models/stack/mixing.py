@@ -12,9 +12,8 @@ weights serves a whole panel.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _TOWARD_EQUAL = 0.02  # at least
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little

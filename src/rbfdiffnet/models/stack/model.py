@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.models.base import (
-    Arrays,
+    FALLBACK,
     FittedModel,
     ForecastRequest,
     Forecasts,
     InputNames,
     PanelMethod,
     SeriesTable,
+    Terms,
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.networks.fitted import FittedNetworks
@@ -36,15 +37,12 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
 from rbfdiffnet.models.stack.mixing import fit_weights
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
-from rbfdiffnet.models.terms import FALLBACK, Terms
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import one_blas_thread
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LARGEST_PART = 4_000_000  # values
 _MOST_VALUES = 10_000  # of a series, its latest, that are learned from
@@ -63,7 +61,7 @@ _REMEMBERED = 2  # origins and horizons
 class Stack(PanelMethod):
     """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
 
-    shares_errors = False
+    learns_from = "chunk"
     has_networks = False
     weights_refusal = (
         "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
@@ -171,7 +169,7 @@ class FittedStack(FittedModel):
         return self._by_position([prepared.reasons for prepared in self.prepared])
 
     @property
-    def _is_ready(self) -> npt.NDArray[np.bool_]:
+    def _is_ready(self) -> Mask:
         return self._scatter([prepared.is_ready for prepared in self.prepared])
 
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
@@ -387,7 +385,7 @@ def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Ser
     return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
 
 
-def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
+def _weights(errors: Array, sparse: Mask) -> Array:
     """Weights of members (M, n) by their errors (M, n, n_windows, h).
 
     Squares count for series that are often zero. Their median says little, and means count.
@@ -406,7 +404,7 @@ def _weights(errors: Array, sparse: npt.NDArray[np.bool_]) -> Array:
     return weights
 
 
-def _is_sparse(panel: Sequence[Series], origins: Ints) -> npt.NDArray[np.bool_]:
+def _is_sparse(panel: Sequence[Series], origins: Ints) -> Mask:
     """Which series are often zero once they have begun, shape (n,)."""
     seen = [np.trim_zeros(s.y[:o], "f") for s, o in zip(panel, origins.tolist(), strict=True)]
     return np.array([y.size > 0 and np.mean(y == 0.0) > _MANY_ZEROS for y in seen], dtype=bool)

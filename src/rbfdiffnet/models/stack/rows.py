@@ -15,13 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.series.naive import season_ago
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 _SLOW = (0.01, 0.05, 0.15, 0.4)
 _BY_PHASE = (0.2, 0.5)
@@ -60,7 +57,7 @@ class RowMaker:
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
     long_seasons: int  # how many long seasons the inputs look back
-    has_level: npt.NDArray[np.bool_]  # (n,), whether the level of a series says something
+    has_level: Mask  # (n,), whether the level of a series says something
 
     @classmethod
     def of(cls, histories: Histories, n_lags: int, h: int) -> RowMaker:

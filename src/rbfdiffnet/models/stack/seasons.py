@@ -12,13 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from rbfdiffnet.support.arrays import Array, Mask
 
 _FEWEST_SEASONS = 3  # in which a phase must have been seen
 

@@ -25,10 +25,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.stability import forecast_bounds
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _THETA_ALPHA = np.linspace(0.025, 1.0, 40)
 # Small values are closer to each other, where forecasts change most.

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.networks.local import LocalNetworks
@@ -18,11 +17,8 @@ from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, clean_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
+from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.checks import Noise
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
 _MOST_VALUES = 300_000  # of a panel, up to which networks of single series are a member
