@@ -4,7 +4,7 @@ The problem has the size of one daily series of the paper's second experiment: 1
 28 centers, order 1. Centers and widths are the same for all, and their cost is listed apart.
 
 ==================  ===============================================================================
-varpro              variable projection as in `rbfdiffnet.network.trainers.varpro`, one start, no
+varpro              variable projection as in `rbfdiffnet.network.trainers`, one start, no
 selection estimator           ``RBFDiffNetRegressor`` with everything given: K-Means, widths and
 varpro dense als           the dense tensor of derivatives and 20 rounds of alternating
 pseudo-inverses
@@ -28,7 +28,7 @@ from rbfdiffnet.network.basis import GaussianBasis, derivatives
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.choose import default_start
 from rbfdiffnet.network.objective import Objective
-from rbfdiffnet.network.trainers import varpro
+from rbfdiffnet.network.trainers import minimize_varpro
 from rbfdiffnet.network.widths import widths
 from rbfdiffnet.series.windows import lag_windows
 
@@ -103,7 +103,7 @@ def main() -> None:
         basis = GaussianBasis.evaluate(X, centers, beta, order=1, order_zero=False)
         linear = np.vstack([X.T, ones])
         objective = Objective(basis, linear, y[None], ones, True, alpha=1e-4)
-        return objective.predict(varpro.minimize(objective, default_start(basis)).weights)[0]
+        return objective.predict(minimize_varpro(objective, default_start(basis)).weights)[0]
 
     def whole_estimator() -> np.ndarray:
         model = RBFDiffNetRegressor(width_factor=1.0, metric="standard", alpha=1e-4, loss="squared")

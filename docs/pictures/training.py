@@ -14,7 +14,7 @@ from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.choose import leave_one_out_errors
 from rbfdiffnet.network.losses import Loss
 from rbfdiffnet.network.objective import Objective
-from rbfdiffnet.network.trainers.varpro import project
+from rbfdiffnet.network.projection import project
 from rbfdiffnet.network.widths import widths
 from rbfdiffnet.series.windows import lag_windows
 from style import BLUE, GOLD, GRAY, GREEN, INK, RED, save

@@ -12,7 +12,8 @@ from rbfdiffnet.network.choose import (
     leave_one_out_errors,
     prune_metric,
 )
-from rbfdiffnet.network.trainers.varpro import minimize, project
+from rbfdiffnet.network.projection import project
+from rbfdiffnet.network.trainers import minimize_varpro
 
 
 def without_row(objective, n):
@@ -47,13 +48,13 @@ def test_errors_of_a_plain_network_equal_refitting_without_each_row():
 
 def test_errors_of_a_differential_network_are_close_to_retraining():
     objective = make_objective(2, n=80, c=5, order=1, alpha=1e-2)
-    solution = minimize(objective, default_start(objective.basis))
+    solution = minimize_varpro(objective, default_start(objective.basis))
     point = project(objective, objective.quadratic(None), solution.weights.a)
     errors = leave_one_out_errors(objective, point)
     retrained = []
     for n in range(80):
         rest = without_row(objective, n)
-        weights = minimize(rest, solution.weights.a).weights
+        weights = minimize_varpro(rest, solution.weights.a).weights
         retrained.append((objective.target - objective.predict(weights))[0, n] ** 2)
     assert errors.mean() == pytest.approx(np.mean(retrained), rel=0.1)
     assert errors.mean() > 1.05 * np.mean(point.residual**2)

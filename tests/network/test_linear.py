@@ -7,7 +7,7 @@ from sklearn.linear_model import Lasso, LassoCV
 from problems import make_objective
 from rbfdiffnet.network.basis import gaussian
 from rbfdiffnet.network.objective import TRACE
-from rbfdiffnet.network.trainers.linear import assign_folds, lasso, ridge
+from rbfdiffnet.network.trainers import assign_folds, lasso, ridge
 
 
 def problem(seed, n=300, c=12):

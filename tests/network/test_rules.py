@@ -13,7 +13,7 @@ from rbfdiffnet.datasets import henon_map
 from rbfdiffnet.models.networks.series_model import forecast_many
 from rbfdiffnet.network.basis import BASES, GaussianBasis, RadialBasis, derivatives, evaluate
 from rbfdiffnet.network.centers import CENTERS, place_centers
-from rbfdiffnet.network.trainers import SOLVERS, bfgs
+from rbfdiffnet.network.trainers import SOLVERS, minimize_bfgs
 from rbfdiffnet.network.widths import WIDTH_RULES, widths
 
 
@@ -248,7 +248,7 @@ def test_models_with_new_rules_are_saved_and_loaded(scope, new_rules, tmp_path, 
 
 
 def test_a_new_trainer_works_by_name_at_once(monkeypatch):
-    monkeypatch.setitem(SOLVERS, "own", (bfgs.minimize, 50))
+    monkeypatch.setitem(SOLVERS, "own", (minimize_bfgs, 50))
     X, y = curve()
     settings = {"metric": "standard", "alpha": 1e-3, "loss": "squared", "tol": 1e-3}
     assert RBFDiffNetRegressor(5, solver="own", **settings).fit(X, y).score(X, y) > 0.5

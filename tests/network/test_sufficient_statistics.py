@@ -10,8 +10,9 @@ from rbfdiffnet.network import sufficient_statistics
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.choose import default_start
 from rbfdiffnet.network.objective import TRACE, Weights
+from rbfdiffnet.network.projection import newton_system, project
 from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
-from rbfdiffnet.network.trainers import varpro
+from rbfdiffnet.network.trainers import minimize_varpro
 
 CENTERS, BETA = np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, 0.0]]), np.array([0.3, 0.5, 0.2])
 
@@ -108,8 +109,8 @@ def test_same_values_gradients_and_hessians_as_on_rows(order, order_zero, n_outp
     points = sufficient_statistics.project_all(products, ridge, a)
     gradients, hessians = sufficient_statistics.newton_systems(products, ridge, points)
     for b in range(4):
-        point = varpro.project(objective, quadratic, a[b])
-        slope, hessian = varpro.newton_system(objective, quadratic, point)
+        point = project(objective, quadratic, a[b])
+        slope, hessian = newton_system(objective, quadratic, point)
         assert points.value[b] == pytest.approx(point.value, rel=1e-10)
         np.testing.assert_allclose(gradients[b], slope, atol=1e-8 * np.abs(slope).max())
         np.testing.assert_allclose(hessians[b], hessian, atol=1e-7 * np.abs(hessian).max())
@@ -146,7 +147,7 @@ def test_training_takes_the_same_path_as_on_rows(seed, n_outputs, rng):
     fits = minimize(of_objective(objective), cases)
     for (pair, start), fit in zip(cases, fits, strict=True):
         problem = objective.with_alpha(*pair)
-        on_rows = varpro.minimize(problem, start)
+        on_rows = minimize_varpro(problem, start)
         assert fit.converged == on_rows.converged
         assert fit.value == pytest.approx(on_rows.value, rel=1e-6)
         assert fit.value == pytest.approx(problem.value(fit.weights), rel=1e-9)

@@ -11,8 +11,16 @@ from problems import make_objective
 from rbfdiffnet.network.choose import default_start
 from rbfdiffnet.network.losses import Loss
 from rbfdiffnet.network.objective import TRACE, Weights
-from rbfdiffnet.network.trainers import als, bfgs, varpro
-from rbfdiffnet.network.trainers.linear import assign_folds, lasso
+from rbfdiffnet.network.projection import newton_system, project
+from rbfdiffnet.network.trainers import (
+    SOLVERS,
+    assign_folds,
+    lasso,
+    minimize_als,
+    minimize_bfgs,
+    minimize_varpro,
+    taylor_start,
+)
 
 LOSSES = [
     Loss(),
@@ -62,14 +70,14 @@ def test_projected_gradient_and_hessian(loss, penalty, n_outputs, rng):
     a = rng.normal(size=objective.basis.n_terms)
 
     def value(x):
-        return varpro.project(objective, quadratic, x).value
+        return project(objective, quadratic, x).value
 
     def gradient(x):
-        point = varpro.project(objective, quadratic, x)
-        return varpro.newton_system(objective, quadratic, point)[0]
+        point = project(objective, quadratic, x)
+        return newton_system(objective, quadratic, point)[0]
 
-    point = varpro.project(objective, quadratic, a)
-    slope, hessian = varpro.newton_system(objective, quadratic, point)
+    point = project(objective, quadratic, a)
+    slope, hessian = newton_system(objective, quadratic, point)
     numeric = numeric_gradient(value, a)
     np.testing.assert_allclose(slope, numeric, atol=1e-6 * np.abs(numeric).max())
     curvature = numeric_gradient(gradient, a)
@@ -96,7 +104,7 @@ def test_projection_is_ridge_regression(rng):
     objective = make_objective(4, weighted=True, alpha=0.02)
     a = rng.normal(size=objective.basis.n_terms)
     a /= np.linalg.norm(a)
-    point = varpro.project(objective, objective.quadratic(None), a)
+    point = project(objective, objective.quadratic(None), a)
     strength = (
         objective.total * np.concatenate([np.full(7, 0.02), np.full(3, 1e-4), [0.0]])
         + objective.total * TRACE
@@ -110,19 +118,19 @@ def test_projection_is_ridge_regression(rng):
 
 def start_of(objective, solver):
     a = default_start(objective.basis)
-    if solver is bfgs:
-        w = varpro.project(objective, objective.quadratic(None), a).weights.w
-        return bfgs.taylor_start(objective, w)
-    return varpro.project(objective, objective.quadratic(None), a).weights
+    if solver is minimize_bfgs:
+        w = project(objective, objective.quadratic(None), a).weights.w
+        return taylor_start(objective, w)
+    return project(objective, objective.quadratic(None), a).weights
 
 
-@pytest.mark.parametrize("solver", [varpro, als, bfgs], ids=["varpro", "als", "bfgs"])
+@pytest.mark.parametrize("solver", [solver for solver, _ in SOLVERS.values()], ids=SOLVERS)
 @pytest.mark.parametrize("penalty", ["ridge", "lasso"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 def test_no_trainer_ends_above_its_start(solver, penalty, loss):
     objective = make_objective(5, loss=loss, penalty=penalty, alpha=0.003)
     start = start_of(objective, solver)
-    solution = solver.minimize(objective, start, max_iter=60)
+    solution = solver(objective, start, max_iter=60)
     assert solution.value <= objective.value(start) * (1.0 + 1e-12)
     assert solution.value < 0.99 * objective.value(start)
     assert solution.value == pytest.approx(objective.value(solution.weights), rel=1e-9)
@@ -132,7 +140,7 @@ def test_no_trainer_ends_above_its_start(solver, penalty, loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 def test_trainers_end_where_a_general_optimizer_finds_nothing_better(penalty, loss):
     objective = make_objective(6, loss=loss, penalty=penalty, alpha=0.003, order=1)
-    solution = varpro.minimize(objective, default_start(objective.basis), max_iter=400, tol=1e-8)
+    solution = minimize_varpro(objective, default_start(objective.basis), max_iter=400, tol=1e-8)
 
     def flat(x):
         value, gradient = objective.gradient(solution.weights.unflatten(x))
@@ -145,7 +153,7 @@ def test_trainers_end_where_a_general_optimizer_finds_nothing_better(penalty, lo
 def test_gradient_vanishes_at_the_end():
     for seed in range(5):
         objective = make_objective(seed, n_outputs=1 + seed % 2)
-        solution = varpro.minimize(objective, default_start(objective.basis))
+        solution = minimize_varpro(objective, default_start(objective.basis))
         _, gradient = objective.gradient(solution.weights)
         assert solution.converged
         assert np.abs(gradient.flatten()).max() < 1e-5 * solution.value
@@ -153,18 +161,18 @@ def test_gradient_vanishes_at_the_end():
 
 def test_als_and_bfgs_reach_the_minimum_of_varpro():
     objective = make_objective(7, order=1, c=5)
-    reference = varpro.minimize(objective, default_start(objective.basis))
+    reference = minimize_varpro(objective, default_start(objective.basis))
     near = replace(reference.weights, a=reference.weights.a + 0.05)
-    for solver in (als, bfgs):
-        solution = solver.minimize(objective, near, max_iter=5000, tol=1e-10)
+    for solver in (minimize_als, minimize_bfgs):
+        solution = solver(objective, near, max_iter=5000, tol=1e-10)
         assert solution.value == pytest.approx(reference.value, rel=1e-4)
 
 
 def test_a_perfect_fit_and_a_zero_target_end_cleanly():
     objective = make_objective(8)
     zero = replace(objective, target=np.zeros_like(objective.target))
-    for solver in (varpro, als):
-        solution = solver.minimize(zero, default_start(zero.basis))
+    for solver in (minimize_varpro, minimize_als):
+        solution = solver(zero, default_start(zero.basis))
         assert solution.value == 0.0
         assert np.all(np.isfinite(solution.weights.flatten()))
 
@@ -182,7 +190,7 @@ def test_balanced_weights_are_the_same_network(rng):
 def test_taylor_start_is_the_papers():
     objective = make_objective(10, order=2, order_zero=False)
     unit = objective.basis.unit
-    start = bfgs.taylor_start(objective, np.ones((7, 1)))
+    start = taylor_start(objective, np.ones((7, 1)))
     np.testing.assert_allclose(start.a, np.repeat([1e-3 / unit, 0.5e-6 / unit**2], 3))
     np.testing.assert_allclose(start.linear.ravel(), [1 / 3, 1 / 3, 1 / 3, 0.0])
 
@@ -230,13 +238,13 @@ def test_five_starts_find_the_best_of_twenty_by_a_general_optimizer():
         )
         quadratic = objective.quadratic(None)
         general = min(
-            bfgs.minimize(objective, varpro.project(objective, quadratic, a).weights).value
+            minimize_bfgs(objective, project(objective, quadratic, a).weights).value
             for a in rng.normal(size=(20, objective.basis.n_terms))
         )
-        first = varpro.project(objective, quadratic, default_start(objective.basis)).weights
+        first = project(objective, quadratic, default_start(objective.basis)).weights
         candidate = Candidate(np.empty(0), 1.0, 0.0, 0.0, np.ones(1), objective, first)
         starts = _starts(objective, candidate, None, Settings(28, n_starts=5))
-        solutions = [varpro.minimize(objective, start) for start in starts]
+        solutions = [minimize_varpro(objective, start) for start in starts]
         best = min(solutions, key=lambda solution: solution.value)
         _, gradient = objective.gradient(best.weights)
         assert np.abs(gradient.flatten()).max() < 1e-4 * best.value

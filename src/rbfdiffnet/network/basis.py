@@ -31,17 +31,20 @@ object that computes these products: a `GaussianBasis` or, for any other functio
 from __future__ import annotations
 
 from math import factorial
+from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.network.differential import (
     Array,
     DifferentialBasis,
+    Profile,
+    RadialBasis,
+    axis_derivatives,
     mean_width,
     squared_distances,
 )
 from rbfdiffnet.network.gaussians import GaussianBasis
-from rbfdiffnet.network.radial import Profile, RadialBasis, axis_derivatives
 
 __all__ = ["BASES", "Array", "DifferentialBasis", "GaussianBasis", "Profile", "RadialBasis"]
 __all__ += ["contract", "derivatives", "evaluate", "gaussian", "mean_width", "profile"]
@@ -127,13 +130,10 @@ def evaluate(
     >>> basis.phi, basis.contract(np.array([0.0, 1.0]))
     (array([[0.5]]), array([[-0.5]]))
     """
+    terms: Any = {"order": order, "order_zero": order_zero, "unit": unit}
     if name == "gaussian":
-        return GaussianBasis.evaluate(
-            X, centers, beta, order=order, order_zero=order_zero, unit=unit
-        )
-    return RadialBasis.evaluate(
-        profile(name), X, centers, beta, order=order, order_zero=order_zero, unit=unit
-    )
+        return GaussianBasis.evaluate(X, centers, beta, **terms)
+    return RadialBasis.evaluate(profile(name), X, centers, beta, **terms)
 
 
 def gaussian(X: Array, centers: Array, beta: Array) -> Array:

@@ -34,7 +34,8 @@ from scipy.linalg import solve_triangular
 
 from rbfdiffnet.network.basis import Array, DifferentialBasis
 from rbfdiffnet.network.objective import TRACE, Objective, Weights
-from rbfdiffnet.network.trainers.varpro import Projection, minimize, project
+from rbfdiffnet.network.projection import Projection, project
+from rbfdiffnet.network.trainers import minimize_varpro
 
 _QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
 _MOST_FREEDOM = 0.5  # of the number of rows; beyond, leaving rows out says little
@@ -127,7 +128,7 @@ def fit_candidate(
 ) -> Candidate:
     """Fit an objective roughly, in a few steps from a, and score it."""
     if objective.basis.order and steps:
-        a = minimize(objective, a, max_iter=steps, tol=_QUICK_TOL).weights.a
+        a = minimize_varpro(objective, a, max_iter=steps, tol=_QUICK_TOL).weights.a
     point = project(objective, objective.quadratic(None), a)
     errors = leave_one_out_errors(objective, point)
     alphas = objective.alpha, objective.alpha_linear

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -89,92 +90,35 @@ class GaussianBasis(DifferentialBasis):
         coefficients = _power_coefficients(mu, beta, order, unit)
         return cls(phi, x, mu, beta, origin, order, order_zero, unit, powers, coefficients)
 
+    @cached_property
+    def scratch(self) -> Array:
+        """Room for one array like phi: fresh pages would cost more than the arithmetic."""
+        return np.empty_like(self.phi)
+
     def contract(self, a: Array, out: Array | None = None) -> Array:
         """Return features, shape (c, n), written to ``out``."""
+        if self.powers is None:
+            return super().contract(a, out)
         zero, rest = self._split(a)
-        result = np.empty_like(self.phi) if out is None else out
-        if self.powers is None:
-            result[...] = zero
-            for i, polynomials in self._polynomials():
-                result += np.tensordot(rest[:, i], polynomials, axes=1)
-        else:
-            # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
-            by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
-            weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)
-            np.matmul(weights, self.powers, out=result)
-            result += (zero + by_power[0].sum(axis=1))[:, None]
+        # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
+        by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
+        weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)
+        result: Array = np.matmul(weights, self.powers, out=out)
+        result += (zero + by_power[0].sum(axis=1))[:, None]
         result *= self.phi
-        return result
-
-    def jacobian(self, w: Array, out: Array | None = None) -> Array:
-        """Return slopes of the network by ``a``, shape (terms, n)."""
-        first = int(self.order_zero)
-        n_axes, n_rows = self.x.shape
-        result = np.empty((self.n_terms, n_rows)) if out is None else out
-        if first:
-            result[0] = w @ self.phi
-        blocks = result[first:].reshape(self.order, n_axes, n_rows)
-        if self.powers is None:
-            weighted = w[:, None] * self.phi
-            for i, polynomials in self._polynomials():
-                blocks[:, i] = np.einsum("kjn,jn->kn", polynomials, weighted)
-            return result
-        for k in range(1, self.order + 1):
-            weights = w[:, None] * self.coefficients[k - 1, : k + 1]  # (k + 1, c, d)
-            # The highest power has the same coefficient along every axis.
-            block = np.multiply(self.x, weights[k, :, 0] @ self.phi, out=blocks[k - 1])
-            for q in range(k - 1, -1, -1):  # Horner's rule
-                block += weights[q].T @ self.phi
-                if q:
-                    block *= self.x
         return result
 
     def adjoint(self, r: Array) -> Array:
         """Return correlations with a residual, shape (c, terms)."""
-        first = int(self.order_zero)
+        if self.powers is None:
+            return super().adjoint(r)
         weighted = np.multiply(self.phi, r, out=self.scratch)
-        result = np.empty((self.phi.shape[0], self.n_terms))
         total = weighted.sum(axis=1)
-        if first:
-            result[:, 0] = total
-        blocks = result[:, first:].reshape(self.phi.shape[0], self.order, len(self.x))
-        if self.powers is None:
-            for i, polynomials in self._polynomials():
-                blocks[:, :, i] = np.einsum("kjn,jn->jk", polynomials, weighted)
-            return result
-        moments = (weighted @ self.powers.T).reshape(blocks.shape)
-        blocks[...] = np.einsum("kji->jki", self.coefficients[:, 0]) * total[:, None, None]
+        moments = (weighted @ self.powers.T).reshape(len(self.phi), self.order, len(self.x))
+        blocks = self.coefficients[:, 0].swapaxes(0, 1) * total[:, None, None]
         blocks += np.einsum("kqji,jqi->jki", self.coefficients[:, 1:], moments)
-        return result
-
-    def input_gradient(self, a: Array, w: Array) -> Array:
-        r"""Return derivatives of the network by its inputs, shape (d, n).
-
-        .. math::
-
-            \frac{\partial}{\partial x_i} \sum_p a_p \theta_{pj} = -2 \beta_j \Big[
-            (x_i - \mu_{ji}) \sum_p a_p \theta_{pj}
-            + \sum_k k\, a_{ki}\, \partial_i^{k-1} \varphi_j \Big]
-
-        because :math:`H_k' = 2 k H_{k-1}`.
-        """
-        _, rest = self._split(a)
-        features, weights = self.contract(a), w * self.beta
-        if self.powers is None:
-            result = np.stack(
-                [
-                    np.einsum("j,jn,jn->n", weights, np.subtract.outer(-m, -x), features)
-                    for x, m in zip(self.x, self.mu.T, strict=True)
-                ]
-            )
-        else:
-            result = self.x * (weights @ features) - (weights[:, None] * self.mu).T @ features
-        lower = self.jacobian(weights)[int(self.order_zero) :]
-        lower = lower.reshape(self.order, *self.x.shape)
-        for k in range(1, self.order + 1):
-            below = weights @ self.phi if k == 1 else lower[k - 2]
-            result += k * self.unit * rest[k - 1][:, None] * below
-        return np.asarray(-2.0 * result)
+        flat: Array = blocks.reshape(len(self.phi), -1)
+        return np.column_stack([total, flat]) if self.order_zero else flat
 
     def without_derivatives(self) -> GaussianBasis:
         """Return the basis functions themselves, without derivatives."""
@@ -183,20 +127,43 @@ class GaussianBasis(DifferentialBasis):
 
     def normalize(self) -> GaussianBasis:
         """Return basis functions that add up to 1."""
-        exponent = self.beta[:, None] * squared_distances(self.mu, self.x.T, expand=False)
+        exponent = self._exponents()
         phi = np.exp(exponent.min(axis=0) - exponent)  # paper, eq. (n-rbfn)
         return replace(self, phi=phi / phi.sum(axis=0))
 
-    def _polynomials(self) -> Iterator[tuple[int, Array]]:
-        r"""Yield each axis i with :math:`\partial_i^k \varphi_j / \varphi_j`, shape (k, c, n)."""
+    def _terms(self) -> Iterator[tuple[int, Array]]:
         slope = -2.0 * self.beta[:, None]
-        for i in range(self.x.shape[0]):
-            u = slope * (self.x[i] - self.mu[:, i : i + 1])
-            polynomials = [np.ones_like(u), u]
-            for k in range(2, self.order + 1):  # paper, eq. (deriv)
-                polynomials.append(u * polynomials[-1] + slope * (k - 1) * polynomials[-2])
-            scale = self.unit ** np.arange(1, self.order + 1)
-            yield i, np.stack(polynomials[1:]) * scale[:, None, None]
+        scale = self.unit ** np.arange(1, self.order + 1)[:, None, None]
+        terms = np.empty((self.order + 1, *self.phi.shape))
+        terms[0] = self.phi
+        for i, t in enumerate(self._differences()):
+            u = slope * t
+            for k in range(1, self.order + 1):  # paper, eq. (deriv)
+                terms[k] = u * terms[k - 1]
+                if k > 1:
+                    terms[k] += slope * (k - 1) * terms[k - 2]
+            yield i, scale * terms[1:]
+
+    def _primed(self, w: Array) -> tuple[GaussianBasis, Array]:
+        return self, -w * self.beta
+
+    def _fill_slopes(self, w: Array, blocks: Array) -> None:
+        if self.powers is None:
+            super()._fill_slopes(w, blocks)
+            return
+        for k in range(1, self.order + 1):
+            weights = w[:, None] * self.coefficients[k - 1, : k + 1]  # (k + 1, c, d)
+            # The highest power has the same coefficient along every axis.
+            block = np.multiply(self.x, weights[k, :, 0] @ self.phi, out=blocks[k - 1])
+            for q in range(k - 1, -1, -1):  # Horner's rule
+                block += weights[q].T @ self.phi
+                if q:
+                    block *= self.x
+
+    def _moments(self, w: Array, features: Array) -> Array:
+        if self.powers is None:
+            return super()._moments(w, features)
+        return np.asarray(self.x * (w @ features) - (w[:, None] * self.mu).T @ features)
 
 
 def _can_expand(x: Array, mu: Array, beta: Array, *, power: int) -> bool:

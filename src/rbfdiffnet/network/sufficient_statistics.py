@@ -13,7 +13,7 @@ are fitted more than once: with many penalties or folds, or with many targets.
 
 Training is variable projection on inner products alone. With the Gram matrix
 :math:`T_{pj,qk} = \sum_n v_n \theta_{pjn} \theta_{qkn}`, everything that
-`network.trainers.varpro` computes from rows follows from two contractions,
+`network.projection` computes from rows follows from two contractions,
 
 .. math::
 
@@ -21,7 +21,7 @@ Training is variable projection on inner products alone. With the Gram matrix
     J V J' = \sum_{jk} \Big(\sum_o w_{jo} w_{ko}\Big) T_{pj,qk},
 
 which are matrix products with one column for each problem. The steps are those of
-`network.trainers.varpro.minimize`, and all problems take them together.
+`network.trainers.minimize_varpro`, and all problems take them together.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ from scipy.linalg.blas import dsyrk
 
 from rbfdiffnet.network.basis import Array, GaussianBasis, mean_width
 from rbfdiffnet.network.objective import TRACE, Solution, Weights
-from rbfdiffnet.network.trainers.trust_region import LARGEST_STEP, MOST_RETRIES, TrustRegion
-from rbfdiffnet.network.trainers.varpro import factorize, solve
+from rbfdiffnet.network.projection import (
+    LARGEST_STEP,
+    MOST_RETRIES,
+    TrustRegion,
+    factorize,
+    solve,
+)
 
 #: Beyond, a single row costs more than a million operations, and training on rows is quicker.
 MOST_COLUMNS = 1000

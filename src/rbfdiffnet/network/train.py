@@ -14,9 +14,17 @@ from rbfdiffnet.network.choose import Candidate, choose_settings
 from rbfdiffnet.network.losses import CustomLoss, Loss, LossFunction, huber_delta
 from rbfdiffnet.network.network import Network, linear_inputs
 from rbfdiffnet.network.objective import Objective, Solution, Weights
+from rbfdiffnet.network.projection import project
 from rbfdiffnet.network.rows import StandardizedRows, standardize_rows
-from rbfdiffnet.network.trainers import SOLVERS, bfgs, varpro
-from rbfdiffnet.network.trainers.linear import assign_folds, lasso, ridge
+from rbfdiffnet.network.trainers import (
+    SOLVERS,
+    assign_folds,
+    lasso,
+    minimize_bfgs,
+    ridge,
+    spectral_starts,
+    taylor_start,
+)
 from rbfdiffnet.network.widths import WidthRule, widths
 
 METRICS = ("learned", "standard", "common")
@@ -228,7 +236,7 @@ def _train(
     if callable(settings.loss):
         custom = _with_custom_loss(settings.loss, objective, squared.weights, rows)
         options["max_iter"] = settings.max_iter or SOLVERS["bfgs"][1]
-        return custom, bfgs.minimize(custom, squared.weights, **options), "user"
+        return custom, minimize_bfgs(custom, squared.weights, **options), "user"
     residual = clipped.target - clipped.predict(squared.weights)
     kind = "huber" if settings.loss == "auto" else settings.loss
     loss = Loss(kind, delta=huber_delta(residual, rows.weight), quantile=settings.quantile)
@@ -292,18 +300,18 @@ def _starts(
             w = ridge(
                 replace(objective, basis=objective.basis.without_derivatives(), linear=constant)
             ).w
-        first = bfgs.taylor_start(objective, w)
+        first = taylor_start(objective, w)
     else:
-        first = varpro.project(objective, quadratic, candidate.weights.a).weights
+        first = project(objective, quadratic, candidate.weights.a).weights
     if settings.n_starts == 1:
         return [first]
     rng = np.random.default_rng([settings.seed, 1])
     draws = [
-        *varpro.spectral_starts(replace(objective, penalty="ridge")),
+        *spectral_starts(replace(objective, penalty="ridge")),
         *rng.normal(size=(settings.n_starts, objective.basis.n_terms)),
     ]
     others = draws[: settings.n_starts - 1]
-    return [first, *(varpro.project(objective, quadratic, a).weights for a in others)]
+    return [first, *(project(objective, quadratic, a).weights for a in others)]
 
 
 def _is_calibrated(objective: Objective, weights: Weights) -> bool:

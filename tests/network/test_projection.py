@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbfdiffnet.network.trainers.trust_region import TrustRegion
+from rbfdiffnet.network.projection import TrustRegion
 
 
 @pytest.mark.parametrize("radius", [0.01, 0.3, 10.0])
