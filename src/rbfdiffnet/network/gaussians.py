@@ -142,7 +142,7 @@ class GaussianBasis(DifferentialBasis):
                 terms[k] = u * terms[k - 1]
                 if k > 1:
                     terms[k] += slope * (k - 1) * terms[k - 2]
-            yield i, scale * terms[1:]
+            yield i, np.asarray(scale * terms[1:])
 
     def _primed(self, w: Array) -> tuple[GaussianBasis, Array]:
         return self, -w * self.beta
