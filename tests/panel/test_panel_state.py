@@ -11,7 +11,6 @@ from pandas.testing import assert_frame_equal
 
 from long_frames import assert_same, long_frame
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.panel.state import panel_from_arrays, panel_to_arrays
 
 LIBRARIES = [pd.DataFrame, pl.DataFrame]
 ID_COLUMNS = [
@@ -51,11 +50,11 @@ TIME_COLUMNS = [
 ]
 
 
-def through_state(panel, tmp_path, **options):
-    arrays, meta = panel_to_arrays(panel, **options)
+def through_state(panel, tmp_path):
+    arrays, meta = panel.to_arrays()
     np.savez(tmp_path / "panel.npz", **arrays)
     with np.load(tmp_path / "panel.npz", allow_pickle=False) as stored:
-        return panel_from_arrays(dict(stored), json.loads(json.dumps(meta)))
+        return Panel.from_arrays(dict(stored), json.loads(json.dumps(meta)))
 
 
 def check_looks(ids, times, tmp_path):
@@ -117,16 +116,10 @@ def test_time_zones_keep_wall_time_over_daylight_saving(library):
     assert hourly.format_date(0, 2) == "2024-03-31 03:00"
 
 
-def test_state_with_and_without_values(tmp_path):
+def test_state_keeps_values_and_inputs(tmp_path):
     df = long_frame("ab").assign(x=1.5, event=["x", None, "", "y"] * 2).drop(index=2)
     panel = Panel.from_frame(df, freq="D", inputs=["x", "event"])
     assert_same(through_state(panel, tmp_path), panel)
-    bare = through_state(panel, tmp_path, values=False)
-    assert "y" not in panel_to_arrays(panel, values=False)[0]
-    np.testing.assert_array_equal(bare.lengths, panel.lengths)
-    assert np.isnan(bare.y).all()
-    assert bare.inputs == {}
-    assert_frame_equal(bare.make_frame([4, 4], [2, 2], {}), panel.make_frame([4, 4], [2, 2], {}))
 
 
 @pytest.mark.parametrize("freq", ["15min", "W-WED", "ME", "B", "2B"])
@@ -140,7 +133,7 @@ def test_state_refuses_what_it_cannot_say():
     panel = Panel.from_frame(long_frame("a", n=9, freq=holidays), freq=holidays)
     assert panel.problems == ()
     with pytest.raises(ValueError, match=r"freq='C' stands for .* cannot be saved"):
-        panel_to_arrays(panel)
+        panel.to_arrays()
     panel = Panel.from_frame(long_frame(["a", 1]), freq="D")
     with pytest.raises(ValueError, match="'unique_id' are of type int and str; only text or num"):
-        panel_to_arrays(panel)
+        panel.to_arrays()

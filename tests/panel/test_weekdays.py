@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 
 from cli_files import panel, run
+from rbfdiffnet.panel.calendar import find_closed_weekdays, is_daily, name_weekdays
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily, name_weekdays
 
 
 def test_weekdays_without_values_are_named():

@@ -9,7 +9,7 @@ import pytest
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.report import report_of, write_report
 from rbfdiffnet.report.tables import find_frequency, read_table
 from report_files import Report, assert_close, frames, written

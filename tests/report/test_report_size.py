@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.report import data
 from report_files import assert_close, frames, written
 

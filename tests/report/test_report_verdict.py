@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet.evaluation import BASELINE
-from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.report.data import score_backtest
 from rbfdiffnet.report.tables import find_frequency, read_table
 from rbfdiffnet.report.verdict import by_chance, verdict

@@ -190,7 +190,7 @@ def write_report(
     ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
     series the report shows a choice, so that its size is bounded.
     """
-    from rbfdiffnet.panel.columns import ColumnNames
+    from rbfdiffnet.panel.frames import ColumnNames
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
 from rbfdiffnet.cli.terminal import Console
-from rbfdiffnet.panel.weekdays import (
+from rbfdiffnet.panel.calendar import (
     find_closed_weekdays,
     is_daily,
     name_weekdays,

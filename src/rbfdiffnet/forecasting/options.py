@@ -18,8 +18,8 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.scopes import METHODS, SCOPES
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.panel.calendar import Event, check_days
-from rbfdiffnet.panel.columns import ColumnNames
 from rbfdiffnet.panel.exogenous import Exogenous
+from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.transforms import check_transform
 from rbfdiffnet.support.checks import (

@@ -27,7 +27,7 @@ from rbfdiffnet.models.networks.files import (
 from rbfdiffnet.panel.calendar import Event
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.state import panel_from_arrays, panel_to_arrays
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Arrays
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.notes import Note
@@ -41,7 +41,7 @@ _MOST_SETTINGS, _MOST_TIMES = 2**24, 100  # bytes, and times the size of a file,
 def save_model(options: Options, fitted: FittedPanel, path: Any) -> None:
     """Save a fitted forecaster; see `RBFDiffNet.save`."""
     keep, arrays, words = fitted.model.to_arrays(fitted.series)
-    panel_arrays, panel_words = panel_to_arrays(fitted.panel.keep_last(keep))
+    panel_arrays, panel_words = fitted.panel.keep_last(keep).to_arrays()
     arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | arrays
     words = {
         "format": _FORMAT,
@@ -103,7 +103,7 @@ def _restore(words: Mapping[str, Any], arrays: Arrays) -> tuple[Options, FittedP
     options = Options(**_parameters_from_words(words["parameters"]))
     inside = {name[6:]: values for name, values in arrays.items() if name.startswith("panel/")}
     _check_panel(inside)
-    panel = panel_from_arrays(inside, words["panel"])
+    panel = Panel.from_arrays(inside, words["panel"])
     if Frequency.parse(options.freq) != panel.frequency:
         raise ValueError("steps of time differ")
     exogenous = Exogenous.from_json(words["exogenous"])

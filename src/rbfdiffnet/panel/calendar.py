@@ -1,19 +1,22 @@
 """What the calendar says about a date: its weekday or hour, events and holidays, as 0/1 columns.
 
 Every column is known for any date, past or future. Events and holidays belong to whole days: all
-hours of a day share them, and days before and after one can get columns of their own.
+hours of a day share them, and days before and after one can get columns of their own. Weekdays on
+which a daily series never has a value, such as Sundays of a closed shop, are found here, too.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from itertools import chain
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.support.checks import is_number
 
 Array = npt.NDArray[np.float64]
@@ -22,6 +25,8 @@ Dates = npt.NDArray[np.datetime64]
 _MOST_DAYS = 366  # before and after an event
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
+_WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
+_SHORTEST = 28  # days that a series must span before it can have closed weekdays
 
 
 class _CalendarPart(NamedTuple):
@@ -180,36 +185,25 @@ class CalendarInputs:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return (
-            *(f"{part}={value}" for part in self.parts for value in _PARTS[part].values),
-            *(name for event in self.events for name in event.names),
-            *(
-                name
-                for holiday in self.holiday_names
-                for name in _names_around(
-                    f"holiday: {holiday}", self.holiday_lead, self.holiday_lag
-                )
-            ),
-        )
+        lead, lag = self.holiday_lead, self.holiday_lag
+        parts = [f"{part}={value}" for part in self.parts for value in _PARTS[part].values]
+        events = [event.names for event in self.events]
+        holidays = [_names_around(f"holiday: {name}", lead, lag) for name in self.holiday_names]
+        return tuple(chain(parts, *events, *holidays))
 
     def matrix(self, dates: Dates) -> Array:
         """Return the columns, shape (n, len(names)), for dates of shape (n,)."""
         times = _check_dates(dates)
         days = times.astype("datetime64[D]")
         values = _part_values(times)
-        blocks = [
-            np.equal.outer(values[part], np.array(_PARTS[part].values)) for part in self.parts
-        ]
-        blocks += [
-            _mark_days_around(days, event.dates, event.lead, event.lag) for event in self.events
-        ]
+        around = [(event.dates, event.lead, event.lag) for event in self.events]
         if self.holidays is not None and self.holiday_names:
             found = _find_holidays(self.holidays, days)
-            blocks += [
-                _mark_days_around(days, found.get(name, []), self.holiday_lead, self.holiday_lag)
-                for name in self.holiday_names
-            ]
-        return np.hstack([np.empty((len(days), 0)), *blocks])
+            lead, lag = self.holiday_lead, self.holiday_lag
+            around += [(found.get(name, []), lead, lag) for name in self.holiday_names]
+        switches = [np.equal.outer(values[part], _PARTS[part].values) for part in self.parts]
+        marks = [_mark_days_around(days, *event) for event in around]
+        return np.hstack([np.empty((len(days), 0)), *switches, *marks])
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a dictionary that can be written as JSON."""
@@ -230,7 +224,7 @@ class CalendarInputs:
 def _part_values(times: Dates) -> dict[str, npt.NDArray[Any]]:
     """Return the value of each calendar part at each time."""
     minutes, hours, days, months = (times.astype(f"datetime64[{unit}]") for unit in "mhDM")
-    weekday = (days.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
+    weekday = weekday_numbers(times)
     month = months.astype(np.int64) % 12
     # An ISO week belongs to the year of its Thursday.
     thursday = days + (3 - weekday)
@@ -306,3 +300,39 @@ def _find_holidays(code: str, days: Dates) -> dict[str, list[date]]:
         for name in table.get_list(day):  # two may fall on one day
             found.setdefault(name, []).append(day)
     return found
+
+
+# Weekdays without values ----------------------------------------------------------------------
+
+
+def is_daily(frequency: Frequency | None) -> bool:
+    """Tell whether a step is a day, weekends included."""
+    return frequency is not None and frequency.kind == "tick" and frequency.n == DAY
+
+
+def weekday_numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the weekdays of dates, 0 for Mondays."""
+    days: npt.NDArray[np.int64] = dates.astype("M8[D]").astype(np.int64)
+    return (days + 3) % 7  # 1970 began on a Thursday
+
+
+def find_closed_weekdays(
+    series: npt.NDArray[np.int64], dates: npt.NDArray[Any], n: int
+) -> npt.NDArray[np.bool_]:
+    """Return which weekdays of each series have no value, shape (n, 7), Mondays first.
+
+    `series` and `dates` are those of the known values. Series of less than four weeks have none.
+    """
+    days = dates.astype("M8[D]").astype(np.int64)
+    first, last = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
+    np.minimum.at(first, series, days)
+    np.maximum.at(last, series, days)
+    open_ = np.bincount(series * 7 + weekday_numbers(dates), minlength=7 * n).reshape(n, 7) > 0
+    long = (last >= first) & (last - first >= _SHORTEST - 1)
+    return np.asarray(~open_ & long[:, None])
+
+
+def name_weekdays(chosen: npt.NDArray[np.bool_]) -> str:
+    """Return the names of weekdays in words."""
+    names = [name for name, is_chosen in zip(_WEEKDAYS, chosen, strict=True) if is_chosen]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

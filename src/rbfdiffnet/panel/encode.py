@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.panel.frames import convert_empty
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
 
 Array = npt.NDArray[np.float64]
@@ -120,19 +121,22 @@ class Encoder:
                 raise ValueError(
                     f"Column {column.name!r} was there in training and is not now; add it."
                 )
-            values = _convert_empty(column, columns[column.name])
-            if column.means is not None:
+            text = column.means is None
+            values = convert_empty(columns[column.name], text)
+            if text != (values.dtype == object):
+                before, now = ("text", "numbers") if text else ("numbers", "text")
+                raise ValueError(
+                    f"Column {column.name!r} held {before} in training and holds {now} now; "
+                    f"give it as {before}."
+                )
+            if not text:
                 values = _check_numbers(column.name, values, where, self.allow_missing)
             blocks.append(column.encode(values))
         return np.hstack(blocks)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoder as a dictionary that can be written as JSON."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the encoder that `to_json` described."""
+        """Restore an encoder that was written as a dictionary."""
         columns = tuple(
             ColumnEncoding(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
             for column in settings["columns"]
@@ -241,21 +245,6 @@ def _check_numbers(
         row = int(missing.argmax())
         raise ValueError(f"Column {name!r} has no value for {where(row)}; fill it in.")
     return numbers
-
-
-def _convert_empty(column: ColumnEncoding, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the values; ones that are all missing become text or numbers as in training."""
-    text = column.means is None
-    if text == (values.dtype == object):
-        return values
-    # Where every value is missing, a frame may have stored it as either kind.
-    if all(map(_is_missing, values.tolist())):
-        return np.full(len(values), None if text else np.nan, dtype=object if text else np.float64)
-    before, now = ("text", "numbers") if text else ("numbers", "text")
-    raise ValueError(
-        f"Column {column.name!r} held {before} in training and holds {now} now; "
-        f"give it as {before}."
-    )
 
 
 def _is_missing(value: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_parts
 from rbfdiffnet.panel.encode import Encoder
-from rbfdiffnet.panel.frames import read_frame, read_values
-from rbfdiffnet.panel.panel import ColumnNames, Panel
+from rbfdiffnet.panel.frames import ColumnNames, read_frame, read_values
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.panel.regularize import place_values
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
@@ -95,26 +97,15 @@ class Exogenous:
         future = tuple(name for name in panel.inputs if name not in (*past, *static))
         static = tuple(static) if use_static else ()
         flat = _fill_inputs(panel)
-
-        def where(row: int) -> str:
-            return _describe_row(panel, row)
-
+        known, seen = ({name: flat[name] for name in names} for names in (future, past))
+        row, one = partial(_describe_row, panel), partial(_describe_series, panel)
         return cls(
             future,
             tuple(past),
             static,
-            Encoder.fit({name: flat[name] for name in future}, where, collective=collective),
-            Encoder.fit(
-                {name: flat[name] for name in past},
-                where,
-                allow_missing=True,
-                collective=collective,
-            ),
-            Encoder.fit(
-                _static_values(panel, static),
-                lambda row: f"series {panel.name(row)!r}",
-                collective=collective,
-            ),
+            Encoder.fit(known, row, collective=collective),
+            Encoder.fit(seen, row, allow_missing=True, collective=collective),
+            Encoder.fit(_static_values(panel, static), one, collective=collective),
             _fit_calendar(
                 panel, calendar, events, holidays, (holiday_lead, holiday_lag), collective
             ),
@@ -122,25 +113,18 @@ class Exogenous:
 
     def series(self, panel: Panel) -> SeriesPanel:
         """Return the series of a panel with their inputs as numbers."""
-        flat = _fill_inputs(panel)
-        total = panel.y.size
-
-        def where(row: int) -> str:
-            return _describe_row(panel, row)
-
+        flat, total = _fill_inputs(panel), panel.y.size
+        where = partial(_describe_row, panel)
         codes, steps = panel.row_series, panel.row_steps
-        known = _encode(
-            self.future_encoder, {name: flat[name] for name in self.future}, where, total
+        future, seen = ({name: flat[name] for name in names} for names in (self.future, self.past))
+        fixed = _static_values(panel, self.static)
+        known = _encode(self.future_encoder, future, where, total)
+        past = _encode(self.past_encoder, seen, where, total)
+        static = _encode(
+            self.static_encoder, fixed, partial(_describe_series, panel), panel.n_series
         )
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
-        past = _encode(self.past_encoder, {name: flat[name] for name in self.past}, where, total)
-        fixed = _encode(
-            self.static_encoder,
-            _static_values(panel, self.static),
-            lambda row: f"series {panel.name(row)!r}",
-            panel.n_series,
-        )
-        extra = np.concatenate([past, fixed[codes]], axis=1)
+        extra = np.concatenate([past, static[codes]], axis=1)
         starts, ends = panel.offsets[:-1], panel.offsets[1:]
         return SeriesPanel(panel.y, ahead, extra, starts, ends, panel.names)
 
@@ -156,9 +140,7 @@ class Exogenous:
         columns = self._future_columns(panel, h, X_df, within)
 
         def where(row: int) -> str:
-            return (
-                f"series {panel.name(codes[row])!r} on {panel.format_date(codes[row], steps[row])}"
-            )
+            return _describe_step(panel, codes[row], steps[row])
 
         known = _encode(self.future_encoder, columns, where, n * h)
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
@@ -183,24 +165,22 @@ class Exogenous:
         ahead = step - panel.lengths[np.maximum(i, 0)] if panel.n_series else step
         aside = (i < 0) & (within.locate_rows(X_df)[0] >= 0) if within is not None else i != i
         needed = (i >= 0) & on_grid & (ahead >= 0) & (ahead < h)
-        for wrong in np.flatnonzero(~needed & ~aside)[:1]:
+        frame = read_frame(X_df, [panel.columns.id, panel.columns.time, *self.future])
+        for wrong in np.flatnonzero(~needed & ~aside)[:1].tolist():
+            name, date = frame[panel.columns.id][wrong], frame[panel.columns.time][wrong]
             raise ValueError(
-                f"X_df has a row that is not needed{_name_row(panel, X_df, int(wrong))}; "
+                f"X_df has a row that is not needed, series {str(name)!r} on {date}; "
                 f"make_future_frame({h}) has the rows that are."
             )
         at = (i * h + ahead)[needed]
         count = np.bincount(at, minlength=panel.n_series * h)
         for wrong in np.flatnonzero(count != 1)[:1]:
-            name, date = (
-                panel.name(wrong // h),
-                panel.format_date(wrong // h, panel.lengths[wrong // h] + wrong % h),
-            )
+            place = _describe_step(panel, wrong // h, panel.lengths[wrong // h] + wrong % h)
             how = "no row" if count[wrong] == 0 else f"{count[wrong]} rows"
             raise ValueError(
-                f"X_df has {how} for series {name!r} on {date}, where {names} must be given once; "
+                f"X_df has {how} for {place}, where {names} must be given once; "
                 f"make_future_frame({h}) has all rows needed."
             )
-        frame = read_frame(X_df, [panel.columns.id, panel.columns.time, *self.future])
         order = np.flatnonzero(needed)[np.argsort(at)]
         return {name: read_values(frame[name])[order] for name in self.future}
 
@@ -212,38 +192,34 @@ class Exogenous:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        return {
-            "future": list(self.future),
-            "past": list(self.past),
-            "static": list(self.static),
-            "future_encoder": self.future_encoder.to_json(),
-            "past_encoder": self.past_encoder.to_json(),
-            "static_encoder": self.static_encoder.to_json(),
-            "calendar": None if self.calendar is None else self.calendar.to_json(),
-        }
+        return asdict(self) | {"calendar": self.calendar and self.calendar.to_json()}
 
     @classmethod
     def from_json(cls, words: Mapping[str, Any]) -> Self:
         """Restore from `to_json`."""
+        fields: dict[str, Any] = {}
+        for kind in ("future", "past", "static"):
+            fields[kind] = tuple(words[kind])
+            fields[f"{kind}_encoder"] = Encoder.from_json(words[f"{kind}_encoder"])
         calendar = words["calendar"]
-        return cls(
-            tuple(words["future"]),
-            tuple(words["past"]),
-            tuple(words["static"]),
-            Encoder.from_json(words["future_encoder"]),
-            Encoder.from_json(words["past_encoder"]),
-            Encoder.from_json(words["static_encoder"]),
-            None if calendar is None else CalendarInputs.from_json(calendar),
-        )
+        return cls(**fields, calendar=calendar and CalendarInputs.from_json(calendar))
 
 
 def _encode(encoder: Encoder, columns: FlatColumns, where: Any, n: int) -> Array:
     return encoder.encode(columns, where) if columns else np.empty((n, 0))
 
 
+def _describe_series(panel: Panel, i: int) -> str:
+    return f"series {panel.name(i)!r}"
+
+
+def _describe_step(panel: Panel, i: int, step: int) -> str:
+    return f"{_describe_series(panel, i)} on {panel.format_date(i, step)}"
+
+
 def _describe_row(panel: Panel, row: int) -> str:
     i = int(np.searchsorted(panel.offsets, row, side="right")) - 1
-    return f"series {panel.name(i)!r} on {panel.format_date(i, row - int(panel.offsets[i]))}"
+    return _describe_step(panel, i, row - int(panel.offsets[i]))
 
 
 def _fill_inputs(panel: Panel) -> FlatColumns:
@@ -252,10 +228,7 @@ def _fill_inputs(panel: Panel) -> FlatColumns:
     starts = np.repeat(panel.offsets[:-1], panel.lengths)
     rows = np.arange(panel.y.size)
     for name, column in panel.inputs.items():
-        if column.dtype.kind == "O":
-            result[name] = column
-            continue
-        known = np.isfinite(column)
+        known = np.isfinite(column) if column.dtype.kind == "f" else np.True_
         if known.all():
             result[name] = column
             continue
@@ -267,25 +240,21 @@ def _fill_inputs(panel: Panel) -> FlatColumns:
 
 def _static_values(panel: Panel, names: Sequence[str]) -> FlatColumns:
     """Return the value of unchanging columns for each series, shape (n_series,)."""
+    import pandas as pd
+
     result: FlatColumns = {}
     for name in names:
         column = panel.inputs[name]
-        values = np.empty(panel.n_series, dtype=column.dtype)
-        for i in range(panel.n_series):
-            own = column[panel.offsets[i] : panel.offsets[i + 1]]
-            if column.dtype.kind == "O":
-                seen = {value for value in own.tolist() if value is not None}
-            else:
-                seen = set(own[np.isfinite(own)].tolist())
-            if len(seen) > 1:
-                raise ValueError(
-                    f"Column {name!r} is said to be static, but changes within series "
-                    f"{panel.name(i)!r} ({', '.join(map(repr, sorted(seen)[:3]))}); take it out "
-                    "of static_exog."
-                )
-            nothing = None if column.dtype.kind == "O" else np.nan
-            values[i] = next(iter(seen), nothing)
-        result[name] = values
+        known = pd.notna(column)
+        owners, values = panel.row_series[known], column[known]
+        found = place_values(values, owners, panel.n_series)
+        for i in owners[values != found[owners]][:1].tolist():
+            seen = sorted(set(values[owners == i].tolist()))
+            raise ValueError(
+                f"Column {name!r} is said to be static, but changes within series "
+                f"{panel.name(i)!r} ({', '.join(map(repr, seen[:3]))}); take it out of static_exog."
+            )
+        result[name] = found
     return result
 
 
@@ -308,12 +277,13 @@ def _fit_calendar(
         lambda: np.unique(panel.dates(panel.row_series, panel.row_steps)),
         lambda found: np.unique(np.concatenate(found)),
     )
+    seconds = dates.astype("datetime64[s]").astype(np.int64)
+    step = float(np.median(np.diff(seconds))) if seconds.size > 1 else 0.0
     if isinstance(parts, str):
         if parts != "auto":
             raise ValueError(f"calendar must be None, 'auto' or a list of parts; got {parts!r}.")
-        parts = _choose_parts(dates)
-    apart = np.diff(dates.astype("datetime64[s]").astype(np.int64))
-    if (events or holidays is not None) and apart.size and np.median(apart) > _DAY:
+        parts = choose_calendar_parts(step, float(seconds[-1] - seconds[0])) if step else ()
+    if (events or holidays is not None) and step > _DAY:
         raise ValueError(
             "Events and holidays are days, but the dates here are further apart; give a column "
             "with the number of such days in each step instead."
@@ -322,19 +292,3 @@ def _fit_calendar(
     return CalendarInputs.fit(
         tuple(parts or ()), tuple(events), holidays, dates, holiday_lead=lead, holiday_lag=lag
     )
-
-
-def _choose_parts(dates: npt.NDArray[Any]) -> tuple[str, ...]:
-    if dates.size < 2:
-        return ()
-    seconds = dates.astype("datetime64[s]").astype(np.int64)
-    return choose_calendar_parts(
-        float(np.median(np.diff(seconds))), float(seconds[-1] - seconds[0])
-    )
-
-
-def _name_row(panel: Panel, X_df: Any, row: int) -> str:
-    """Name the series and the date of a row."""
-    frame = read_frame(X_df, [panel.columns.id, panel.columns.time])
-    name, date = frame[panel.columns.id][row], frame[panel.columns.time][row]
-    return f", series {str(name)!r} on {date}"

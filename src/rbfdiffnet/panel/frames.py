@@ -8,6 +8,7 @@ be described in words that fit into a model file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -16,6 +17,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.panel.frequency import Frequency
+
 Ints = npt.NDArray[np.int64]
 FrameColumn = nw.Series[Any]
 
@@ -23,6 +26,15 @@ _BLOCK = 1_000_000  # rows compared at once
 _LARGEST = 2**61  # whole number that is allowed: differences must fit into 64 bits, too
 # Nanoseconds since 1970 fit into 64 bits between these years.
 _EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Names of the columns that say which series, when, and how much."""
+
+    id: str = "unique_id"
+    time: str = "ds"
+    target: str = "y"
 
 
 def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
@@ -55,6 +67,38 @@ def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
         )
     chosen: nw.DataFrame[Any] = frame.select(*dict.fromkeys(names))
     return chosen
+
+
+def read_keys(
+    frame: nw.DataFrame[Any], columns: ColumnNames, frequency: Frequency | None
+) -> tuple[Ints, FrameColumn, FrameColumn]:
+    """Return the number of each row's series, the ids of the series, and the column of times."""
+    ids, time = frame[columns.id], frame[columns.time]
+    null = np.flatnonzero(ids.is_null().to_numpy())
+    if len(null):
+        raise ValueError(
+            f"Column {columns.id!r} has no value in row {null[0]}; give each row a series, or "
+            "drop it."
+        )
+    codes, first = group_rows(ids)
+    ids = nw.maybe_reset_index(ids[first])
+    null = np.flatnonzero(time.is_null().to_numpy())
+    if len(null):
+        raise ValueError(
+            f"Series {str(ids[int(codes[null[0]])])!r}: column {columns.time!r} has no value in "
+            f"row {null[0]}; give each row a date, or drop it."
+        )
+    typed = time.dtype.is_integer() or time.dtype in (nw.Date, nw.Datetime)
+    if len(frame) == 0 and not typed:
+        polars = time.implementation.is_polars()
+        words: dict[str, Any] = {"name": time.name}
+        words["library"] = "polars" if polars else "pandas"
+        if frequency is not None and frequency.kind == "integer":
+            words |= {"dtype": "Int64" if polars else "int64"}
+        else:
+            words |= {"dtype": "datetime64[ns]", "unit": "ns", "zone": None}
+        time = make_empty_column(words, None)
+    return codes, ids, time
 
 
 def group_rows(ids: FrameColumn) -> tuple[Ints, Ints]:
@@ -185,6 +229,31 @@ def read_values(values: FrameColumn) -> npt.NDArray[Any]:
     )
 
 
+def read_target(column: FrameColumn) -> npt.NDArray[np.float64]:
+    """Return the target as floats, NaN where it is missing."""
+    if column.is_null().all():
+        return np.full(len(column), np.nan)
+    values = None if column.dtype == nw.Boolean else read_values(column)
+    if values is None or values.dtype.kind == "O":
+        raise TypeError(
+            f"Column {column.name!r} must hold numbers, not {column.to_native().dtype}; convert "
+            "it first."
+        )
+    return values
+
+
+def convert_empty(values: npt.NDArray[Any], text: bool) -> npt.NDArray[Any]:
+    """Return missing values as text or as numbers: a frame may have stored them as either kind.
+
+    Columns with a known value are returned as they are.
+    """
+    import pandas as pd
+
+    if text == (values.dtype.kind == "O") or pd.notna(values).any():
+        return values
+    return np.full(len(values), None if text else np.nan, dtype=object if text else np.float64)
+
+
 def make_column(like: FrameColumn, values: Sequence[Any]) -> FrameColumn:
     """Return a column with the library, name and data type of another one.
 
@@ -302,15 +371,6 @@ def make_empty_column(words: Mapping[str, Any], categories: npt.NDArray[Any] | N
             dtype = pd.CategoricalDtype(index, words["ordered"])
         native = pd.Series([], dtype=dtype, name=words["name"])
     return nw.from_native(native, series_only=True)
-
-
-def make_empty_times(like: FrameColumn, *, integer: bool) -> FrameColumn:
-    """Make a column of times for a frame without rows, whose columns have no data type."""
-    polars = like.implementation.is_polars()
-    words = {"name": like.name, "library": "polars" if polars else "pandas"}
-    if integer:
-        return make_empty_column({**words, "dtype": "Int64" if polars else "int64"}, None)
-    return make_empty_column({**words, "dtype": "datetime64[ns]", "unit": "ns", "zone": None}, None)
 
 
 def pack_values(values: Sequence[Any], what: str) -> npt.NDArray[Any]:

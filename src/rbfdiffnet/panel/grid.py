@@ -93,6 +93,15 @@ class Grid:
             on_grid[off] = to_utc(expected[off], self.zone) == times[off]
         return steps, on_grid
 
+    def format(self, times: Ints) -> list[str]:
+        """Write times as text, no longer than they need to be."""
+        if self.frequency.kind == "integer":
+            return [str(time) for time in times.tolist()]
+        wall = to_wall(times, self.zone)
+        sizes = (("D", DAY), ("m", DAY // 1440), ("s", DAY // 86400), ("ns", 1))
+        unit = next(unit for unit, size in sizes if not np.any(wall % size))
+        return [str(date).replace("T", " ") for date in wall.view("M8[ns]").astype(f"M8[{unit}]")]
+
     @property
     def step(self) -> float:
         """Upper estimate of the length of a step, in the unit of times."""
@@ -188,6 +197,13 @@ def to_utc(wall: Ints, zone: str | None) -> Ints:
     index = pd.DatetimeIndex(wall.view("M8[ns]"))
     index = index.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
     return np.asarray(index.asi8)
+
+
+def infer_frequency(
+    times: Ints, codes: Ints, zone: str | None, *, integer: bool
+) -> Frequency | None:
+    """Find the step that most times agree on; None where there is none."""
+    return Frequency.infer(times if integer else to_wall(times, zone).view("M8[ns]"), codes)
 
 
 def _months(times: Ints) -> Ints:

@@ -7,37 +7,33 @@ the values of each series on its regular grid of dates, one series after the oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import (
-    ColumnNames,
-    check_frequency,
-    off_grid_error,
-    read_keys,
-    read_target,
-)
 from rbfdiffnet.panel.frames import (
+    ColumnNames,
     FrameColumn,
+    describe_column,
     latest_time,
+    make_column,
+    make_empty_column,
     make_frame,
     make_times,
+    pack_values,
     read_frame,
+    read_keys,
+    read_target,
     read_times,
     read_values,
     time_zone,
 )
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.grid import Grid, to_wall
-from rbfdiffnet.panel.regularize import (
-    concatenate_ranges,
-    format_times,
-    regularize_in_pieces,
-)
+from rbfdiffnet.panel.grid import Grid, infer_frequency, to_wall
+from rbfdiffnet.panel.regularize import concatenate_ranges, regularize_in_chunks
 from rbfdiffnet.panel.updates import extend_panel
 from rbfdiffnet.support.notes import Note
 
@@ -96,15 +92,15 @@ class Panel:
         frame = read_frame(df, [columns.id, columns.time, *targets, *inputs])
         codes, ids, time = read_keys(frame, columns, frequency)
         times, zone = read_times(time), time_zone(time)
-        frequency = check_frequency(frequency, times, codes, time)
+        frequency = _check_frequency(frequency, times, codes, time)
         values = {name: read_target(frame[name]) for name in targets}
         values |= {name: read_values(frame[name]) for name in inputs}
-        grid, offsets, flat, problems, n_off = regularize_in_pieces(
+        grid, offsets, flat, problems, n_off = regularize_in_chunks(
             frequency, zone, times, codes, len(ids), values, columns.target
         )
         if 2 * n_off > len(times):
             grid = Grid.from_times(frequency, times, codes, len(ids), zone)
-            raise off_grid_error(grid, times, codes, ids)
+            raise _off_grid_error(grid, times, codes, ids)
         if errors == "raise" and problems:
             raise ValueError(
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "
@@ -163,7 +159,7 @@ class Panel:
         latest = latest_time(self.time)
         beyond = self.grid.origin + self.grid.step * (self.lengths + float(h - 1)) > latest
         if beyond.any():
-            end = format_times(_ints([latest]), replace(self.grid, zone=None))[0]
+            end = replace(self.grid, zone=None).format(_ints([latest]))[0]
             raise ValueError(
                 f"{h:,} steps of {self.frequency.alias!r} after its end series "
                 f"{self.name(int(beyond.argmax()))!r} would be beyond {end}, the latest "
@@ -172,7 +168,7 @@ class Panel:
 
     def format_date(self, i: int, step: int) -> str:
         """Return the date or number of a step of series `i`, for messages."""
-        return format_times(self.grid.times(_ints([i]), _ints([step])), self.grid)[0]
+        return self.grid.format(self.grid.times(_ints([i]), _ints([step])))[0]
 
     def select(self, series: npt.ArrayLike) -> Panel:
         """Return the panel of some series, given as a mask or as indices."""
@@ -201,6 +197,11 @@ class Panel:
         """Return the panel with newer observations appended, and new series at its end."""
         return extend_panel(self, other)
 
+    def find_series(self, ids: FrameColumn) -> Ints:
+        """Return the numbers of series by their ids, -1 for those not in the panel."""
+        known = {value: i for i, value in enumerate(self.ids.to_list())}
+        return np.array([known.get(value, -1) for value in ids.to_list()], dtype=np.int64)
+
     def locate_rows(self, df: Any) -> tuple[Ints, Ints, Mask]:
         """Find the rows of another frame on the grids of this panel.
 
@@ -211,9 +212,7 @@ class Panel:
         frame = read_frame(df, [self.columns.id, self.columns.time])
         codes, ids, time = read_keys(frame, self.columns, self.frequency)
         self._check_times(time)
-        known = {value: i for i, value in enumerate(self.ids.to_list())}
-        home = np.array([known.get(value, -1) for value in ids.to_list()], dtype=np.int64)
-        series = home[codes]
+        series = self.find_series(ids)[codes]
         found = series >= 0
         steps, on_grid = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=bool)
         steps[found], on_grid[found] = self.grid.locate(read_times(time)[found], series[found])
@@ -259,6 +258,62 @@ class Panel:
         cut = self.lengths - kept
         return replace(self._take(self.offsets[:-1] + cut, kept), grid=self.grid.shift(cut))
 
+    def to_arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        """Return arrays and a JSON document that can be saved."""
+        import pandas as pd
+
+        frequency, grid = self.frequency, self.grid
+        freq: int | str = frequency.n if frequency.kind == "integer" else frequency.alias
+        if Frequency.parse(freq) != frequency:
+            raise ValueError(
+                f"freq={freq!r} stands for {frequency.offset!r}, which cannot be saved; use an "
+                "offset that its alias describes in full."
+            )
+        id_words, categories = describe_column(self.ids)
+        meta = {
+            "columns": asdict(self.columns),
+            "freq": freq,
+            "zone": grid.zone,
+            "id": id_words,
+            "time": describe_column(self.time)[0],
+            "problems": [asdict(problem) for problem in self.problems],
+            "inputs": list(self.inputs),
+        }
+        ids = pack_values(self.ids.to_list(), f"Ids in column {self.columns.id!r}")
+        arrays: dict[str, npt.NDArray[Any]] = {"offsets": self.offsets, "origin": grid.origin}
+        arrays |= {"day": grid.day, "ids": ids, "y": self.y}
+        if categories is not None:
+            arrays["categories"] = categories
+        for number, column in enumerate(self.inputs.values()):
+            if column.dtype.kind == "O":
+                missing = pd.isna(column)
+                arrays[f"input{number}_missing"] = missing
+                column = np.where(missing, "", column).astype(np.str_)
+            arrays[f"input{number}"] = column
+        return arrays, meta
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Panel:
+        """Restore a panel from what `to_arrays` returned."""
+        inputs: dict[str, npt.NDArray[Any]] = {}
+        for number, name in enumerate(meta["inputs"]):
+            column = arrays[f"input{number}"]
+            if column.dtype.kind == "U":
+                column = column.astype(object)
+                column[arrays[f"input{number}_missing"]] = None
+            inputs[name] = column
+        id_column = make_empty_column(meta["id"], arrays.get("categories"))
+        return cls(
+            arrays["offsets"],
+            arrays["y"],
+            inputs,
+            tuple(Note(**problem) for problem in meta["problems"]),
+            ColumnNames(**meta["columns"]),
+            Grid(Frequency.parse(meta["freq"]), arrays["origin"], arrays["day"], meta["zone"]),
+            make_column(id_column, arrays["ids"].tolist()),
+            make_empty_column(meta["time"], None),
+        )
+
     def _take(self, starts: Ints, lengths: Ints) -> Panel:
         """Return the panel with some ranges of the flat arrays only."""
         rows = concatenate_ranges(starts, lengths)
@@ -271,14 +326,54 @@ class Panel:
 
     def _check_times(self, time: FrameColumn) -> None:
         """Raise ValueError unless times are of the panel's kind."""
-        if time.dtype.is_integer() == (self.frequency.kind == "integer"):
-            zone = time_zone(time)
-            if (zone is None) == (self.grid.zone is None):
-                return
+        same_kind = time.dtype.is_integer() == (self.frequency.kind == "integer")
+        if not same_kind or (time_zone(time) is None) != (self.grid.zone is None):
+            raise ValueError(
+                f"Column {time.name!r} is of type {time.to_native().dtype}, that of the series of "
+                f"type {self.time.to_native().dtype}; convert it."
+            )
+
+
+def _check_frequency(
+    frequency: Frequency | None, times: Ints, codes: Ints, time: FrameColumn
+) -> Frequency:
+    """Return the frequency, inferred from the times if it is None, if it suits the times."""
+    integer = time.dtype.is_integer()
+    if frequency is None:
+        frequency = infer_frequency(times, codes, time_zone(time), integer=integer)
+        if frequency is None:
+            raise ValueError(f"The frequency cannot be told from column {time.name!r}; pass freq.")
+    if integer and frequency.kind != "integer":
         raise ValueError(
-            f"Column {time.name!r} is of type {time.to_native().dtype}, that of the series of "
-            f"type {self.time.to_native().dtype}; convert it."
+            f"Column {time.name!r} holds whole numbers, but freq={frequency.alias!r} counts "
+            "dates; pass freq=1, or convert the column to dates."
         )
+    if not integer and frequency.kind == "integer":
+        raise ValueError(
+            f"Column {time.name!r} holds dates, but freq={frequency.n} counts whole numbers; "
+            "pass an alias such as 'D' or 'MS'."
+        )
+    return frequency
+
+
+def _off_grid_error(grid: Grid, times: Ints, codes: Ints, ids: FrameColumn) -> ValueError:
+    """Make the error that most times are off the grids of their series."""
+    _, on_grid = grid.locate(times, codes)
+    off = np.flatnonzero(~on_grid)
+    row = off[np.lexsort((times[off], codes[off]))[0]]
+    frequency = grid.frequency
+    likely = infer_frequency(times, codes, grid.zone, integer=frequency.kind == "integer")
+    if likely is None:
+        remedy = "pass another freq, or correct the dates"
+    elif likely == frequency:
+        remedy = "many dates are one step apart, but on several grids; correct them"
+    else:
+        remedy = f"the dates look like freq={likely.alias!r}"
+    return ValueError(
+        f"freq={frequency.alias!r} does not fit: {len(off)} of {len(times)} dates are not a whole "
+        f"number of steps from most others of their series, such as "
+        f"{grid.format(times[[row]])[0]} of series {str(ids[int(codes[row])])!r}; {remedy}."
+    )
 
 
 def _ints(values: npt.ArrayLike) -> Ints:

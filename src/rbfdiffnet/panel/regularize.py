@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.frequency import DAY, Frequency
-from rbfdiffnet.panel.grid import Grid, to_wall
+from rbfdiffnet.panel.frequency import Frequency
+from rbfdiffnet.panel.grid import Grid
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.stability import LARGEST
 
@@ -53,19 +53,9 @@ class ProblemList:
         return tuple(sorted(self._found, key=lambda problem: problem.series))
 
     def _add(self, what: str, action: str, series: Ints, counts: Ints, first: Ints) -> None:
-        dates = format_times(first, self.grid)
+        dates = self.grid.format(first)
         for i, count, date in zip(series.tolist(), counts.tolist(), dates, strict=True):
             self._found.append(Note(i, what, action, count, date))
-
-
-def format_times(times: Ints, grid: Grid) -> list[str]:
-    """Write times as text, no longer than they need to be."""
-    if grid.frequency.kind == "integer":
-        return [str(time) for time in times.tolist()]
-    wall = to_wall(times, grid.zone)
-    sizes = (("D", DAY), ("m", DAY // 1440), ("s", DAY // 86400), ("ns", 1))
-    unit = next(unit for unit, size in sizes if not np.any(wall % size))
-    return [str(date).replace("T", " ") for date in wall.view("M8[ns]").astype(f"M8[{unit}]")]
 
 
 def place_values(column: npt.NDArray[Any], places: Ints, length: int) -> npt.NDArray[Any]:
@@ -133,7 +123,7 @@ def regularize(
     return found, columns
 
 
-def regularize_in_pieces(
+def regularize_in_chunks(
     frequency: Frequency,
     zone: str | None,
     times: Ints,

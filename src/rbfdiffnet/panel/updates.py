@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import read_target
-from rbfdiffnet.panel.frames import FrameColumn, make_column, read_frame, read_values
+from rbfdiffnet.panel.frames import (
+    FrameColumn,
+    convert_empty,
+    make_column,
+    read_frame,
+    read_target,
+    read_values,
+)
 from rbfdiffnet.panel.regularize import (
     ProblemList,
     concatenate_ranges,
@@ -39,8 +45,9 @@ def extend_panel(panel: Panel, other: Panel) -> Panel:
     that is known already, off the grid of its series or much too late.
     """
     _check_same_kind(panel, other)
-    home = _find_homes(panel, other)
-    new = home >= panel.n_series
+    home = panel.find_series(other.ids)
+    new = home < 0
+    home[new] = panel.n_series + np.arange(new.sum())
     ids = _concatenate_ids(panel, other, new)
     grid = panel.grid.concatenate(other.grid.select(np.flatnonzero(new)))
     codes = other.row_series
@@ -127,16 +134,6 @@ def _concatenate_ids(panel: Panel, other: Panel, new: Mask) -> FrameColumn:
     )
 
 
-def _find_homes(panel: Panel, other: Panel) -> Ints:
-    """Number the series of another panel as in this one; new series come after its last."""
-    known = {value: i for i, value in enumerate(panel.ids.to_list())}
-    new = np.array([value not in known for value in other.ids.to_list()], dtype=bool)
-    home = np.zeros(other.n_series, dtype=np.int64)
-    home[new] = panel.n_series + np.arange(new.sum())
-    home[~new] = [known[value] for value in other.ids[np.flatnonzero(~new)].to_list()]
-    return home
-
-
 def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> None:
     """Raise ValueError unless the values of a panel continue series of these lengths."""
     import pandas as pd
@@ -156,18 +153,9 @@ def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> Non
             raise ValueError(f"Series {other.name(codes[row])!r}: {label} {what}.")
 
 
-def _convert_empty(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Make a column without any known value text or numbers, whichever the other one is."""
-    import pandas as pd
-
-    if column.dtype == other.dtype or pd.notna(column).any():
-        return column
-    return np.full(len(column), None if other.dtype.kind == "O" else np.nan, dtype=other.dtype)
-
-
 def _concatenate(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Put two parts of a column, of text or of numbers, one after the other."""
-    a, b = _convert_empty(a, b), _convert_empty(b, a)
+    a, b = convert_empty(a, b.dtype.kind == "O"), convert_empty(b, a.dtype.kind == "O")
     if a.dtype != b.dtype:
         raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
     return np.concatenate([a, b])

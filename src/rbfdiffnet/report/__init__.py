@@ -87,7 +87,7 @@ def write_report(
     ...     "<title>Sales</title>" in file.read_text(encoding="utf-8")
     True
     """
-    from rbfdiffnet.panel.columns import ColumnNames
+    from rbfdiffnet.panel.frames import ColumnNames
     from rbfdiffnet.report.page import write_page
 
     write_page(

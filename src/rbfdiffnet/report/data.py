@@ -17,12 +17,11 @@ from rbfdiffnet.evaluation import (
     score_models,
     simple_forecasts,
 )
-from rbfdiffnet.panel.columns import ColumnNames
-from rbfdiffnet.panel.frames import read_frame
+from rbfdiffnet.panel.calendar import find_closed_weekdays, is_daily, name_weekdays, weekday_numbers
+from rbfdiffnet.panel.frames import ColumnNames, read_frame
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.panel.weekdays import find_closed_weekdays, is_daily, name_weekdays, weekday_numbers
 from rbfdiffnet.report.packing import Packer, pack_explanations
 from rbfdiffnet.report.tables import Array, Ints, Table, find_frequency, read_table
 from rbfdiffnet.report.verdict import verdict

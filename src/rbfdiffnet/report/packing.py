@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import ColumnNames
-from rbfdiffnet.panel.frames import read_frame
+from rbfdiffnet.panel.frames import ColumnNames, read_frame
 from rbfdiffnet.report.tables import Array, Ints, Table, read_table
 
 _LARGEST = 3.3e38  # a little below the largest 32-bit float

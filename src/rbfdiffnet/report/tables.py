@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.columns import ColumnNames, read_keys
-from rbfdiffnet.panel.frames import FrameColumn, read_frame, read_times, read_values, time_zone
+from rbfdiffnet.panel.frames import (
+    ColumnNames,
+    FrameColumn,
+    read_frame,
+    read_keys,
+    read_times,
+    read_values,
+    time_zone,
+)
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 

@@ -12,7 +12,7 @@ import pandas as pd
 from rbfdiffnet.adapters.clusters.groups import Digests, find_cuts, find_groups, hash_ids
 from rbfdiffnet.adapters.clusters.replay import Key, Pending, answer_questions
 from rbfdiffnet.adapters.clusters.work import Group, Request
-from rbfdiffnet.panel.columns import ColumnNames
+from rbfdiffnet.panel.frames import ColumnNames
 
 try:
     import cloudpickle
