@@ -19,8 +19,15 @@ from cluster_runs import CASES, run
 from panels import CONFIGURATIONS, NAME, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
-from rbfdiffnet.adapters.clusters.groups import find_cuts, find_groups, hash_ids
-from rbfdiffnet.adapters.clusters.replay import Failure, Pending, Replay, combine_contributions
+from rbfdiffnet.adapters.clusters.groups import (
+    Failure,
+    Pending,
+    Replay,
+    combine_contributions,
+    find_cuts,
+    find_groups,
+    hash_ids,
+)
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 
 HERE = Path(__file__).parents[1]

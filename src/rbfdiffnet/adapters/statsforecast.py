@@ -62,12 +62,18 @@ class RBFDiffNet:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
     >>> from rbfdiffnet.datasets import load_air_passengers
     >>> y = load_air_passengers()["y"].to_numpy()
-    >>> forecast = RBFDiffNet(season_length=12, scope="local").forecast(y, h=2, level=[80])
-    >>> list(forecast)
-    ['mean', 'lo-80', 'hi-80']
+    >>> model = RBFDiffNet(season_length=12, scope="local")
+    >>> list(model.forecast(y, h=2, level=[80], fitted=True))
+    ['mean', 'lo-80', 'hi-80', 'fitted', 'fitted-lo-80', 'fitted-hi-80']
+    >>> earlier = model.new().fit(y[:-2])
+    >>> earlier.predict(3)["mean"].shape, earlier.predict_in_sample()["fitted"].shape
+    ((3,), (142,))
+    >>> bool(np.abs(earlier.forward(y, 1)["mean"] - earlier.predict(3)["mean"][2:]) < 60.0)
+    True
     """
 
     uses_exog = True
@@ -84,14 +90,7 @@ class RBFDiffNet:
         return self.alias
 
     def new(self) -> Self:
-        """Return a copy, which can be fitted to another series.
-
-        Examples
-        --------
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> RBFDiffNet(season_length=12, alias="net").new()
-        net
-        """
+        """Return a copy, which can be fitted to another series."""
         return copy.copy(self)
 
     def fit(self, y: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Self:
@@ -107,17 +106,9 @@ class RBFDiffNet:
         Returns
         -------
         RBFDiffNet
-
-        Examples
-        --------
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> from rbfdiffnet.datasets import load_air_passengers
-        >>> y = load_air_passengers()["y"].to_numpy()
-        >>> RBFDiffNet(season_length=12, scope="local").fit(y).model_.season_length
-        12
         """
         self._values = np.array(y, dtype=np.float64)
-        self.model_ = self._forecaster().fit(_frame(self._values, X))
+        self.model_ = self._forecaster().fit(_frame(0, self._values.size, X, y=self._values))
         return self
 
     def predict(
@@ -136,16 +127,8 @@ class RBFDiffNet:
         -------
         dict of ndarray of shape (h,)
             ``mean``, ``lo-95``, ``lo-80``, ``hi-80``, ``hi-95``.
-
-        Examples
-        --------
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> from rbfdiffnet.datasets import load_air_passengers
-        >>> y = load_air_passengers()["y"].to_numpy()
-        >>> RBFDiffNet(season_length=12, scope="local").fit(y).predict(3)["mean"].shape
-        (3,)
         """
-        return _forecasts(self.model_, self._values.size, h, X, level)
+        return _predict(self.model_, self._values.size, h, X, level)
 
     def predict_in_sample(self, level: Levels = None) -> dict[str, Array]:
         """Return one-step forecasts of the series that was fitted, with ``scope="local"``.
@@ -161,17 +144,6 @@ class RBFDiffNet:
             ``fitted``, ``fitted-lo-80``, ``fitted-hi-80``; NaN where there is no full window of
             lags, or no network. By default no networks are kept: all are NaN, and a warning says
             so.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> from rbfdiffnet.datasets import load_air_passengers
-        >>> y = load_air_passengers()["y"].to_numpy()
-        >>> model = RBFDiffNet(season_length=12, scope="local").fit(y)
-        >>> fitted = model.predict_in_sample()["fitted"]
-        >>> fitted.shape, bool(np.nanmean(np.abs(fitted - y)) < 20.0)
-        ((144,), True)
         """
         return self._fitted(self.model_, self._values, level)
 
@@ -198,22 +170,12 @@ class RBFDiffNet:
         Returns
         -------
         dict of ndarray
-
-        Examples
-        --------
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> from rbfdiffnet.datasets import load_air_passengers
-        >>> y = load_air_passengers()["y"].to_numpy()
-        >>> list(RBFDiffNet(season_length=12, scope="local").forecast(y, 3, fitted=True))
-        ['mean', 'fitted']
         """
         if fitted:
             return self.new().fit(y, X).forward(y, h, X, X_future, level, fitted)
         values = np.array(y, dtype=np.float64)
-        frame = self._forecaster().forecast(
-            _frame(values, X), h, _ahead(values.size, h, X_future), level
-        )
-        return _columns(frame, level)
+        rows, ahead = _frame(0, values.size, X, y=values), _ahead(values.size, h, X_future)
+        return _columns(self._forecaster().forecast(rows, h, ahead, level), level)
 
     def forward(
         self,
@@ -238,17 +200,6 @@ class RBFDiffNet:
         Returns
         -------
         dict of ndarray
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbfdiffnet.adapters.statsforecast import RBFDiffNet
-        >>> from rbfdiffnet.datasets import load_air_passengers
-        >>> y = load_air_passengers()["y"].to_numpy()
-        >>> model = RBFDiffNet(season_length=12, scope="local").fit(y[:-2])
-        >>> later = model.forward(y, 1)["mean"]
-        >>> bool(np.abs(later - model.predict(3)["mean"][2:]) < 60.0)
-        True
         """
         values = np.array(y, dtype=np.float64)
         known = self._values
@@ -260,14 +211,12 @@ class RBFDiffNet:
         model, newer = copy.copy(self.model_), values[common:]
         if newer.size:
             inputs = None if X is None else np.asarray(X)[common:]
-            model.update(_frame(newer, inputs, known.size))
+            model.update(_frame(known.size, newer.size, inputs, y=newer))
         whole = np.concatenate([known, newer])
-        result = _forecasts(model, whole.size, h, X_future, level)
+        result = _predict(model, whole.size, h, X_future, level)
         if fitted:
-            result |= {
-                name: column[-values.size :]
-                for name, column in self._fitted(model, whole, level).items()
-            }
+            inside = self._fitted(model, whole, level)
+            result |= {name: column[-values.size :] for name, column in inside.items()}
         return result
 
     def _forecaster(self) -> forecaster.RBFDiffNet:
@@ -287,46 +236,39 @@ class RBFDiffNet:
             )
         errors = np.abs(y - fitted)
         errors = errors[np.isfinite(errors)]
-        widths = {
-            share: np.quantile(errors, share / 100.0) if errors.size else np.nan
-            for share in _descending(level)
-        }
         result = {"fitted": fitted}
-        result |= {f"fitted-lo-{share}": fitted - width for share, width in widths.items()}
-        result |= {f"fitted-hi-{share}": fitted + width for share, width in [*widths.items()][::-1]}
+        for side, share in _interval_ends(level):
+            width = np.quantile(errors, share / 100.0) if errors.size else np.nan
+            result[f"fitted-{side}-{share}"] = fitted - width if side == "lo" else fitted + width
         return result
 
 
-def _frame(y: Array, X: npt.ArrayLike | None, first: int = 0) -> pd.DataFrame:
-    steps = np.arange(first, first + y.size)
-    return pd.DataFrame({"unique_id": "series", "ds": steps, "y": y, **_inputs(X)})
+def _frame(first: int, n: int, X: npt.ArrayLike | None, **columns: Array) -> pd.DataFrame:
+    """Return rows of the series from step `first` on, with inputs called x1, x2, ..."""
+    if X is not None:
+        inputs = np.asarray(X, dtype=np.float64).T
+        columns |= {f"x{j}": column for j, column in enumerate(inputs, 1)}
+    return pd.DataFrame({"unique_id": "series", "ds": np.arange(first, first + n), **columns})
 
 
 def _ahead(n: int, h: int, X: npt.ArrayLike | None) -> pd.DataFrame | None:
-    if X is None:
-        return None
-    return pd.DataFrame({"unique_id": "series", "ds": np.arange(n, n + h), **_inputs(X)})
+    return None if X is None else _frame(n, h, X)
 
 
-def _inputs(X: npt.ArrayLike | None) -> dict[str, Array]:
-    if X is None:
-        return {}
-    return {f"x{j}": column for j, column in enumerate(np.asarray(X, dtype=np.float64).T, 1)}
-
-
-def _forecasts(
+def _predict(
     model: forecaster.RBFDiffNet, n: int, h: int, X: npt.ArrayLike | None, level: Levels
 ) -> dict[str, Array]:
     return _columns(model.predict(h, _ahead(n, h, X), level or None), level)
 
 
 def _columns(frame: pd.DataFrame, level: Levels) -> dict[str, Array]:
-    """Take forecasts from a frame; intervals from wide to narrow, then from narrow to wide."""
-    names = {"mean": NAME}
-    names |= {f"lo-{share}": f"{NAME}-lo-{share:g}" for share in _descending(level)}
-    names |= {f"hi-{share}": f"{NAME}-hi-{share:g}" for share in _descending(level)[::-1]}
-    return {key: frame[name].to_numpy() for key, name in names.items()}
+    """Take forecasts and the ends of intervals from a frame."""
+    ends = _interval_ends(level)
+    names = {f"{side}-{share}": f"{NAME}-{side}-{share:g}" for side, share in ends}
+    return {key: frame[name].to_numpy() for key, name in {"mean": NAME, **names}.items()}
 
 
-def _descending(level: Levels) -> list[float]:
-    return sorted(level or (), reverse=True)
+def _interval_ends(level: Levels) -> list[tuple[str, float]]:
+    """Return sides and levels of intervals, from wide to narrow, then from narrow to wide."""
+    shares = sorted(level or ())
+    return [*(("lo", share) for share in shares[::-1]), *(("hi", share) for share in shares)]

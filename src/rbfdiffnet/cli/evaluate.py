@@ -129,7 +129,7 @@ class MethodScores:
     def mean(cls, scores: Scores, model: str, seconds: float = float("nan")) -> MethodScores:
         """Average the scores of a method over the series."""
         total = scores.total()
-        j = [found.name for found in scores.models].index(model)
+        j = scores.names.index(model)
         mase, rmsse, mae, bias = (float(total[x][j]) for x in ("MASE", "RMSSE", "MAE", "bias"))
         coverage = {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels}
         return cls(model, scores.n_scored, mase, rmsse, mae, bias, coverage, seconds)
@@ -230,7 +230,7 @@ def evaluate(
     progress.update("Scoring")
     folds, scores = _score_simple_rules(data, folds)
     ours = MethodScores.mean(scores, _OURS, seconds)
-    names = [model.name for model in scores.models if model.name != _OURS]
+    names = [name for name in scores.names if name != _OURS]
     rules = [MethodScores.mean(scores, name) for name in names]
     pairs = tuple((ours, rule) for rule in rules)
     comparisons = tuple(compare(scores, _OURS, name, data.series.n_series) for name in names)

@@ -12,14 +12,15 @@ from rbfdiffnet.evaluation.backtest_frames import (
     find_models,
     simple_forecasts,
 )
-from rbfdiffnet.evaluation.comparison import (
+from rbfdiffnet.evaluation.scores import (
     Comparison,
+    Scores,
     compare,
     describe_comparison,
     find_better_rule,
     format_percent,
+    score_models,
 )
-from rbfdiffnet.evaluation.scores import Scores, score_models
 
 __all__ = ["BASELINE", "LAST", "BacktestRows", "Comparison", "ModelColumns", "Scores", "compare"]
 __all__ += ["describe_comparison", "find_better_rule", "find_models", "format_percent"]

@@ -61,7 +61,7 @@ from utilsforecast.losses import (
     smape,
 )
 
-from rbfdiffnet.evaluation.scales import mean_squared_step, scale_squared_error
+from rbfdiffnet.evaluation.scores import mean_squared_step, scale_squared_error
 from rbfdiffnet.support.checks import as_floats, as_list
 
 __all__ = ["bias", "coverage", "mae", "mape", "mase", "mqloss", "mse", "quantile_loss", "rmse"]

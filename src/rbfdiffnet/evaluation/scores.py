@@ -1,4 +1,4 @@
-r"""Errors of backtests: of every window, of every series, of all.
+r"""Errors of backtests: of every window, of every series, of all; and who was better.
 
 For a window of h known values, with errors :math:`e_k = \hat y_{T+k} - y_{T+k}`,
 
@@ -19,23 +19,22 @@ known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.evaluation.backtest_frames import BacktestRows, ModelColumns
-from rbfdiffnet.evaluation.scales import (
-    divide,
-    mean_change,
-    mean_squared_step,
-    scale_squared_error,
-)
+from rbfdiffnet.evaluation.backtest_frames import BASELINE, LAST, BacktestRows, ModelColumns
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.text import format_number
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+_EQUAL = 0.01  # smaller differences of errors are not called differences
+_FEWEST = 10  # series that a verdict needs; half of them in smaller panels
 
 
 @dataclass(frozen=True)
@@ -66,19 +65,26 @@ class Scores:
         """Put scores of the same models on different series together, one after the other."""
         first = parts[0]
         by_series = ("mase", "rmsse", "mae", "bias", "rows", "size")
-        arrays = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in by_series
-        }
+        joined = {key: np.concatenate([getattr(part, key) for part in parts]) for key in by_series}
+        inside = {key: np.concatenate([part.inside[key] for part in parts]) for key in first.inside}
         return cls(
             first.models,
-            inside={
-                key: np.concatenate([part.inside[key] for part in parts]) for key in first.inside
-            },
+            **joined,
+            inside=inside,
             left_out=sum(part.left_out for part in parts),
             windows=max(part.windows for part in parts),
             steps=max(part.steps for part in parts),
-            **arrays,
         )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models."""
+        return [model.name for model in self.models]
+
+    @property
+    def measure(self) -> str:
+        """What models are compared by: MASE, or MAE where no series has a MASE."""
+        return "MASE" if np.isfinite(_average_series(self.mase)).all() else "MAE"
 
     @property
     def n_scored(self) -> int:
@@ -201,3 +207,127 @@ def _average_rows(share: Array, values: Array) -> Array:
     if not np.isfinite(share).all():
         return np.full(values.shape[1], np.nan)
     return np.asarray(share @ np.where(share[:, None] > 0.0, values, 0.0))
+
+
+# Scales: how much a series changes from step to step, over the values that were known. Segments of
+# the flat array `y` go from `start` up to but not including `stop`.
+
+
+def mean_change(y: Array, starts: Ints, stops: Ints, lag: int, power: int) -> Array:
+    """Average |y_t - y_{t-lag}|**power over each segment; NaN where no change is known."""
+    changes = np.abs(y[lag:] - y[:-lag]) ** power
+    known = ~np.isnan(changes)
+    counts = _sum_segments(known.astype(np.float64), starts, stops - lag)
+    return divide(_sum_segments(np.where(known, changes, 0.0), starts, stops - lag), counts)
+
+
+def mean_squared_step(y: Array, starts: Ints, stops: Ints) -> Array:
+    """Average the squared steps of each segment from its first value that is not zero (M5)."""
+    sold = np.flatnonzero(np.nan_to_num(y) != 0.0)
+    first = np.append(sold, y.size)[np.searchsorted(sold, starts)]
+    return mean_change(y, np.minimum(first, stops), stops, lag=1, power=2)
+
+
+def scale_squared_error(squared: Array, scale: Array) -> Array:
+    """Return the RMSSE: the root of a mean squared error, in units of the root of its scale."""
+    return divide(np.sqrt(squared), np.sqrt(scale))
+
+
+def divide(values: npt.ArrayLike, by: npt.ArrayLike) -> Array:
+    """Divide; the quotient is NaN where the divisor is not above zero."""
+    top, bottom = np.broadcast_arrays(np.asarray(values, float), np.asarray(by, float))
+    quotient = np.full(top.shape, np.nan)
+    np.divide(top, bottom, out=quotient, where=bottom > 0.0)
+    return quotient
+
+
+def _sum_segments(values: Array, starts: Ints, stops: Ints) -> Array:
+    """Sum the values of segments, which may overlap; 0 for empty ones."""
+    sums = np.zeros(len(starts))
+    filled = stops > starts
+    if filled.any():
+        ends = np.stack([starts[filled], stops[filled]], axis=1).ravel()
+        sums[filled] = np.add.reduceat(np.append(values, 0.0), ends)[::2]
+    return sums
+
+
+# Who was better, by how much, and on how many series: or that this is not known.
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on the same rows.
+
+    The measure is MASE, or MAE where no series has a MASE. The first model had the lower MAE on
+    `closer` series of the `n_scored` that were scored, of the `n_series` that there are.
+    """
+
+    model: str
+    other: str
+    measure: str
+    mine: float
+    theirs: float
+    closer: int
+    n_scored: int
+    n_series: int
+
+    @property
+    def share(self) -> float:
+        """How much higher the error of the first is, as a share of the other's."""
+        if self.theirs > 0.0:
+            return self.mine / self.theirs - 1.0
+        return math.inf if self.mine > self.theirs else 0.0
+
+    @property
+    def outcome(self) -> str:
+        """``"won"``, ``"lost"``, ``"equal"``, or ``"unknown"`` from too few series or values."""
+        few = self.n_scored < (_FEWEST if self.n_series >= _FEWEST else self.n_series / 2)
+        if few or not (math.isfinite(self.mine) and math.isfinite(self.theirs)):
+            return "unknown"
+        if abs(self.share) < _EQUAL:
+            return "equal"
+        return "won" if self.share < 0.0 else "lost"
+
+
+def compare(scores: Scores, model: str, other: str, n_series: int) -> Comparison:
+    """Compare two of the models that were scored; `n_series` counts series scored or not."""
+    mine, theirs = scores.names.index(model), scores.names.index(other)
+    error = scores.total()[scores.measure]
+    closer = int(np.count_nonzero(scores.mae[:, mine] < scores.mae[:, theirs]))
+    errors = float(error[mine]), float(error[theirs])
+    return Comparison(model, other, scores.measure, *errors, closer, scores.n_scored, n_series)
+
+
+def find_better_rule(scores: Scores) -> str:
+    """Return the name of the better of the simple rules, which a model has to beat."""
+    error = scores.total()[scores.measure]
+    rules = [name for name in (BASELINE, LAST) if name in scores.names]
+    return min(rules, key=lambda name: float(error[scores.names.index(name)]))
+
+
+def describe_comparison(found: Comparison) -> str:
+    """Say who won, by how much, and on how many series."""
+    if not (math.isfinite(found.mine) and math.isfinite(found.theirs)):
+        return f"{found.model} and {found.other} cannot be compared: no values to compare with."
+    mine, theirs = (format_number(value) for value in (found.mine, found.theirs))
+    few = found.n_scored < found.n_series
+    count = f"{found.n_scored:,}{f' of {found.n_series:,}' if few else ''} series"
+    both = f"{found.measure} {mine} and {theirs}"
+    if found.outcome == "unknown":
+        return f"{found.model} and {found.other}: no verdict from {count} ({both})."
+    closer = f"; closer on {found.closer:,}" if found.n_scored > 1 else ""
+    if found.outcome == "equal":
+        return f"{found.model} and {found.other} are about equal: {both} ({count}{closer})."
+    result, side = ("won against", "below") if found.outcome == "won" else ("lost to", "above")
+    gap = f"{format_percent(abs(found.share))} " if math.isfinite(found.share) else ""
+    return (
+        f"{found.model} {result} {found.other}: its {found.measure}, {mine}, is {gap}{side} "
+        f"{theirs} ({count}{closer})."
+    )
+
+
+def format_percent(share: float, space: str = " ") -> str:
+    """Write a share in percent, without exponents."""
+    value = 100.0 * share
+    digits = 1 if value < 9.95 or 99.0 <= value < 99.95 else 0
+    return f"{value:,.{digits}f}{space}%"

@@ -118,7 +118,7 @@ def payload(
     scores = full.scores
     if tables.backtest is not None and scores is not None:
         models = _merge_models(models, scores.models)
-    scored = [model.name for model in scores.models] if scores else []
+    scored = scores.names if scores else []
     main = next((m.name for m in models if m.name in scored), models[0].name)
     opinion = verdict(scores, main, season, full.n_series)
     remarks = [full.remark] if full.remark else []

@@ -51,7 +51,7 @@ def verdict(scores: Scores | None, main: str, season: int, n_series: int) -> Ver
             ["Forecast values that are known already, and compare, before relying on them."],
             [],
         )
-    mine = [model.name for model in scores.models].index(main)
+    mine = scores.names.index(main)
     rows = int(scores.rows.sum())
     found = compare(scores, main, find_better_rule(scores), n_series)
     lead, figures = _describe_result(scores, found, season)

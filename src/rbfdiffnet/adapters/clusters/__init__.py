@@ -160,7 +160,7 @@ def _run(
     import pandas as pd
 
     from rbfdiffnet.adapters.clusters.cluster import Cluster
-    from rbfdiffnet.adapters.clusters.work import OneMachine, Request
+    from rbfdiffnet.adapters.clusters.groups import OneMachine, Request
 
     engine, group_size, num_partitions = where
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.adapters.clusters.groups import Digests, find_cuts, find_groups, hash_ids
-from rbfdiffnet.adapters.clusters.replay import Key, Pending, answer_questions
-from rbfdiffnet.adapters.clusters.work import Group, Request
+from rbfdiffnet.adapters.clusters.groups import (
+    Digests,
+    Group,
+    Key,
+    Pending,
+    Request,
+    answer_questions,
+    find_cuts,
+    find_row_groups,
+    hash_ids,
+)
 from rbfdiffnet.panel.frames import ColumnNames
 
 try:
@@ -154,8 +162,7 @@ def _make_hasher(id_col: str) -> Worker:
 
 def _make_marker(id_col: str, names: Sequence[str], cuts: Digests, *, ahead: bool) -> Worker:
     def marking(df: pd.DataFrame) -> pd.DataFrame:
-        codes, ids = pd.factorize(df[id_col])
-        group = np.append(find_groups(hash_ids(ids), cuts), 0)[codes]
+        group = find_row_groups(df[id_col], cuts)
         whole: dict[str, Any] = {name: df.get(name, np.nan) for name in names}
         return pd.DataFrame({**whole, GROUP: group, AHEAD: ahead}, index=df.index)
 
