@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.adapters import require
@@ -16,6 +15,7 @@ from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.forecasting.options import NAME
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.updates import revise_panel
+from rbfdiffnet.support.arrays import Ints
 
 require("sktime")
 
@@ -23,7 +23,6 @@ from sktime.forecasting.base import BaseForecaster  # noqa: E402
 
 __all__ = ["RBFDiffNetForecaster"]
 
-Array = npt.NDArray[np.float64]
 
 # Columns of the long frames, by names that inputs will not have.
 _ID, _TIME, _TARGET = "(series)", "(time)", "(target)"
@@ -238,9 +237,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
         return pd.DataFrame(table.reshape(len(index), -1), index, columns)
 
-    def _locate(
-        self, fh: Any, panel: Panel
-    ) -> tuple[pd.Index[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _locate(self, fh: Any, panel: Panel) -> tuple[pd.Index[Any], Ints, Ints]:
         """Return the index of the forecasts, their series, and steps after the series' end."""
         dates = self._dates(fh, panel)
         index = dates
@@ -280,7 +277,7 @@ class RBFDiffNetForecaster(BaseForecaster):
             return pd.DatetimeIndex(dates).to_period(self.cutoff.freqstr)
         return dates
 
-    def _inputs_ahead(self, h: int, wanted: npt.NDArray[np.int64], X: pd.DataFrame) -> pd.DataFrame:
+    def _inputs_ahead(self, h: int, wanted: Ints, X: pd.DataFrame) -> pd.DataFrame:
         """Return inputs of the next h steps; at steps that nobody asks for, gaps are filled."""
         rows: pd.DataFrame = self.model_.make_future_frame(h)
         rows = rows.merge(self._long(X), "left", [_ID, _TIME])

@@ -14,12 +14,12 @@ import pandas as pd
 from rbfdiffnet import forecaster
 from rbfdiffnet.adapters import require
 from rbfdiffnet.forecasting.options import NAME
+from rbfdiffnet.support.arrays import Array
 
 require("statsforecast")
 
 __all__ = ["RBFDiffNet"]
 
-Array = npt.NDArray[np.float64]
 Levels = Sequence[float] | None
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.cli.run import (
@@ -30,6 +29,7 @@ from rbfdiffnet.cli.run import (
 )
 from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.readers import Data
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
 from rbfdiffnet.support.progress import ProgressLine
@@ -233,7 +233,7 @@ def write_report(
         )
 
 
-def _choose_explained(errors: npt.NDArray[np.float64]) -> list[int]:
+def _choose_explained(errors: Array) -> list[int]:
     """Return the positions of the first series, the best and the worst."""
     ranking = np.argsort(errors, kind="stable")[: np.isfinite(errors).sum()]
     extremes = [*ranking[:_EXTREMES].tolist(), *ranking[::-1][:_EXTREMES].tolist()]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
@@ -22,13 +21,13 @@ from rbfdiffnet.panel.calendar import (
 )
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
 from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
+from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 
 if TYPE_CHECKING:
     from rbfdiffnet import RBFDiffNet
 
-Ints = npt.NDArray[np.int64]
 
 _CHUNK, _FAST_CHUNK = 100, 1000  # series that are forecast at a time
 _FILE_OPTIONS = (
@@ -226,7 +225,7 @@ def note_closed_weekdays(
     return forecast, _add_closed_notes(data, notes, closed, skipped=arguments.skip_closed)
 
 
-def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
+def _find_closed_weekdays(data: Data) -> Mask | None:
     """Return which weekdays are closed, of shape (n_series, 7); None where all are open."""
     if not is_daily(data.frequency):
         return None
@@ -243,7 +242,7 @@ def _find_closed_weekdays(data: Data) -> npt.NDArray[np.bool_] | None:
 
 
 def _add_closed_notes(
-    data: Data, notes: pd.DataFrame, closed: npt.NDArray[np.bool_], *, skipped: bool
+    data: Data, notes: pd.DataFrame, closed: Mask, *, skipped: bool
 ) -> pd.DataFrame:
     positions = np.flatnonzero(closed.any(axis=1)).tolist()
     action = "their forecasts are left out"

@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.naive import naive_forecast
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 #: Two simple rules that forecasts are compared with: the value a season ago, and the last one.
 BASELINE, LAST = "SeasonalNaive", "LastValue"
@@ -75,7 +72,7 @@ class BacktestRows:
     series: Ints
     seen: Ints
     ahead: Ints
-    on_grid: npt.NDArray[np.bool_]
+    on_grid: Mask
 
     @classmethod
     def locate(cls, panel: Panel, folds: Any) -> BacktestRows:

@@ -62,12 +62,12 @@ from utilsforecast.losses import (
 )
 
 from rbfdiffnet.evaluation.scores import mean_squared_step, scale_squared_error
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import as_floats, as_list
 
 __all__ = ["bias", "coverage", "mae", "mape", "mase", "mqloss", "mse", "quantile_loss", "rmse"]
 __all__ += ["rmsse", "rmsse_score", "scaled_crps", "smape", "wrmsse"]
 
-Array = npt.NDArray[np.float64]
 
 _COUNT, _SCALE, _WEIGHT = "__count", "__scale", "__weight"
 

@@ -28,10 +28,8 @@ import numpy.typing as npt
 
 from rbfdiffnet.evaluation.backtest_frames import BASELINE, LAST, BacktestRows, ModelColumns
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.text import format_number
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _EQUAL = 0.01  # smaller differences of errors are not called differences
 _FEWEST = 10  # series that a verdict needs; half of them in smaller panels

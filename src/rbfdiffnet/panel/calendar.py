@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.checks import is_number
 
-Array = npt.NDArray[np.float64]
 Dates = npt.NDArray[np.datetime64]
 
 _MOST_DAYS = 366  # before and after an event
@@ -221,7 +221,7 @@ class CalendarInputs:
         return cls(**{**settings, **tuples, "events": events})
 
 
-def _part_values(times: Dates) -> dict[str, npt.NDArray[Any]]:
+def _part_values(times: Dates) -> Arrays:
     """Return the value of each calendar part at each time."""
     minutes, hours, days, months = (times.astype(f"datetime64[{unit}]") for unit in "mhDM")
     weekday = weekday_numbers(times)
@@ -239,9 +239,7 @@ def _part_values(times: Dates) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _mark_days_around(
-    days: Dates, centers: Sequence[date], lead: int, lag: int
-) -> npt.NDArray[np.bool_]:
+def _mark_days_around(days: Dates, centers: Sequence[date], lead: int, lag: int) -> Mask:
     """Mark the days `lead` days before a center, ..., on a center, ..., `lag` days after one."""
     known = np.array(centers, dtype="datetime64[D]")
     return np.column_stack([np.isin(days, known + shift) for shift in range(-lead, lag + 1)])
@@ -310,15 +308,13 @@ def is_daily(frequency: Frequency | None) -> bool:
     return frequency is not None and frequency.kind == "tick" and frequency.n == DAY
 
 
-def weekday_numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def weekday_numbers(dates: npt.NDArray[Any]) -> Ints:
     """Return the weekdays of dates, 0 for Mondays."""
-    days: npt.NDArray[np.int64] = dates.astype("M8[D]").astype(np.int64)
+    days: Ints = dates.astype("M8[D]").astype(np.int64)
     return (days + 3) % 7  # 1970 began on a Thursday
 
 
-def find_closed_weekdays(
-    series: npt.NDArray[np.int64], dates: npt.NDArray[Any], n: int
-) -> npt.NDArray[np.bool_]:
+def find_closed_weekdays(series: Ints, dates: npt.NDArray[Any], n: int) -> Mask:
     """Return which weekdays of each series have no value, shape (n, 7), Mondays first.
 
     `series` and `dates` are those of the known values. Series of less than four weeks have none.
@@ -332,7 +328,7 @@ def find_closed_weekdays(
     return np.asarray(~open_ & long[:, None])
 
 
-def name_weekdays(chosen: npt.NDArray[np.bool_]) -> str:
+def name_weekdays(chosen: Mask) -> str:
     """Return the names of weekdays in words."""
     names = [name for name, is_chosen in zip(_WEEKDAYS, chosen, strict=True) if is_chosen]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.frames import convert_empty
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
 
-Array = npt.NDArray[np.float64]
 FlatColumns = Mapping[str, npt.NDArray[Any]]
 DescribeRow = Callable[[int], str]  # such as "series 'A' on 2024-05-01", for errors
 

@@ -16,11 +16,8 @@ from rbfdiffnet.panel.frames import ColumnNames, read_frame, read_values
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.regularize import place_values
 from rbfdiffnet.series.series import SeriesPanel
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-FlatColumns = dict[str, npt.NDArray[Any]]
 
 _NOTHING = Encoder(())
 _DAY = 24 * 60 * 60  # seconds
@@ -146,7 +143,7 @@ class Exogenous:
         ahead = np.concatenate([known, self._calendar_rows(panel, codes, steps)], axis=1)
         return list(ahead.reshape(n, h, ahead.shape[1]))
 
-    def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> FlatColumns:
+    def _future_columns(self, panel: Panel, h: int, X_df: Any, within: Panel | None) -> Arrays:
         for name in self.find_columns(X_df, panel.columns):
             if name not in (*self.columns, *panel.inputs):
                 raise ValueError(
@@ -205,7 +202,7 @@ class Exogenous:
         return cls(**fields, calendar=calendar and CalendarInputs.from_json(calendar))
 
 
-def _encode(encoder: Encoder, columns: FlatColumns, where: Any, n: int) -> Array:
+def _encode(encoder: Encoder, columns: Arrays, where: Any, n: int) -> Array:
     return encoder.encode(columns, where) if columns else np.empty((n, 0))
 
 
@@ -222,9 +219,9 @@ def _describe_row(panel: Panel, row: int) -> str:
     return _describe_step(panel, i, row - int(panel.offsets[i]))
 
 
-def _fill_inputs(panel: Panel) -> FlatColumns:
+def _fill_inputs(panel: Panel) -> Arrays:
     """Return the inputs of a panel; on dates without a target, missing ones repeat the last."""
-    result: FlatColumns = {}
+    result: Arrays = {}
     starts = np.repeat(panel.offsets[:-1], panel.lengths)
     rows = np.arange(panel.y.size)
     for name, column in panel.inputs.items():
@@ -238,11 +235,11 @@ def _fill_inputs(panel: Panel) -> FlatColumns:
     return result
 
 
-def _static_values(panel: Panel, names: Sequence[str]) -> FlatColumns:
+def _static_values(panel: Panel, names: Sequence[str]) -> Arrays:
     """Return the value of unchanging columns for each series, shape (n_series,)."""
     import pandas as pd
 
-    result: FlatColumns = {}
+    result: Arrays = {}
     for name in names:
         column = panel.inputs[name]
         known = pd.notna(column)

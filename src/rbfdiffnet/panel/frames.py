@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import Frequency
+from rbfdiffnet.support.arrays import Array, Ints
 
-Ints = npt.NDArray[np.int64]
 FrameColumn = nw.Series[Any]
 
 _BLOCK = 1_000_000  # rows compared at once
@@ -229,7 +229,7 @@ def read_values(values: FrameColumn) -> npt.NDArray[Any]:
     )
 
 
-def read_target(column: FrameColumn) -> npt.NDArray[np.float64]:
+def read_target(column: FrameColumn) -> Array:
     """Return the target as floats, NaN where it is missing."""
     if column.is_null().all():
         return np.full(len(column), np.nan)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import is_number
 
 DAY = 86_400_000_000_000  # nanoseconds
@@ -98,7 +99,7 @@ class Frequency:
         return cls._of_offset(freq)
 
     @classmethod
-    def infer(cls, times: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Frequency | None:
+    def infer(cls, times: npt.NDArray[Any], codes: Ints) -> Frequency | None:
         """Find the step that most dates agree on; None where no step fits at least half of them.
 
         `times` are dates (wall time) or whole numbers, in any order; `codes` are their series.
@@ -180,7 +181,7 @@ def _steps_in_season(season: int, count: int) -> int:
     return season // count if season % count == 0 else 1
 
 
-def _most_frequent(values: npt.NDArray[np.int64]) -> int:
+def _most_frequent(values: Ints) -> int:
     distinct, counts = np.unique(values, return_counts=True)
     return int(distinct[counts.argmax()])
 

@@ -11,11 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
-
-Ints = npt.NDArray[np.int64]
+from rbfdiffnet.support.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ class Grid:
         counted = self._counted(codes, steps)
         return to_utc(counted, self.zone) if self.frequency.wall else counted
 
-    def locate(self, times: Ints, codes: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def locate(self, times: Ints, codes: Ints) -> tuple[Ints, Mask]:
         """Return the steps of times, and which times are on the grid; other steps are rounded."""
         counted = to_wall(times, self.zone) if self.frequency.wall else times
         steps = self._steps(counted, codes)

@@ -35,14 +35,10 @@ from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid, infer_frequency, to_wall
 from rbfdiffnet.panel.regularize import concatenate_ranges, regularize_in_chunks
 from rbfdiffnet.panel.updates import extend_panel
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.notes import Note
 
 __all__ = ["ColumnNames", "Panel"]
-
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +54,7 @@ class Panel:
 
     offsets: Ints
     y: Array
-    inputs: dict[str, npt.NDArray[Any]]
+    inputs: Arrays
     problems: tuple[Note, ...]
     columns: ColumnNames
     grid: Grid
@@ -258,7 +254,7 @@ class Panel:
         cut = self.lengths - kept
         return replace(self._take(self.offsets[:-1] + cut, kept), grid=self.grid.shift(cut))
 
-    def to_arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    def to_arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return arrays and a JSON document that can be saved."""
         import pandas as pd
 
@@ -280,7 +276,7 @@ class Panel:
             "inputs": list(self.inputs),
         }
         ids = pack_values(self.ids.to_list(), f"Ids in column {self.columns.id!r}")
-        arrays: dict[str, npt.NDArray[Any]] = {"offsets": self.offsets, "origin": grid.origin}
+        arrays: Arrays = {"offsets": self.offsets, "origin": grid.origin}
         arrays |= {"day": grid.day, "ids": ids, "y": self.y}
         if categories is not None:
             arrays["categories"] = categories
@@ -295,7 +291,7 @@ class Panel:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Panel:
         """Restore a panel from what `to_arrays` returned."""
-        inputs: dict[str, npt.NDArray[Any]] = {}
+        inputs: Arrays = {}
         for number, name in enumerate(meta["inputs"]):
             column = arrays[f"input{number}"]
             if column.dtype.kind == "U":

@@ -13,12 +13,9 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.stability import LARGEST
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _FREE_STEPS, _STEPS_PER_ROW = 1000, 50  # a grid longer than both limits is cut
 _ROWS_AT_ONCE = 4_000_000
@@ -79,7 +76,7 @@ def regularize(
     codes: Ints,
     values: Mapping[str, npt.NDArray[Any]],
     target: str,
-) -> tuple[ProblemList, dict[str, npt.NDArray[Any]]]:
+) -> tuple[ProblemList, Arrays]:
     """Bring rows to the grids of their series.
 
     `times`, `codes` (numbers of series) and the columns in `values` have shape (n_rows,). Where a
@@ -131,7 +128,7 @@ def regularize_in_chunks(
     n_series: int,
     values: Mapping[str, npt.NDArray[Any]],
     target: str,
-) -> tuple[Grid, Ints, dict[str, npt.NDArray[Any]], list[Note], int]:
+) -> tuple[Grid, Ints, Arrays, list[Note], int]:
     """Make grids and bring rows to them, some series after the others, which saves memory.
 
     The arguments are those of `regularize`. Returned are the grid, the offsets, the columns on the

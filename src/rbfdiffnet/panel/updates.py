@@ -23,14 +23,12 @@ from rbfdiffnet.panel.regularize import (
     longest_grid,
     place_values,
 )
+from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.stability import LARGEST
 
 if TYPE_CHECKING:
     from rbfdiffnet.panel.panel import Panel
 
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _REMEDY = "pass rows that continue the series"
 _REMEDY_IF_KNOWN = (

@@ -22,6 +22,7 @@ from rbfdiffnet.readers.dates import (
 )
 from rbfdiffnet.readers.numbers import parse_numbers
 from rbfdiffnet.readers.table import Table, is_text
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.errors import CommandError
 
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
@@ -206,7 +207,7 @@ def join_date_parts(
     """
     time = find_time_column(table, choices)
     taken = {*choices.ids, choices.target, *inputs}
-    parts: dict[str, tuple[str, npt.NDArray[np.int64]]] = {}
+    parts: dict[str, tuple[str, Ints]] = {}
     for column in table.columns:
         unit = find_time_unit(column)
         if unit and unit not in parts and column not in taken:
@@ -284,7 +285,7 @@ def _make_cross_table(
     return CrossTable(rows, list(labels), dates, f"Rows are {unit}s and columns {other}s")
 
 
-def _read_time_numbers(table: Table, column: str, unit: str) -> npt.NDArray[np.int64] | None:
+def _read_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
     """Return a column as numbers of a unit of time; return nothing where a cell is none."""
     cells: Any = table.frame[column]
     if is_text(cells):
@@ -343,9 +344,7 @@ def find_id_columns(
     return sorted(chosen, key=table.columns.index)
 
 
-def _choose_columns(
-    dates: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]]
-) -> list[str]:
+def _choose_columns(dates: Ints, codes: dict[str, Ints]) -> list[str]:
     """Return columns that tell rows of the same date apart, without those that add nothing.
 
     Columns that would leave hardly a row for a series and date, as numbers of receipts, are out.
@@ -410,17 +409,17 @@ def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
     return pd.Categorical.from_codes(joint, categories=pd.Index(names))
 
 
-def _encode(values: npt.NDArray[Any] | pd.Series[Any]) -> npt.NDArray[np.int64]:
+def _encode(values: npt.NDArray[Any] | pd.Series[Any]) -> Ints:
     """Number the distinct values in the order in which they appear."""
     return pd.factorize(values)[0].astype(np.int64)
 
 
-def _count_repeats(keys: Sequence[npt.NDArray[np.int64]]) -> int:
+def _count_repeats(keys: Sequence[Ints]) -> int:
     """Count the rows whose keys an earlier row has, too."""
     return len(keys[0]) - _count_distinct(keys)
 
 
-def _count_distinct(keys: Sequence[npt.NDArray[np.int64]]) -> int:
+def _count_distinct(keys: Sequence[Ints]) -> int:
     """Count the different combinations of keys."""
     if not keys:
         return 1

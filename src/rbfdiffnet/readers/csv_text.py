@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.readers.numbers import MarkEvidence
 from rbfdiffnet.readers.table import Table
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.errors import CommandError
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
@@ -97,12 +97,12 @@ def _guess_marks(
     return marks
 
 
-def _fractions(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _fractions(values: Array) -> Array:
     """Return the finite values that are not whole."""
     return np.extract(np.isfinite(values) & (values != np.rint(values)), values)
 
 
-def _has_certain_points(values: npt.NDArray[np.float64]) -> bool:
+def _has_certain_points(values: Array) -> bool:
     """Tell whether some number cannot have been written with a point between thousands."""
     size = np.abs(_fractions(values))
     return bool(((size < 1) | (size >= 1000) | (np.round(size, 3) != size)).any())

@@ -15,6 +15,7 @@ import pandas as pd
 
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import Grid
+from rbfdiffnet.support.arrays import Ints
 
 # Words of several languages for units of time and months --------------------------------------
 
@@ -153,7 +154,7 @@ class ParsedTimes:
     """
 
     values: pd.Series[Any]
-    bad: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    bad: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     note: str = ""
     hint: str = ""
 

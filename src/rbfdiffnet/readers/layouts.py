@@ -30,6 +30,7 @@ from rbfdiffnet.readers.columns import (
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.table import Table, is_text, quote_names
+from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.errors import CommandError
 
 _EXACT = 2**24  # whole numbers up to here are exact in 32 bits
@@ -52,7 +53,7 @@ class LongLayout:
     """
 
     frame: pd.DataFrame
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> LongLayout:
@@ -439,7 +440,7 @@ def _join_repeats(
 
 
 def _refuse_repeats(
-    table: Table, time: str, ids: Sequence[str], frame: pd.DataFrame, again: npt.NDArray[np.bool_]
+    table: Table, time: str, ids: Sequence[str], frame: pd.DataFrame, again: Mask
 ) -> CommandError:
     """Return an error that says which rows have the same series and date, and the remedy."""
     second = int(np.argmax(again))

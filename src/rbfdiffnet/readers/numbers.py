@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.readers.table import Table, is_text
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.stability import LARGEST
 
@@ -123,7 +124,7 @@ class MarkEvidence:
 
 def parse_numbers(
     table: Table, column: str, cells: pd.Series[Any] | None = None
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[Any], Ints]:
     """Parse a column, or some cells of it, as numbers, with any marks between thousands.
 
     Returns the values and the rows that are no numbers. Values are NaN where a cell is empty, says
@@ -141,7 +142,7 @@ def parse_numbers(
 
 def _parse_cells(
     cells: pd.Series[Any], decimal: str, missing: set[str]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[Any], Ints]:
     nothing = np.empty(0, dtype=np.int64)
     if not is_text(cells):
         if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind in "iufb":

@@ -23,8 +23,9 @@ from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.report.packing import Packer, pack_explanations
-from rbfdiffnet.report.tables import Array, Ints, Table, find_frequency, read_table
+from rbfdiffnet.report.tables import Table, find_frequency, read_table
 from rbfdiffnet.report.verdict import verdict
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.checks import check_count
 from rbfdiffnet.support.notes import FALLBACK_ACTIONS
 

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.frames import ColumnNames, read_frame
-from rbfdiffnet.report.tables import Array, Ints, Table, read_table
+from rbfdiffnet.report.tables import Table, read_table
+from rbfdiffnet.support.arrays import Array, Ints
 
 _LARGEST = 3.3e38  # a little below the largest 32-bit float
 

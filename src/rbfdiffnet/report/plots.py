@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import as_floats, check_number
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ def _draw_line(canvas: list[list[str]], column: int, start: int, end: int) -> No
         canvas[row][column] = "│"
 
 
-def _labels(ticks: npt.NDArray[np.float64]) -> list[str]:
+def _labels(ticks: Array) -> list[str]:
     """Format ticks with as many decimals as tell them apart, or as powers of ten."""
     largest, spacing = float(np.abs(ticks).max()), float(np.ptp(ticks[:2]))
     if largest >= 1e9 or 0.0 < spacing < 1e-4:

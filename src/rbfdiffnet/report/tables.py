@@ -20,12 +20,10 @@ from rbfdiffnet.panel.frames import (
 )
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Table:
 
     series: Ints
     times: Ints
-    columns: dict[str, npt.NDArray[Any]]
+    columns: Arrays
     dates: bool
     zone: str | None
     cutoffs: Ints | None = None
@@ -122,7 +120,7 @@ def read_table(
             )
     series = np.array([ids[name] for name in texts], dtype=np.int64)[codes]
 
-    numbers: dict[str, npt.NDArray[Any]] = {}
+    numbers: Arrays = {}
     for name in frame.columns:
         if name in text:
             words = ["" if word is None else str(word) for word in frame[name].to_list()]

@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.collective import Collective
 from rbfdiffnet.support.threads import one_blas_thread
 
@@ -52,12 +53,12 @@ def find_cuts(hashes: Digests, size: int) -> Digests:
     return np.array([part[0] for part in parts[1:]], dtype=np.uint64)
 
 
-def find_groups(hashes: Digests, cuts: Digests) -> npt.NDArray[np.int64]:
+def find_groups(hashes: Digests, cuts: Digests) -> Ints:
     """Return the number of the group of each hash."""
     return np.searchsorted(cuts, hashes, side="right").astype(np.int64)
 
 
-def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> npt.NDArray[np.int64]:
+def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> Ints:
     """Return the group of each row; rows without an id go to the first, which complains of them."""
     codes, distinct = pd.factorize(ids)
     return np.append(find_groups(hash_ids(distinct), cuts), 0)[codes]
