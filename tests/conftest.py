@@ -57,7 +57,7 @@ def remembered_trajectories():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rbfdiffnet.models.networks.noisy.learn_trajectory", learn)
+        patch.setattr("rbfdiffnet.models.networks.series_model.learn_trajectory", learn)
         yield
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from preparations import prepare
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.series.prepare import latest_values, prepare
+from rbfdiffnet.series.prepare import latest_values
 
 WEEK = np.array([100.0, 90.0, 95.0, 110.0, 140.0, 180.0, 40.0])
 NETWORKS = [{"preset": "fast"}, {"scope": "local"}, {"scope": "global"}]

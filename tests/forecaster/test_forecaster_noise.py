@@ -225,7 +225,7 @@ def test_explanations_add_up_on_other_scales(options):
 @pytest.mark.slow
 def test_results_do_not_depend_on_threads(auto, monkeypatch):
     monkeypatch.setattr(
-        "rbfdiffnet.models.networks.noisy.learn_trajectory", learn_trajectory
+        "rbfdiffnet.models.networks.series_model.learn_trajectory", learn_trajectory
     )  # not remembered
     model = RBFDiffNet(freq=1, noise="auto", n_jobs=2).fit(PANEL)
     assert_frame_equal(model.predict(5), auto.predict(5), check_exact=True)

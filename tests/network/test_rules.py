@@ -10,7 +10,7 @@ import rbfdiffnet.network.centers
 import rbfdiffnet.network.widths
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.datasets import henon_map
-from rbfdiffnet.models.networks.series_model import forecast_many
+from rbfdiffnet.models.networks.forecast import forecast_many
 from rbfdiffnet.network.basis import BASES, GaussianBasis, RadialBasis, derivatives, evaluate
 from rbfdiffnet.network.centers import CENTERS, place_centers
 from rbfdiffnet.network.trainers import SOLVERS, minimize_bfgs

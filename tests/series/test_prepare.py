@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from preparations import clean_series, prepare
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.outliers import NO_OUTLIERS
-from rbfdiffnet.series.prepare import prepare
 from rbfdiffnet.series.transforms import Compose, Difference
 
 
@@ -24,7 +24,7 @@ def sales(rng):
 def test_base_is_finite_and_tells_what_was_observed(sales):
     y, promotion, clean = sales
     preparation = prepare(y, promotion, season_length=7)
-    u, known = preparation.cleaned(y, promotion)
+    u, known = clean_series(preparation, y, promotion)
     assert np.flatnonzero(~known).tolist() == [50, 51, 100, 150]
     bare = preparation.effects.remove(clean, promotion)
     np.testing.assert_allclose(u[known], bare[known])
@@ -35,7 +35,7 @@ def test_base_is_finite_and_tells_what_was_observed(sales):
 def test_restoring_gives_the_observations_back(log, sales):
     y, promotion, _ = sales
     preparation = prepare(y, promotion, season_length=7, log=log)
-    u, known = preparation.cleaned(y, promotion)
+    u, known = clean_series(preparation, y, promotion)
     np.testing.assert_allclose(preparation.restore(u, promotion)[known], y[known], rtol=1e-9)
 
 
@@ -57,7 +57,7 @@ def test_without_cleaning_only_gaps_are_filled(sales):
     preparation = prepare(y, none, season_length=7, clean=False)
     assert preparation.rule is NO_OUTLIERS
     assert preparation.effects is None
-    u, known = preparation.cleaned(y, none)
+    u, known = clean_series(preparation, y, none)
     np.testing.assert_array_equal(u, fill_missing(y, 7))
     np.testing.assert_array_equal(known, np.isfinite(y))
 
@@ -73,7 +73,7 @@ def test_steps_are_fitted_to_the_base_after_logarithms(sales):
     none = np.zeros((y.size, 0))
     names = ("difference", "standardize")
     preparation = prepare(y, none, season_length=7, log=True, transforms=names)
-    u, known = preparation.cleaned(y, none)
+    u, known = clean_series(preparation, y, none)
     np.testing.assert_allclose(u[known], np.log1p(y[known]))
     z = preparation.steps.apply(u)
     assert preparation.steps.steps[0] == Difference()
@@ -105,7 +105,7 @@ def test_negative_values_have_no_logarithm():
         prepare(y, none, season_length=1, log=True)
     # Those that arrive later count as zero.
     preparation = prepare(np.abs(y), none, season_length=1, log=True, clean=False)
-    u, known = preparation.cleaned(y, none)
+    u, known = clean_series(preparation, y, none)
     restored = preparation.restore(u, none)[known]
     np.testing.assert_allclose(restored, np.maximum(y[known], 0.0), atol=1e-12)
 
@@ -132,7 +132,7 @@ def test_a_rare_input_keeps_its_effect(log, days, rng):
 def test_the_base_of_nothing_is_zero():
     none = np.zeros((5, 0))
     preparation = prepare(np.arange(5.0), none, season_length=1)
-    u, known = preparation.cleaned(np.full(5, np.nan), none)
+    u, known = clean_series(preparation, np.full(5, np.nan), none)
     np.testing.assert_array_equal(u, 0.0)
     assert not known.any()
     assert preparation.steps == Compose()
@@ -142,8 +142,8 @@ def test_preparation_of_later_values_does_not_change(sales):
     """Only the neighborhood of a value matters: the start of a series has the same base."""
     y, promotion, _ = sales
     preparation = prepare(y, promotion, season_length=7)
-    whole, _ = preparation.cleaned(y, promotion)
-    part, _ = preparation.cleaned(y[:200], promotion[:200])
+    whole, _ = clean_series(preparation, y, promotion)
+    part, _ = clean_series(preparation, y[:200], promotion[:200])
     np.testing.assert_array_equal(part[:170], whole[:170])
 
 
@@ -164,7 +164,7 @@ def test_many_are_cleaned_as_one_by_one(rng):
         panel.append(y)
     panel[5] = np.full(60, np.nan)
     for p, y, (u, known) in zip(preparations, panel, clean_many(preparations, panel), strict=True):
-        expected = p.cleaned(y, np.zeros((y.size, 0)))
+        expected = clean_series(p, y, np.zeros((y.size, 0)))
         np.testing.assert_array_equal(u, expected[0])
         np.testing.assert_array_equal(known, expected[1])
     assert clean_many([], []) == []

@@ -1,4 +1,4 @@
-"""Seasonal naive forecasts: the last season, or the last value, is repeated."""
+"""Seasonal naive forecasts, and their errors: the last season, or the last value, is repeated."""
 
 from __future__ import annotations
 
@@ -28,6 +28,19 @@ def naive_forecast(
     last_value = np.append(latest, 0.0)[origins - 1][:, None]
     value = np.where(seasonal[:, None] & np.isfinite(phase_value), phase_value, last_value)
     return np.nan_to_num(value, nan=0.0)
+
+
+def naive_errors(y: Array, origins: Ints, h: int, season_length: int) -> Array:
+    """Return absolute errors of `naive_forecast` from each origin, (B, h); NaN where unknown."""
+    if not origins.size:
+        return np.empty((0, h))
+    return np.abs(naive_forecast(y, origins, h, season_length) - values_after(y, origins, h))
+
+
+def values_after(values: Array, origins: Ints, h: int) -> Array:
+    """Return the values of h steps from each origin on, shape (B, h, ...); NaN beyond the last."""
+    unknown = np.full((h, *values.shape[1:]), np.nan)
+    return np.asarray(np.concatenate([values, unknown])[origins[:, None] + np.arange(h)])
 
 
 def repeat_last_season(values: Array, h: int, season_length: int) -> Array:

@@ -10,16 +10,15 @@ shape (B, T) with NaN where a value is missing; `OutlierRule` is for one series.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.support.arrays import Array, Mask
-
-Key = TypeVar("Key", bound=Hashable)
+from rbfdiffnet.support.threads import Key, group_equal
 
 _NEIGHBORS = 3  # seasons compared with on either side
 _FAR = 8.0  # robust standard deviations that make an outlier
@@ -77,10 +76,7 @@ def group_by_length(
     A group holds as many items as are best computed together; ``length(key)`` is the number of
     values of one item.
     """
-    groups: dict[Key, list[int]] = {}
-    for i, key in enumerate(keys):
-        groups.setdefault(key, []).append(i)
-    for key, positions in groups.items():
+    for key, positions in group_equal(keys).items():
         size = max(1, _VALUES_AT_ONCE // max(length(key), 1))
         for first in range(0, len(positions), size):
             yield key, positions[first : first + size]

@@ -26,6 +26,7 @@ from rbfdiffnet.series.outliers import (
     fit_rules,
     group_by_length,
 )
+from rbfdiffnet.series.series import UnfitError
 from rbfdiffnet.series.transforms import Compose, Difference, Log1p, Transform, fit_transforms
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.stability import forecast_bounds
@@ -50,17 +51,8 @@ class Preparation:
         u = np.log1p(np.maximum(y, 0.0)) if self.log else y
         return u if self.effects is None else self.effects.remove(u, inputs)
 
-    def cleaned(self, y: Array, inputs: Array) -> tuple[Array, Mask]:
-        """Return u, without gaps, and which of its values are observations, both of shape (T,).
-
-        Steps at which no value is to be expected (`series.gaps.find_closed_steps`) count as
-        observations where they repeat one: a network learns to go on there. The observations y
-        have NaN where missing, the inputs known in advance shape (T, q).
-        """
-        return clean_many([self], [self.without_effects(y, inputs)])[0]
-
     def apply(self, y: Array, inputs: Array) -> PreparedSeries:
-        """Make a series ready by this preparation."""
+        """Make a series ready: observations y with NaN where missing, inputs (T, q)."""
         raw = self.without_effects(y, inputs)
         return PreparedSeries.of(self, raw, *clean_many([self], [raw])[0])
 
@@ -104,9 +96,11 @@ class PreparedSeries:
 def clean_many(
     preparations: Sequence[Preparation], without_effects: Sequence[Array]
 ) -> list[tuple[Array, Mask]]:
-    """Return u and which values are observations, as `Preparation.cleaned` does, for many series.
+    """Return u, without gaps, and which of its values are observations, (T,) both, of many series.
 
-    The series come from `Preparation.without_effects`.
+    The series come from `Preparation.without_effects`. Steps at which no value is to be expected
+    (`series.gaps.find_closed_steps`) count as observations where they repeat one: a network learns
+    to go on there.
     """
     results: list[tuple[Array, Mask]] = [(np.empty(0), np.empty(0, dtype=bool))] * len(preparations)
     keys = [
@@ -188,31 +182,6 @@ def latest_values(
     return results
 
 
-def prepare(
-    y: Array,
-    inputs: Array,
-    *,
-    season_length: int,
-    transforms: tuple[str | Transform, ...] = (),
-    log: bool = False,
-    clean: bool = True,
-    effects: Effects | None = None,
-) -> Preparation:
-    """Fix the preparation of one series; see `prepare_many`."""
-    (found,) = prepare_many(
-        [y],
-        [inputs],
-        [effects],
-        season_length=season_length,
-        transforms=transforms,
-        log=log,
-        clean=clean,
-    )
-    if isinstance(found, ValueError):
-        raise found
-    return found.preparation
-
-
 def prepare_many(
     series: Sequence[Array],
     inputs: Sequence[Array],
@@ -222,42 +191,38 @@ def prepare_many(
     transforms: tuple[str | Transform, ...] = (),
     log: bool = False,
     clean: bool = True,
-) -> list[PreparedSeries | ValueError]:
+) -> list[PreparedSeries | UnfitError]:
     """Make many series ready; the result is an error where a step does not apply.
 
     Series have shape (T,) with NaN where missing, inputs known in advance (T, q). Effects that are
     None are estimated where q is not 0. ``transforms`` are those of `fit_transforms`; outliers are
     found only with ``clean``.
     """
-    results: list[PreparedSeries | ValueError] = []
+    results: dict[int, PreparedSeries | UnfitError] = {}
     drafts: dict[int, Preparation] = {}
     for i, (y, x, own) in enumerate(zip(series, inputs, effects, strict=True)):
         if log and np.any(y < 0.0):
             least = np.nanmin(y)
-            results.append(ValueError(f"log1p needs values that are not negative, found {least:g}"))
+            results[i] = UnfitError(f"log1p needs values that are not negative, found {least:g}")
             continue
-        results.append(ValueError("not prepared yet"))
         if own is None and x.shape[1]:
             linked = np.log1p(y) if log else y
             own = fit_robust_effects(
                 [linked], [x], season_length=season_length, clean=clean, relative=not log
             )
         drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
-    rest = [draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()]
+    raw = [draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()]
     if clean:
-        rules = fit_rules(rest, season_length)
-        drafts = {
-            i: replace(draft, rule=rule)
-            for (i, draft), rule in zip(drafts.items(), rules, strict=True)
-        }
-    cleaned = clean_many(list(drafts.values()), rest)
-    for (i, draft), raw, (u, known) in zip(drafts.items(), rest, cleaned, strict=True):
+        rules = zip(drafts.items(), fit_rules(raw, season_length), strict=True)
+        drafts = {i: replace(draft, rule=rule) for (i, draft), rule in rules}
+    cleaned = clean_many(list(drafts.values()), raw)
+    for (i, draft), own_raw, (u, known) in zip(drafts.items(), raw, cleaned, strict=True):
         observed = u[known] if known.any() else u
         low, high = forecast_bounds(float(observed.min()), float(observed.max()))
         try:
             steps = fit_transforms(transforms, u, season_length)
             preparation = replace(draft, steps=steps, low=low, high=high)
-            results[i] = PreparedSeries.of(preparation, raw, u, known)
+            results[i] = PreparedSeries.of(preparation, own_raw, u, known)
         except ValueError as error:
-            results[i] = error
-    return results
+            results[i] = UnfitError(str(error).rstrip("."))
+    return [results[i] for i in range(len(series))]

@@ -117,3 +117,18 @@ def check_fit(series: Series) -> None:
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
     if known.size < _FEWEST_VALUES:
         raise UnfitError(f"too short (known values: {known.size}, needed: {_FEWEST_VALUES})")
+
+
+def find_usable(panel: Sequence[Series]) -> tuple[list[int], dict[int, str]]:
+    """Return the positions of series to learn from, and why the others have nothing to learn from.
+
+    They are sorted by their fingerprints: what is learned must not depend on the panel's order.
+    """
+    usable, reasons = [], {}
+    for i, series in enumerate(panel):
+        try:
+            check_fit(series)
+            usable.append(i)
+        except UnfitError as error:
+            reasons[i] = str(error)
+    return sorted(usable, key=lambda i: panel[i].fingerprint), reasons

@@ -1,4 +1,4 @@
-"""Threads over series, each with one thread of the linear algebra library.
+"""Work cut into chunks, and threads over them, each with one thread of the linear algebra library.
 
 On small matrices the threads of that library only get in each other's way.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Key = TypeVar("Key", bound=Hashable)
 
 _lock = threading.Lock()
 _inside = 0
@@ -60,3 +61,18 @@ def parallel_map(
             return [function(item) for item in items]
         with ThreadPoolExecutor(min(n_threads, len(items))) as pool:
             return list(pool.map(function, items))
+
+
+def group_equal(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    """Return the positions of each different key."""
+    groups: dict[Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(key, []).append(i)
+    return groups
+
+
+def even_chunks(n: int, largest: int, n_workers: int = 1, smallest: int = 1) -> list[slice]:
+    """Cut n items into equal chunks, as many for each worker, unless they become too small."""
+    count = min(n_workers * -(-n // (largest * n_workers)), max(n // smallest, -(-n // largest)))
+    size = -(-n // max(count, 1))
+    return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]

@@ -6,24 +6,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from preparations import prepare
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.batch.backend import padded_rows
 from rbfdiffnet.batch.torch_backend import TorchBackend
 from rbfdiffnet.batch.train import fit_batch
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.models.networks.fast import (
-    even_parts,
     fit_fast,
     fit_models,
     forecast_arrays,
     is_fast,
 )
-from rbfdiffnet.models.networks.series_model import fit_local, forecast_many
+from rbfdiffnet.models.networks.forecast import forecast_many
+from rbfdiffnet.models.networks.series_model import fit_local
 from rbfdiffnet.models.networks.window_model import window_rows
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
-from rbfdiffnet.series.prepare import prepare
 from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.threads import even_chunks
 
 
 @pytest.fixture
@@ -121,8 +122,8 @@ def test_batches_and_threads_do_not_matter(length, season, rng):
 
 
 def test_parts_are_even():
-    assert even_parts(10, 16, 2) == [slice(0, 5), slice(5, 10)]
-    assert even_parts(10, 16, 2, smallest=6) == [slice(0, 10)]
+    assert even_chunks(10, 16, 2) == [slice(0, 5), slice(5, 10)]
+    assert even_chunks(10, 16, 2, smallest=6) == [slice(0, 10)]
 
 
 def test_without_numba_it_is_the_same(panel, monkeypatch):

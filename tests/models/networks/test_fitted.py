@@ -118,7 +118,7 @@ def test_a_network_without_a_finite_forecast_gets_the_naive_one(panel, ahead):
     model = fit_panel(panel[:2], PLAN, scope="local", calibrate=False)
     broken = model.models[0]
     network = replace(broken.windows.network, w=np.nan * broken.windows.network.w)
-    broken = replace(broken, windows=replace(broken.windows, network=network))
+    broken = replace(broken, windows=replace(broken.windows, source=network))
     model = replace(model, models=(broken, model.models[1]))
     origins = np.array([200, 150])
     result = model.forecast(ForecastRequest(panel[:2], origins, 9, ahead[:2]))
@@ -184,7 +184,7 @@ def test_a_calibrated_network_without_a_finite_forecast_has_naive_intervals(pane
     model = fit_panel(panel[:2], PLAN, scope="local", calibrate=True)
     broken = model.calibrated[0]
     network = replace(broken.windows.network, w=np.nan * broken.windows.network.w)
-    broken = replace(broken, windows=replace(broken.windows, network=network))
+    broken = replace(broken, windows=replace(broken.windows, source=network))
     origins = np.array([200, 150])
     results = [
         intervals_of(

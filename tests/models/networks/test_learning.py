@@ -21,8 +21,8 @@ from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.forecasting.archive import write_arrays
 from rbfdiffnet.models.networks import shared_training as shared
-from rbfdiffnet.models.networks.learning import cut_new_rows, standardize_like, train_weights
-from rbfdiffnet.models.networks.training_rows import TrainingRows
+from rbfdiffnet.models.networks.shared_training import cut_new_rows, standardize_like, train_weights
+from rbfdiffnet.models.networks.window_model import TrainingRows
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel

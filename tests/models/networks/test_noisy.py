@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.datasets import henon_map, mackey_glass
-from rbfdiffnet.models.networks.noisy import fit_tracked
+from rbfdiffnet.models.networks.series_model import fit_tracked
 from rbfdiffnet.models.networks.window_model import WindowModel, fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise import learn_trajectory

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from preparations import clean_series
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import henon_map
-from rbfdiffnet.models.networks.series_model import fit_local, forecast_many, prepare_for
-from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
+from rbfdiffnet.models.networks.forecast import forecast_many
+from rbfdiffnet.models.networks.series_model import fit_local, prepare_for
+from rbfdiffnet.models.networks.shared import adopt_series, fit_shared
 from rbfdiffnet.models.networks.window_model import fit_windows, window_rows
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
@@ -83,7 +85,7 @@ def test_missing_targets_are_not_learned(rng):
     a = fit_local(series, plan)
     b = fit_local(Series(wrong, series.known_ahead, series.extra), plan)
     assert not np.allclose(forecast(a, series, 5)[0], forecast(b, series, 5)[0], rtol=1e-6)
-    u, known = a.preparation.cleaned(series.y, series.known_ahead)
+    u, known = clean_series(a.preparation, series.y, series.known_ahead)
     X, Y = window_rows(u, known, series.extra, lags=(1, 2, 7), level="mean", block=1)
     assert len(X) == known[7:].sum()
     assert a.windows.largest * a.windows.unit == pytest.approx(np.abs(Y).max())
@@ -302,7 +304,7 @@ def test_outliers_in_windows_are_judged_from_the_past_only(season_length, jump, 
         alone = model.base_windows(series.until(int(origin)), np.array([origin]))[0]
         np.testing.assert_array_equal(window, alone)
     # Seen from the end, the jump is something else than it was when it happened.
-    whole, _ = model.preparation.cleaned(series.y, series.known_ahead)
+    whole, _ = clean_series(model.preparation, series.y, series.known_ahead)
     hindsight = whole[origins[:, None] - np.arange(model.history, 0, -1)]
     assert not np.array_equal(windows, hindsight)
 

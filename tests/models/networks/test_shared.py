@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.models.networks import shared_training as shared
-from rbfdiffnet.models.networks.training_rows import TrainingRows
+from rbfdiffnet.models.networks.window_model import TrainingRows
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 

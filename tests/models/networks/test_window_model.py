@@ -122,7 +122,7 @@ def test_units_of_the_series_do_not_matter(rng):
 def test_a_runaway_recursion_stays_in_bounds(level, rng):
     model, z, extra = fitted(rng, level=level)
     explosive = dataclasses.replace(model.network, linear=1e6 * model.network.linear)
-    wild = dataclasses.replace(model, network=explosive)
+    wild = dataclasses.replace(model, source=explosive)
     path, rows = wild.forecast(z[None], 50, extra[-1:])
     full = np.append(z, path[0])
     assert np.all(np.isfinite(path))

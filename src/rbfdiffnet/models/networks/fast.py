@@ -9,10 +9,9 @@ left to `rbfdiffnet.models.networks.series_model`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import groupby
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,15 @@ from rbfdiffnet.batch.backend import Backend, backend_for, padded_rows
 from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
 from rbfdiffnet.batch.train import train
 from rbfdiffnet.models.networks.series_model import CleaningCache, SeriesModel
-from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS
-from rbfdiffnet.models.networks.window_model import WindowModel, affordable_centers
+from rbfdiffnet.models.networks.window_model import (
+    FEWEST_ROWS,
+    BatchMember,
+    TooShortError,
+    WindowModel,
+    affordable_centers,
+    too_short,
+)
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.network.network import Network
 from rbfdiffnet.series.differences import Differences, choose_differences
 from rbfdiffnet.series.outliers import OutlierRule, find_outliers
 from rbfdiffnet.series.prepare import Preparation, fill_gaps
@@ -34,47 +38,13 @@ from rbfdiffnet.series.transforms import Compose, Difference, Rescale
 from rbfdiffnet.series.windows import stack_windows
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.stability import forecast_bounds
-from rbfdiffnet.support.threads import count_threads, parallel_map
+from rbfdiffnet.support.threads import count_threads, even_chunks, group_equal, parallel_map
 
 _TRANSFORMS = ("auto", "mean")
 _MOST_DIFFERENCES = 10
 _VALUES_WORTH_A_THREAD = 8_192
 _ROUNDING = 1e-12  # of the largest value: smaller differences are none
 _DECIMALS = 9
-
-
-class FastWindows(WindowModel):
-    """One of the networks of a batch; the network itself is made when somebody asks for it.
-
-    The class is frozen, so attributes are set past it.
-    """
-
-    batch: BatchNetworks
-    number: int
-
-    def __init__(self, batch: BatchNetworks, number: int, unit: float) -> None:
-        lags, largest = tuple(range(1, batch.centers.shape[2] + 1)), float(batch.largest[number])
-        values = {"lags": lags, "level": "none", "block": 1, "unit": unit, "largest": largest}
-        vars(self).update(values, tracker=None, batch=batch, number=number)
-
-    @cached_property
-    def network(self) -> Network:
-        """The network."""
-        return self.batch.network(self.number)
-
-    @classmethod
-    def of(cls, network: Network, unit: float, largest: float) -> FastWindows:
-        """Return a network that was made by `network`, in a batch of its own."""
-        return cls(BatchNetworks.stack([network], [largest]), 0, unit)
-
-    @staticmethod
-    def gather(windows: Sequence[FastWindows]) -> BatchNetworks:
-        """Return the networks of several windows as one batch."""
-        parts = []
-        for _, some in groupby(windows, key=lambda w: id(w.batch)):
-            own = list(some)
-            parts.append(own[0].batch.select([w.number for w in own]))
-        return BatchNetworks.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -84,7 +54,6 @@ class FastFit:
     backend: Backend  # where networks and window are
     networks: BatchNetworks
     season_length: int
-    n_lags: int
     window: Any  # the latest differences in units, (B, n_lags)
     unit: Array  # spread of the differenced series, (B,)
     mean: Array  # mean of the differenced series, (B,)
@@ -93,8 +62,7 @@ class FastFit:
     latest: Array  # latest values without outliers and gaps, (B, n_lags + season_length + 10)
     low: Array  # bounds of forecasts, (B,)
     high: Array
-    seasonal: Mask  # whether there are differences to the season before, (B,)
-    n_differences: Ints  # how many first differences are taken then, (B,)
+    differences: list[tuple[Difference, ...]]  # of each series
     spread: Array  # as for `OutlierRule`, (B,)
     closures: Mask
     n_rows: Ints  # how many windows there were to learn from, (B,)
@@ -103,19 +71,15 @@ class FastFit:
         """Forecast h steps, (B, h); NaN for series with too few rows."""
         path = forecast_batch(self.networks, self.window, h, self.backend.xp)
         path = self.backend.to_numpy(path) * self.unit[:, None] + self.mean[:, None]
-        for steps, members in _group_equal(self._differences()):
+        for steps, members in group_equal(self.differences).items():
             path[members] = Compose(steps).invert(path[members], self.latest[members])
         path = np.clip(path, self.low[:, None], self.high[:, None])
         return np.where(self.n_rows[:, None] >= FEWEST_ROWS, path, np.nan)
 
-    def _differences(self) -> list[tuple[Difference, ...]]:
-        kinds = zip(self.seasonal.tolist(), self.n_differences.tolist(), strict=True)
-        return [_differences(self.season_length if s else 0, n) for s, n in kinds]
-
     def models(self) -> list[SeriesModel | None]:
         """The models of the series, None for those with too few rows."""
         networks, is_outlier = self.networks.to_numpy(), self.backend.to_numpy(self.is_outlier)
-        differences, season = self._differences(), self.season_length
+        lags, season = tuple(range(1, networks.centers.shape[2] + 1)), self.season_length
         models: list[SeriesModel | None] = []
         for i, n_rows in enumerate(self.n_rows):
             if n_rows < FEWEST_ROWS:
@@ -126,29 +90,15 @@ class FastFit:
                 effects=None,
                 season_length=season,
                 rule=OutlierRule(season, float(self.spread[i]), bool(self.closures[i])),
-                steps=Compose((*differences[i], Rescale(float(self.mean[i]), 1.0))),
+                steps=Compose((*self.differences[i], Rescale(float(self.mean[i]), 1.0))),
                 low=float(self.low[i]),
                 high=float(self.high[i]),
             )
+            unit, largest = float(self.unit[i]), float(networks.largest[i])
+            windows = WindowModel(BatchMember(networks, i), lags, "none", 1, unit, largest)
             seen = CleaningCache(self.length, self.latest[i], np.flatnonzero(is_outlier[i]))
-            windows = FastWindows(networks, i, float(self.unit[i]))
             models.append(SeriesModel(preparation, windows, seen=seen))
         return models
-
-
-@cache
-def _differences(season_length: int, count: int) -> tuple[Difference, ...]:
-    """A difference to the season before, unless its length is 0, and then first differences."""
-    first = (Difference(season_length),) if season_length else ()
-    return (*first, *[Difference()] * count)
-
-
-def _group_equal(keys: Sequence[Any]) -> Iterator[tuple[Any, list[int]]]:
-    """Each different key with the positions at which it is."""
-    groups: dict[Any, list[int]] = {}
-    for i, key in enumerate(keys):
-        groups.setdefault(key, []).append(i)
-    yield from groups.items()
 
 
 def fit_fast(
@@ -171,7 +121,6 @@ def fit_fast(
     backend = backend or backend_for("cpu")
     xp = backend.xp
     y = backend.to_device(y)
-    length = y.shape[1]
     is_outlier = xp.zeros_like(y) > 0
     spread, closures = xp.ones_like(y[:, 0]) * xp.inf, is_outlier[:, 0]
     if clean:
@@ -179,46 +128,41 @@ def fit_fast(
     u, known = fill_gaps(y, is_outlier, season_length, backend)
     differences = choose_differences(u, season_length, backend)
     start = backend.to_device(differences.lost)[:, None]
-    size = backend.highest(xp.abs(u))
-    z, mean, unit = _standardize_differences(differences.z, start, size, backend)
-
-    # The first values, lost to differences, have weight 0, and so has padding before them.
-    rows = padded_rows(length - n_lags)
-    front = rows + n_lags - length
-    z = xp.concatenate([xp.zeros_like(z[:, :1])] * front + [z], axis=1)
-    X = stack_windows(z, n_lags, rows, xp)
+    z, mean, unit = _standardize(differences.z, start, backend.highest(xp.abs(u)), backend)
     known = _known_differences(known, differences, season_length, backend)
-    use = (known & (backend.arange(length, y)[None] >= start + n_lags))[:, n_lags:]
-    weight = xp.concatenate([xp.zeros_like(z[:, :1])] * front + [backend.float(use)], axis=1)
-    n_centers = affordable_centers(n_centers, length - n_lags)
-    networks = train(X, z[:, n_lags:], weight, n_centers=n_centers, backend=backend)
+    use = known & (backend.arange(y.shape[1], y)[None] >= start + n_lags)
+    networks, n_rows = _train_on_windows(z, use, n_lags, n_centers, backend)
     low, high = (backend.to_numpy(bound) for bound in (backend.lowest(u), backend.highest(u)))
     low, high = forecast_bounds(low, high)
+    kinds = zip(differences.seasonal.tolist(), differences.counts.tolist(), strict=True)
     return FastFit(
         backend=backend,
         networks=networks,
         season_length=season_length,
-        n_lags=n_lags,
         window=z[:, -n_lags:],
         unit=backend.to_numpy(unit),
         mean=backend.to_numpy(mean),
-        length=length,
+        length=y.shape[1],
         is_outlier=is_outlier,
         latest=backend.to_numpy(u[:, -(n_lags + season_length + _MOST_DIFFERENCES) :]),
         low=low,
         high=high,
-        seasonal=differences.seasonal,
-        n_differences=differences.counts,
+        differences=[_difference_steps(season_length if s else 0, n) for s, n in kinds],
         spread=backend.to_numpy(spread),
         closures=backend.to_numpy(closures),
-        n_rows=backend.to_numpy(weight.sum(axis=1)).astype(np.int64),
+        n_rows=backend.to_numpy(n_rows).astype(np.int64),
     )
 
 
-def _standardize_differences(
-    z: Any, start: Any, size: Any, backend: Backend
-) -> tuple[Any, Any, Any]:
-    """Differences from `start` on in units of their spread, 0 before; their means and units.
+@cache
+def _difference_steps(season_length: int, count: int) -> tuple[Difference, ...]:
+    """A difference to the season before, unless its length is 0, and then first differences."""
+    first = (Difference(season_length),) if season_length else ()
+    return (*first, *[Difference()] * count)
+
+
+def _standardize(z: Any, start: Any, size: Any, backend: Backend) -> tuple[Any, Any, Any]:
+    """Return differences from `start` on in units of their spread, 0 before; means and units.
 
     Differences of series of this size that are nothing but rounding errors become 0. Others are
     rounded: the lags of a periodic series must not differ by rounding errors.
@@ -237,7 +181,7 @@ def _standardize_differences(
 def _known_differences(
     known: Any, differences: Differences, season_length: int, backend: Backend
 ) -> Any:
-    """Which differences are made of observations only."""
+    """Tell which differences are made of observations only."""
     if bool(known.all()):
         return known
     lags = [(season_length, differences.seasonal)]
@@ -246,6 +190,32 @@ def _known_differences(
         both = known[:, lag:] & (known[:, :-lag] | ~backend.to_device(which)[:, None])
         known = backend.xp.concatenate([known[:, :lag], both], axis=1)
     return known
+
+
+def _train_on_windows(
+    z: Any, use: Any, n_lags: int, n_centers: int, backend: Backend
+) -> tuple[BatchNetworks, Any]:
+    """Train on the windows of z (B, T) before the values that the mask has; also count these (B,).
+
+    Other values have weight 0, and so has the padding before the first ones.
+    """
+    xp, length = backend.xp, z.shape[1]
+    rows = padded_rows(length - n_lags)
+    padding = [xp.zeros_like(z[:, :1])] * (rows + n_lags - length)
+    z = xp.concatenate([*padding, z], axis=1)
+    weight = xp.concatenate([*padding, backend.float(use[:, n_lags:])], axis=1)
+    X = stack_windows(z, n_lags, rows, xp)
+    n_centers = affordable_centers(n_centers, length - n_lags)
+    networks = train(X, z[:, n_lags:], weight, n_centers=n_centers, backend=backend)
+    return networks, weight.sum(axis=1)
+
+
+def _cut_for_threads(
+    n: int, backend: Backend, length: int, n_lags: int, n_centers: int, n_jobs: int
+) -> list[slice]:
+    """Cut n series of the same length into chunks that are trained at a time."""
+    largest = backend.batch_size(length, n_lags, n_centers)
+    return even_chunks(n, largest, count_threads(n_jobs), _VALUES_WORTH_A_THREAD // length + 1)
 
 
 # Arrays ---------------------------------------------------------------------------------------
@@ -276,37 +246,28 @@ def forecast_arrays(
         if number < 1:
             raise ValueError(f"{name} must be at least 1; got {number}.")
     backend = backend_for(device)
+    forecasts = np.full((len(y), h), np.nan)
     if y.shape[1] <= lags or not len(y):
-        return np.full((len(y), h), np.nan)
+        return forecasts
     n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
 
-    def forecast(part: Array) -> Array:
-        fit = fit_fast(
-            part, season_length=season_length, n_lags=lags, n_centers=n_centers, backend=backend
-        )
-        return fit.forecast(h)
-
-    def job(part: slice) -> Array:
-        known = np.isfinite(y[part])
+    def forecast(chunk: slice) -> None:
+        own = y[chunk]
+        known = np.isfinite(own)
+        some = known.any(axis=1)
+        if not known.all():
+            own = np.where(known, own, np.nan)[some]
+        if not len(own):
+            return
         with np.errstate(all="ignore"), backend.lane():
-            if known.all():
-                return forecast(y[part])
-            path, some = np.full((len(known), h), np.nan), known.any(axis=1)
-            if some.any():
-                path[some] = forecast(np.where(known, y[part], np.nan)[some])
-            return path
+            fit = fit_fast(
+                own, season_length=season_length, n_lags=lags, n_centers=n_centers, backend=backend
+            )
+            forecasts[chunk][some] = fit.forecast(h)
 
-    largest = backend.batch_size(y.shape[1], lags, n_centers)
-    smallest = _VALUES_WORTH_A_THREAD // y.shape[1] + 1
-    parts = even_parts(len(y), largest, count_threads(n_jobs), smallest)
-    return np.concatenate(parallel_map(job, parts, n_jobs))
-
-
-def even_parts(n: int, largest: int, n_workers: int, smallest: int = 1) -> list[slice]:
-    """Cut n items into equal parts, as many for each worker, unless they become too small."""
-    count = min(n_workers * -(-n // (largest * n_workers)), max(n // smallest, -(-n // largest)))
-    size = -(-n // max(count, 1))
-    return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]
+    chunks = _cut_for_threads(len(y), backend, y.shape[1], lags, n_centers, n_jobs)
+    parallel_map(forecast, chunks, n_jobs)
+    return forecasts
 
 
 # Panels ---------------------------------------------------------------------------------------
@@ -340,7 +301,7 @@ def fit_models(
     fewer = {
         i: plan
         for i, (result, series) in enumerate(zip(results, panel, strict=True))
-        if isinstance(result, _TooShortError) and (plan := plans[i].shortened(series.y.size))
+        if isinstance(result, TooShortError) and (plan := plans[i].shortened(series.y.size))
     }
     again = _fit([panel[i] for i in fewer], list(fewer.values()), n_jobs)
     for i, result in zip(fewer, again, strict=True):
@@ -352,112 +313,53 @@ def _fit(
     panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
 ) -> list[SeriesModel | UnfitError]:
     """Fit networks with the lags of the plans, or say why there are none."""
-    results: list[SeriesModel | UnfitError] = [_TooShortError()] * len(panel)
-    groups: dict[tuple[int, int], list[int]] = {}
+    results: dict[int, SeriesModel | UnfitError] = {}
+    sizes: dict[int, tuple[int, int]] = {}  # length and number of lags of the others
     for i, (series, plan) in enumerate(zip(panel, plans, strict=True)):
         n_lags, length = len(plan.lags or ()), series.y.size
         try:
             check_fit(series)
             if length - n_lags < FEWEST_ROWS:
-                raise _too_short(n_lags, max(length - n_lags, 0))
-            groups.setdefault((length, n_lags), []).append(i)
+                raise too_short(n_lags, max(length - n_lags, 0))
+            sizes[i] = length, n_lags
         except UnfitError as error:
             results[i] = error
-    if not groups:
-        return results
-    plan = plans[0]
-    backend = backend_for(plan.device)
-    n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
+    if sizes:
+        plan, usable = plans[0], list(sizes)
+        backend = backend_for(plan.device)
+        n_jobs = backend.lanes if backend.lanes > 1 else n_jobs
+        jobs = []
+        for (length, n_lags), group in group_equal(sizes.values()).items():
+            n_centers = plan.settings(n_lags).n_centers
+            chunks = _cut_for_threads(len(group), backend, length, n_lags, n_centers, n_jobs)
+            jobs += [(n_lags, [usable[k] for k in group[chunk]]) for chunk in chunks]
 
-    def fit(job: tuple[int, list[int]]) -> list[SeriesModel | UnfitError]:
-        n_lags, members = job
-        try:
-            with np.errstate(all="ignore"), backend.lane():
-                fitted = fit_fast(
-                    np.stack([panel[i].y for i in members]),
-                    season_length=plan.season_length,
-                    n_lags=n_lags,
-                    n_centers=plan.settings(n_lags).n_centers,
-                    clean=plan.clean,
-                    backend=backend,
-                )
-        except NUMERICAL as error:
-            if len(members) == 1:
-                return [UnfitError(f"numerical failure ({error})")]
-            return [result for i in members for result in fit((n_lags, [i]))]
-        return [
-            model or _too_short(n_lags, int(n))
-            for model, n in zip(fitted.models(), fitted.n_rows, strict=True)
-        ]
+        def fit(job: tuple[int, list[int]]) -> list[SeriesModel | UnfitError]:
+            n_lags, members = job
+            return _fit_together(np.stack([panel[i].y for i in members]), n_lags, plan, backend)
 
-    jobs = []
-    for (length, n_lags), members in groups.items():
-        largest = backend.batch_size(length, n_lags, plan.settings(n_lags).n_centers)
-        smallest = _VALUES_WORTH_A_THREAD // length + 1
-        parts = even_parts(len(members), largest, count_threads(n_jobs), smallest)
-        jobs += [(n_lags, members[part]) for part in parts]
-    for (_, members), models in zip(jobs, parallel_map(fit, jobs, n_jobs), strict=True):
-        for i, model in zip(members, models, strict=True):
-            results[i] = model
-    return results
+        for (_, members), found in zip(jobs, parallel_map(fit, jobs, n_jobs), strict=True):
+            results.update(zip(members, found, strict=True))
+    return [results[i] for i in range(len(panel))]
 
 
-def forecast_models(
-    models: Sequence[SeriesModel], bases: Sequence[Array], h: int
-) -> tuple[list[Array], list[Sequence[Array]]]:
-    """Continue series by their own networks, all at once.
-
-    The models come from `fit_models` and have networks of the same shape. `bases` are the latest
-    values of u, (k, history), at the same number k of origins for each. Returned are the forecasts
-    of u, (k, h), and for each model the inputs of its network, (k, n_lags), step by step.
-    """
-    windows: list[Any] = [model.windows for model in models]
-    preparations = [model.preparation for model in models]
-    steps: list[tuple[Any, ...]] = [p.steps.steps for p in preparations]
-    n_lags = windows[0].reach
-    groups = [  # by differences, which come before the mean
-        (Compose(key), members, np.stack([bases[i] for i in members]))
-        for key, members in _group_equal([own[:-1] for own in steps])
-    ]
-
-    def column(values: list[float]) -> Array:
-        return np.array(values)[:, None, None]
-
-    mean, unit = column([own[-1].center for own in steps]), column([w.unit for w in windows])
-    latest = np.empty((len(models), len(bases[0]), n_lags))
-    for differences, members, base in groups:
-        latest[members] = differences.apply(base)[..., -n_lags:]
-    latest = (latest - mean) / unit
-    path = forecast_batch(FastWindows.gather(windows), latest, h)
-    u = path * unit + mean
-    for differences, members, base in groups:
-        u[members] = differences.invert(u[members], base)
-    u = np.clip(u, column([p.low for p in preparations]), column([p.high for p in preparations]))
-    rows = np.concatenate([latest, path], axis=2)
-    return list(u), [SlidingWindows(own, n_lags) for own in rows]
-
-
-class SlidingWindows(Sequence[Array]):
-    """Windows that move step by step along paths (k, width + h), each of shape (k, width)."""
-
-    def __init__(self, path: Array, width: int) -> None:
-        self.path, self.width = path, width
-
-    def __len__(self) -> int:
-        return int(self.path.shape[1]) - self.width
-
-    def __getitem__(self, step: Any) -> Any:
-        if isinstance(step, slice):
-            return [self[k] for k in range(*step.indices(len(self)))]
-        if not -len(self) <= step < len(self):
-            raise IndexError(step)
-        first = step % len(self)
-        return self.path[:, first : first + self.width]
-
-
-class _TooShortError(UnfitError):
-    """Fewer lags might do."""
-
-
-def _too_short(n_lags: int, n_rows: int) -> UnfitError:
-    return _TooShortError(f"too short for lag {n_lags} (windows: {n_rows}, needed: {FEWEST_ROWS})")
+def _fit_together(
+    y: Array, n_lags: int, plan: Plan, backend: Backend
+) -> list[SeriesModel | UnfitError]:
+    """Fit networks to series (B, T); one by one where they cannot be fitted together."""
+    try:
+        with np.errstate(all="ignore"), backend.lane():
+            fitted = fit_fast(
+                y,
+                season_length=plan.season_length,
+                n_lags=n_lags,
+                n_centers=plan.settings(n_lags).n_centers,
+                clean=plan.clean,
+                backend=backend,
+            )
+    except NUMERICAL as error:
+        if len(y) == 1:
+            return [UnfitError(f"numerical failure ({error})")]
+        return [_fit_together(own[None], n_lags, plan, backend)[0] for own in y]
+    models = zip(fitted.models(), fitted.n_rows.tolist(), strict=True)
+    return [model or too_short(n_lags, n) for model, n in models]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.models.networks.fast import FastWindows
+from rbfdiffnet.batch.networks import BatchNetworks
 from rbfdiffnet.models.networks.series_model import SeriesModel
-from rbfdiffnet.models.networks.window_model import WindowModel
+from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.network.basis import profile
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
@@ -152,7 +152,7 @@ def _windows_to_words(windows: WindowModel) -> dict[str, Any]:
         "block": windows.block,
         "unit": windows.unit,
         "largest": windows.largest,
-        "fast": isinstance(windows, FastWindows),
+        "fast": isinstance(windows.source, BatchMember),
         "network": {name: getattr(network, name) for name in names},
         "tracker": None if tracker is None else [getattr(tracker, name) for name in _TRACKER],
     }
@@ -168,11 +168,12 @@ def _windows_from_words(
         values[name] = flat if columns == 0 else flat.reshape(rows, columns)
     network = Network(**values, **words["network"])
     check_basis(network.basis)
-    if words["fast"]:
-        return FastWindows.of(network, words["unit"], words["largest"])
     tracker = words["tracker"]
+    source: Network | BatchMember = network
+    if words["fast"]:
+        source = BatchMember(BatchNetworks.stack([network], [words["largest"]]), 0)
     return WindowModel(
-        network,
+        source,
         tuple(words["lags"]),
         words["level"],
         words["block"],

@@ -21,22 +21,20 @@ from rbfdiffnet.models.intervals import HeldOutErrors, take_evenly
 from rbfdiffnet.models.networks.explain import explain_series
 from rbfdiffnet.models.networks.files import networks_to_arrays, steps_to_keep
 from rbfdiffnet.models.networks.forecast import (
+    Path,
     forecast_paths,
-    inputs_ahead,
     runaway_message,
     tracked_paths,
 )
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects
-from rbfdiffnet.series.naive import naive_forecast
+from rbfdiffnet.series.naive import naive_errors, naive_forecast, values_after
 from rbfdiffnet.series.prepare import clean_many
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.series.transforms import Difference
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.threads import parallel_map
-
-Path = tuple[Array, Array, Sequence[Array]]  # u and y, (1, h) each, and the network's inputs
 
 _MOST_ORIGINS = 200  # that calibrate intervals
 
@@ -234,8 +232,7 @@ class FittedNetworks(FittedModel):
             for i in chosen:
                 series = request.panel[i].until(int(request.origins[i]))
                 at = take_evenly(self._calibration_origins(i, series))
-                forecasts = naive_forecast(series.y, at, request.h, 1)
-                found.append(np.abs(_actual(series, at, request.h) - forecasts))
+                found.append(naive_errors(series.y, at, request.h, 1))
             return found, scales[list(chosen)]
 
         n = len(errors)
@@ -260,48 +257,55 @@ class FittedNetworks(FittedModel):
 
     def _errors(self, request: ForecastRequest, n_jobs: int) -> tuple[list[Array], Array, Array]:
         """Return absolute errors (m, h), step sizes (n,) and forecasts (n, h) of the request."""
-        seen, h, ahead = request.seen, request.h, request.ahead
-        models = dict(enumerate(self.calibrated))
+        seen, h = request.seen, request.h
         at = [  # the present one comes last
             np.append(self._calibration_origins(i, series), request.origins[i])
             for i, series in enumerate(seen)
         ]
-        noisy = [i for i, m in models.items() if m is not None and m.windows.tracker is not None]
-        fitted = [i for i, m in models.items() if m is not None and i not in noisy]
-        paths = forecast_paths(
-            [self.calibrated[i] for i in fitted],  # type: ignore[misc]
-            [seen[i] for i in fitted],
-            [at[i] for i in fitted],
-            [inputs_ahead(seen[i].known_ahead, at[i], ahead[i]) for i in fitted],
-            h,
-            n_jobs,
-        )
-        forecasts = {i: y for i, (_, y, _) in zip(fitted, paths, strict=True)}
-
-        def track(i: int) -> tuple[Array, Array]:
-            later = inputs_ahead(seen[i].known_ahead, at[i], ahead[i])
-            return tracked_paths(models[i], seen[i], at[i], later, h)  # type: ignore[arg-type]
-
-        growth: dict[int, Array] = {}
-        for i, (y, grown) in zip(noisy, parallel_map(track, noisy, n_jobs), strict=True):
-            forecasts[i], growth[i] = y, grown
+        forecasts, growth = self._forecast_calibrated(request, seen, at, n_jobs)
         errors, scales, centers = [], np.zeros(len(seen)), np.empty((len(seen), h))
         for i, series in enumerate(seen):
             forecast = forecasts.get(i)
             if forecast is None or not np.all(np.isfinite(forecast[-1])):
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
             centers[i] = forecast[-1]
-            actual = _actual(series, at[i][:-1], h)
+            actual = values_after(series.y, at[i][:-1], h)
             errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan
         return errors, scales, centers
 
+    def _forecast_calibrated(
+        self, request: ForecastRequest, seen: Sequence[Series], at: Sequence[Ints], n_jobs: int
+    ) -> tuple[dict[int, Array], dict[int, Array]]:
+        """Return forecasts (B, h) from B origins of series, and by how much their errors grow."""
+        h, models = request.h, {i: m for i, m in enumerate(self.calibrated) if m is not None}
+        ahead = {i: _inputs_ahead(seen[i].known_ahead, at[i], request.ahead[i]) for i in models}
+        noisy = [i for i, model in models.items() if model.windows.tracker is not None]
+        plain = [i for i, model in models.items() if model.windows.tracker is None]
+        paths = forecast_paths(
+            [models[i] for i in plain],
+            [seen[i] for i in plain],
+            [at[i] for i in plain],
+            [ahead[i] for i in plain],
+            h,
+            n_jobs,
+        )
+        forecasts = {i: y for i, (_, y, _) in zip(plain, paths, strict=True)}
 
-def _actual(series: Series, origins: Ints, h: int) -> Array:
-    """Return the values of h steps from each origin on; NaN beyond the last."""
-    return np.asarray(np.append(series.y, np.full(h, np.nan))[origins[:, None] + np.arange(h)])
+        def track(i: int) -> tuple[Array, Array]:
+            return tracked_paths(models[i], seen[i], at[i], ahead[i], h)
+
+        tracked = dict(zip(noisy, parallel_map(track, noisy, n_jobs), strict=True))
+        forecasts |= {i: y for i, (y, _) in tracked.items()}
+        return forecasts, {i: growth for i, (_, growth) in tracked.items()}
+
+
+def _inputs_ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
+    """Return inputs known in advance after each origin, (B, h, q); `later` (h, q) at the end."""
+    everything = np.concatenate([known_ahead, later])
+    return np.asarray(everything[origins[:, None] + np.arange(len(later))])
 
 
 def _differences(model: SeriesModel) -> str:

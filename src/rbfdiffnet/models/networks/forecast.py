@@ -3,50 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.models.networks.fast import FastWindows, SlidingWindows, even_parts, forecast_models
-from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows, forecast_many
+from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
+from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows
+from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.series.series import Series
+from rbfdiffnet.series.transforms import Compose
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.stability import describe_runaway
-from rbfdiffnet.support.threads import count_threads, parallel_map
+from rbfdiffnet.support.threads import count_threads, even_chunks, group_equal, parallel_map
 
+#: Forecasts of u and y from each origin, (B, h) both, and the network's inputs, block by block.
+Path = tuple[Array, Array, Sequence[Array]]
+
+_ROWS_AT_ONCE = 256  # forecast together by one network
 _WINDOWS_AT_ONCE = 1_024, 128  # continued together by fast networks, at most and at least
 _PARTICLES = 100  # of a cloud, from each origin
 
 
-def inputs_ahead(known_ahead: Array, origins: Ints, later: Array) -> Array:
-    """Return the inputs known in advance after each origin, shape (B, h, q).
+def forecast_paths(
+    models: Sequence[SeriesModel],
+    panel: Sequence[Series],
+    origins: Sequence[Ints],
+    ahead: Sequence[Array],
+    h: int,
+    n_jobs: int,
+) -> list[Path]:
+    """Return forecasts from every origin of each series; `ahead` are (B, h, q) for B origins."""
 
-    `later` (h, q) are those after the end of the series.
-    """
-    everything = np.concatenate([known_ahead, later])
-    return np.asarray(everything[origins[:, None] + np.arange(len(later))])
+    def run(members: list[int]) -> list[Path]:
+        own = [models[k] for k in members]
+        with np.errstate(all="ignore"):
+            bases = _latest_windows(own, [panel[k] for k in members], [origins[k] for k in members])
+            if isinstance(own[0].windows.source, BatchMember):
+                u, rows = _forecast_fast(own, bases, h)
+            else:
+                extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
+                u, rows = forecast_many(own, bases, extras, h)
+            y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
+        return list(zip(u, y, rows, strict=True))
+
+    chunks = _cut_for_threads(models, origins, count_threads(n_jobs))
+    done: dict[int, Path] = {}
+    for members, paths in zip(chunks, parallel_map(run, chunks, n_jobs), strict=True):
+        done.update(zip(members, paths, strict=True))
+    return [done[k] for k in range(len(models))]
 
 
-def _group_models(
+def _cut_for_threads(
     models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
 ) -> list[list[int]]:
-    """Return groups of series that are forecast together: by one network, or by fast ones."""
-    groups: dict[Any, list[int]] = {}
-    for k, model in enumerate(models):
-        windows, key = model.windows, (id(model.windows), 0)
-        if isinstance(windows, FastWindows):
-            key = (windows.batch.centers.shape[1:], origins[k].size)
-        groups.setdefault(key, []).append(k)
-    parts = []
-    for members in groups.values():
-        if isinstance(models[members[0]].windows, FastWindows):
-            n_windows = max(origins[members[0]].size, 1)
-            largest, smallest = (max(n // n_windows, 1) for n in _WINDOWS_AT_ONCE)
-            cuts = even_parts(len(members), largest, n_workers, smallest)
-            parts += [members[cut] for cut in cuts]
+    """Return chunks of series that are forecast together: by one network, or by fast ones."""
+    keys: list[tuple[Any, int]] = []  # what they share, and the number of windows, or -1 for any
+    for model, at in zip(models, origins, strict=True):
+        source = model.windows.source
+        if isinstance(source, BatchMember):
+            keys.append((source.batch.centers.shape[1:], at.size))
         else:
-            parts.append(members)
-    return parts
+            keys.append((id(model.windows), -1))
+    chunks = []
+    for (_, n_windows), members in group_equal(keys).items():
+        if n_windows >= 0:
+            largest, smallest = (max(n // max(n_windows, 1), 1) for n in _WINDOWS_AT_ONCE)
+            cuts = even_chunks(len(members), largest, n_workers, smallest)
+            chunks += [members[cut] for cut in cuts]
+        else:
+            chunks.append(members)
+    return chunks
 
 
 def _latest_windows(
@@ -67,49 +94,124 @@ def _latest_windows(
     return [found[k] for k in range(len(models))]
 
 
-def forecast_paths(
-    models: Sequence[SeriesModel],
-    panel: Sequence[Series],
-    origins: Sequence[Ints],
-    ahead: Sequence[Array],
-    h: int,
-    n_jobs: int,
-) -> list[tuple[Array, Array, Sequence[Array]]]:
-    """Return forecasts of u and y from every origin, and the network's inputs, for each series."""
+# One network for several series -----------------------------------------------------------------
 
-    def run(members: list[int]) -> list[tuple[int, Array, Array, Sequence[Array]]]:
-        own = [models[k] for k in members]
-        with np.errstate(all="ignore"):
-            bases = _latest_windows(own, [panel[k] for k in members], [origins[k] for k in members])
-            if isinstance(own[0].windows, FastWindows):
-                u, rows = forecast_models(own, bases, h)
-            else:
-                extras = [panel[k].extra[np.maximum(origins[k] - 1, 0)] for k in members]
-                u, rows = forecast_many(own, bases, extras, h)  # type: ignore[assignment]
-            y = [m.preparation.restore(u[j], ahead[members[j]]) for j, m in enumerate(own)]
-        return [(k, u[j], y[j], rows[j]) for j, k in enumerate(members)]
 
-    done = {
-        k: (u, y, rows)
-        for result in parallel_map(
-            run, _group_models(models, origins, count_threads(n_jobs)), n_jobs
-        )
-        for k, u, y, rows in result
-    }
-    return [done[k] for k in range(len(models))]
+def forecast_many(
+    models: Sequence[SeriesModel], bases: Sequence[Array], extras: Sequence[Array], h: int
+) -> tuple[list[Array], list[Sequence[Array]]]:
+    """Forecast u (B, h) for batches of windows of series that share a network, in one go.
+
+    `bases` hold the latest values of u (B, history) for every model. Also returned are the inputs
+    of the network, block by block.
+    """
+    windows = models[0].windows
+    steps = [model.preparation.steps for model in models]
+    z = [s.apply(base)[:, -windows.reach :] for s, base in zip(steps, bases, strict=True)]
+    path, inputs = _forecast_in_chunks(windows, np.concatenate(z), h, np.concatenate(extras))
+    ends = np.cumsum([len(own) for own in z])[:-1]
+    paths, blocks = np.split(path, ends), [np.split(block, ends) for block in inputs]
+    forecasts = [
+        np.clip(model.preparation.steps.invert(own, base), *_bounds(model))
+        for model, own, base in zip(models, paths, bases, strict=True)
+    ]
+    return forecasts, [[block[k] for block in blocks] for k in range(len(models))]
+
+
+def _bounds(model: SeriesModel) -> tuple[float, float]:
+    return model.preparation.low, model.preparation.high
+
+
+def _forecast_in_chunks(
+    windows: WindowModel, z: Array, h: int, extra: Array
+) -> tuple[Array, list[Array]]:
+    """Forecast rows by a network in chunks of one size, the last of them filled up.
+
+    The last bit of a product of matrices depends on their shapes, and the forecast of a series must
+    not depend on how many others there are.
+    """
+    n = len(z)
+    padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
+    done = [windows.forecast(z[rows], h, extra[rows]) for rows in padded.reshape(-1, _ROWS_AT_ONCE)]
+    path = np.concatenate([path for path, _ in done])[:n]
+    return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
+
+
+# Fast networks, one for each series ---------------------------------------------------------------
+
+
+def _forecast_fast(
+    models: Sequence[SeriesModel], bases: Sequence[Array], h: int
+) -> tuple[list[Array], list[Sequence[Array]]]:
+    """Continue series by their own networks, all at once.
+
+    The models come from `fast.fit_models` and have networks of the same shape. `bases` are the
+    latest values of u, (k, history), at the same number k of origins for each. Returned are the
+    forecasts of u, (k, h), and for each model the inputs of its network, (k, n_lags), by step.
+    """
+    steps: list[tuple[Any, ...]] = [model.preparation.steps.steps for model in models]
+    n_lags = models[0].windows.reach
+    groups = [  # by differences, which come before the mean
+        (Compose(key), members, np.stack([bases[i] for i in members]))
+        for key, members in group_equal([own[:-1] for own in steps]).items()
+    ]
+
+    def column(values: list[float]) -> Array:
+        return np.array(values)[:, None, None]
+
+    mean = column([own[-1].center for own in steps])
+    unit = column([model.windows.unit for model in models])
+    latest = np.empty((len(models), len(bases[0]), n_lags))
+    for differences, members, base in groups:
+        latest[members] = differences.apply(base)[..., -n_lags:]
+    latest = (latest - mean) / unit
+    path = forecast_batch(_gather_networks(models), latest, h)
+    u = path * unit + mean
+    for differences, members, base in groups:
+        u[members] = differences.invert(u[members], base)
+    low, high = (column(list(side)) for side in zip(*map(_bounds, models), strict=True))
+    rows = np.concatenate([latest, path], axis=2)
+    return list(np.clip(u, low, high)), [SlidingWindows(own, n_lags) for own in rows]
+
+
+def _gather_networks(models: Sequence[SeriesModel]) -> BatchNetworks:
+    """Return the networks of several models, which are members of batches, as one batch."""
+    sources: list[Any] = [model.windows.source for model in models]
+    chosen = []
+    for _, some in groupby(sources, key=lambda source: id(source.batch)):
+        own = list(some)
+        chosen.append(own[0].batch.select([source.number for source in own]))
+    return BatchNetworks.concatenate(chosen)
+
+
+class SlidingWindows(Sequence[Array]):
+    """Windows that move step by step along paths (k, width + h), each of shape (k, width)."""
+
+    def __init__(self, path: Array, width: int) -> None:
+        self.path, self.width = path, width
+
+    def __len__(self) -> int:
+        return int(self.path.shape[1]) - self.width
+
+    def __getitem__(self, step: Any) -> Any:
+        if not 0 <= step < len(self):
+            raise IndexError(step)
+        return self.path[:, step : step + self.width]
+
+
+# Runaway and noisy forecasts --------------------------------------------------------------------
 
 
 def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
     """What is said of a forecast that is held back; see `rbfdiffnet.support.stability`."""
-    preparation, windows = model.preparation, model.windows
-    held = None
+    windows, held = model.windows, None
     if isinstance(rows, SlidingWindows):
         held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
     elif windows.tracker is None:
         with np.errstate(all="ignore"):
             steps = windows.network.predict(np.concatenate(rows))
         held = np.abs(steps).ravel()[: u.size] > windows.limit
-    return describe_runaway(u, preparation.low, preparation.high, held)
+    return describe_runaway(u, *_bounds(model), held)
 
 
 def tracked_paths(
@@ -124,5 +226,5 @@ def tracked_paths(
     (base,) = _latest_windows([model], [series], [origins])
     z = preparation.steps.apply(base)[:, -windows.reach :]
     path, spread, _ = windows.roll_noisy(z, h, _PARTICLES)
-    u = np.clip(preparation.steps.invert(path, base), preparation.low, preparation.high)
+    u = np.clip(preparation.steps.invert(path, base), *_bounds(model))
     return preparation.restore(u, ahead), spread[-1] / spread[:-1]

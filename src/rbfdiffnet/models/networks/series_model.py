@@ -1,24 +1,42 @@
-"""The model of one series: a preparation and a network over windows."""
+"""The model of one series: a preparation and a network over windows.
+
+Where noise is to be treated, the clean trajectory of the series is learned (`rbfdiffnet.noise`). A
+trajectory that the evidence favors is still tried out: learned without the last part of the series,
+it must forecast that part better than the ordinary network with the same data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rbfdiffnet.models.networks.noisy import fit_tracked
-from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
-from rbfdiffnet.models.networks.window_model import WindowModel
+from rbfdiffnet.models.networks.window_model import (
+    FEWEST_ROWS,
+    TrainingRows,
+    WindowModel,
+    too_short,
+)
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.noise import learn_trajectory
+from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.prepare import Preparation, PreparedSeries, latest_values, prepare_many
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.checks import Noise
 
-_MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
-_ROWS_AT_ONCE = 256  # forecast together
 _NEAREST = 3  # training windows named for each center
+
+# Of the trial of a clean trajectory against the ordinary network:
+_MOST_NOISY_LAGS = 12  # in a trajectory, unless lags are given
+_HELD = 0.2  # of the series, on which both are tried
+_MOST_HELD = 200
+_HORIZON = 10
+_ORIGINS = 20
+_BETTER = 0.9  # share of the ordinary network's error
 
 
 @dataclass(frozen=True)
@@ -107,44 +125,6 @@ def base_windows(
     return [windows for windows, _ in found]
 
 
-def forecast_many(
-    models: Sequence[SeriesModel], bases: Sequence[Array], extras: Sequence[Array], h: int
-) -> tuple[list[Array], list[list[Array]]]:
-    """Forecast u (B, h) for batches of windows of series that share a network, in one go.
-
-    `bases` hold the latest values of u (B, history) for every model. Also returned are the inputs
-    of the network, block by block.
-    """
-    windows = models[0].windows
-    preparations = [model.preparation for model in models]
-    z = [
-        p.steps.apply(base)[:, -windows.reach :]
-        for p, base in zip(preparations, bases, strict=True)
-    ]
-    path, inputs = _in_blocks(windows, np.concatenate(z), h, np.concatenate(extras))
-    ends = np.cumsum([len(own) for own in z])[:-1]
-    paths = np.split(path, ends)
-    blocks = [np.split(block, ends) for block in inputs]
-    forecasts = [
-        np.clip(p.steps.invert(paths[k], base), p.low, p.high)
-        for k, (p, base) in enumerate(zip(preparations, bases, strict=True))
-    ]
-    return forecasts, [[block[k] for block in blocks] for k in range(len(models))]
-
-
-def _in_blocks(windows: WindowModel, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
-    """Forecast rows by a network in blocks of one size, the last of them filled up.
-
-    The last bit of a product of matrices depends on their shapes, and the forecast of a series must
-    not depend on how many others there are.
-    """
-    n = len(z)
-    padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
-    done = [windows.forecast(z[rows], h, extra[rows]) for rows in padded.reshape(-1, _ROWS_AT_ONCE)]
-    path = np.concatenate([path for path, _ in done])[:n]
-    return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
-
-
 def prepare_for(series: Series, plan: Plan, effects: Effects | None = None) -> PreparedSeries:
     """Make a series ready by a plan; raise UnfitError where a step does not apply."""
     (found,) = prepare_all([series], plan, [effects])
@@ -157,7 +137,7 @@ def prepare_all(
     panel: Sequence[Series], plan: Plan, effects: Sequence[Effects | None]
 ) -> list[PreparedSeries | UnfitError]:
     """Make many series ready by a plan, or say why a step does not apply."""
-    found = prepare_many(
+    return prepare_many(
         [series.y for series in panel],
         [series.known_ahead for series in panel],
         effects,
@@ -166,7 +146,6 @@ def prepare_all(
         log=plan.log,
         clean=plan.clean,
     )
-    return [UnfitError(str(p).rstrip(".")) if isinstance(p, ValueError) else p for p in found]
 
 
 def fit_local(series: Series, plan: Plan) -> SeriesModel:
@@ -177,10 +156,8 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     if len(rows.X) < FEWEST_ROWS and (fewer := plan.shortened(series.y.size)):
         plan, rows = fewer, TrainingRows.of(series, prepared, fewer)
     if len(rows.X) < FEWEST_ROWS:
-        raise UnfitError(
-            f"too short for lag {rows.lags[-1]} (windows: {len(rows.X)}, needed: {FEWEST_ROWS})"
-        )
-    tracked = _fit_tracked(series, prepared, rows, plan)
+        raise too_short(rows.lags[-1], len(rows.X))
+    tracked = _treat_noise(series, prepared, rows, plan)
     if isinstance(tracked, str):
         windows, untreated = rows.fit(plan), tracked
     else:
@@ -190,7 +167,7 @@ def fit_local(series: Series, plan: Plan) -> SeriesModel:
     return SeriesModel(prepared.preparation, windows, nearest, untreated=untreated)
 
 
-def _fit_tracked(
+def _treat_noise(
     series: Series, prepared: PreparedSeries, rows: TrainingRows, plan: Plan
 ) -> WindowModel | str:
     """Return the network over clean windows, or why no noise is treated.
@@ -207,15 +184,79 @@ def _fit_tracked(
     z, known = prepared.transform()
 
     def plain(n: int) -> WindowModel | None:
-        early = rows.ends + 1 < n
-        if early.sum() < FEWEST_ROWS:
-            return None
-        part = replace(rows, X=rows.X[early], Y=rows.Y[early], ends=rows.ends[early])
-        return part.fit(plan)
+        early = rows.part(rows.ends + 1 < n)
+        return None if len(early.X) < FEWEST_ROWS else early.fit(plan)
 
     n_lags = rows.lags[-1] if plan.lags is not None else min(rows.lags[-1], _MOST_NOISY_LAGS)
     noise = plan.noise if plan.noise == "auto" else plan.noise * _unit_of(preparation)
     return fit_tracked(z, known, n_lags, noise, plain, plan.like)
+
+
+def fit_tracked(
+    z: Array,
+    known: Mask,
+    n_lags: int,
+    noise: Noise,
+    plain: Callable[[int], WindowModel | None],
+    template: StateFilter | None = None,
+) -> WindowModel | str:
+    """Return the network over the clean windows of a series z (T,), or why noise is not treated.
+
+    A standard deviation given as ``noise`` is taken as it is, without a trial. ``plain(n)`` returns
+    the ordinary network trained on the first n values, or None if there is none. ``template`` is
+    the filter learned from more of the same series: its map's shape and its slack are taken over.
+    """
+    observed = np.where(known, z, np.nan)
+    if noise != "auto":
+        return _learn_trajectory(observed, n_lags, noise, template)
+    held = min(int(_HELD * z.size), _MOST_HELD)
+    early = _learn_trajectory(observed[: z.size - held], n_lags, None)
+    if isinstance(early, str):
+        return early
+    ordinary = plain(z.size - held)
+    h = min(_HORIZON, held)
+    origins = np.unique(np.linspace(z.size - held, z.size - h, _ORIGINS).astype(np.int64))
+    if ordinary is not None:
+        paths = (
+            _forecast_tracked(early, observed, origins, h),
+            _forecast_ordinary(ordinary, z, origins, h),
+        )
+        ahead = origins[:, None] + np.arange(h)
+        errors = [np.abs(path - z[ahead])[known[ahead]].sum() for path in paths]
+        if not errors[0] < _BETTER * errors[1]:
+            return "the last values are forecast as well without it"
+    return _learn_trajectory(observed, n_lags, None, early.tracker)
+
+
+def _learn_trajectory(
+    observed: Array, n_lags: int, noise: float | None, template: StateFilter | None = None
+) -> WindowModel | str:
+    """Return the network over clean windows, or why there is no noise to treat."""
+    try:
+        shape = None if template is None else shape_of(template.network)
+        found = learn_trajectory(observed, n_lags, noise, shape)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        return str(error)
+    if not found.on:
+        return found.reason
+    lags = tuple(range(1, n_lags + 1))
+    tracker = found.tracker(observed, template)
+    return WindowModel(found.network, lags, "none", 1, 1.0, np.inf, tracker)
+
+
+def _forecast_ordinary(windows: WindowModel, z: Array, origins: Ints, h: int) -> Array:
+    """Forecast with the ordinary network from every origin, shape (origins, h)."""
+    at = np.maximum(origins[:, None] - np.arange(windows.reach, 0, -1), 0)
+    return windows.forecast(z[at], h, np.zeros((len(origins), 0)))[0]
+
+
+def _forecast_tracked(windows: WindowModel, observed: Array, origins: Ints, h: int) -> Array:
+    """Forecast from clean states, going through the series once, shape (origins, h)."""
+    n_lags = len(windows.lags)
+    first = max(int(origins[0]) - windows.reach, 0)
+    at = np.arange(first + n_lags, int(origins[-1]) + 1)
+    histories = observed[at[:, None] - np.arange(n_lags, 0, -1)]
+    return windows.roll_noisy(histories, h, after=np.isin(at, origins))[0]
 
 
 def _unit_of(preparation: Preparation) -> float:
@@ -229,9 +270,7 @@ def nearest_windows(windows: WindowModel, X: Array, ends: Ints) -> Ints:
     network = windows.network
     nearest = np.full((len(network.centers), _NEAREST), -1, dtype=np.int64)
     if len(X):
-        n_extra = X.shape[1] - len(windows.lags)
-        inputs = np.concatenate([X[:, :n_extra], X[:, n_extra:] / windows.unit], axis=1)
-        distances = network.distances(inputs)
+        distances = network.distances(windows.in_units(X))
         found = np.argsort(distances, axis=0, kind="stable")[:_NEAREST]
         nearest[:, : len(found)] = ends[found.T]
     return nearest

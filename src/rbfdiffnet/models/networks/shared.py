@@ -1,27 +1,33 @@
-"""One network that all series of a panel share."""
+"""One network that all series of a panel share.
+
+Every series is brought to its own scale; then their rows are learned together
+(`models.networks.shared_training`). The network also forecasts series it was never trained on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from rbfdiffnet.models.base import FittedModel
 from rbfdiffnet.models.networks.fitted import FittedNetworks
-from rbfdiffnet.models.networks.learning import Learning, learn
 from rbfdiffnet.models.networks.local import (
     NetworkMethod,
     calibration_starts,
     fit_or_say_why,
 )
-from rbfdiffnet.models.networks.series_model import SeriesModel
-from rbfdiffnet.models.networks.shared_training import adopt_series, fit_shared
+from rbfdiffnet.models.networks.series_model import SeriesModel, nearest_windows, prepare_for
+from rbfdiffnet.models.networks.shared_training import Learning, learn, train_shared
+from rbfdiffnet.models.networks.window_model import FEWEST_ROWS, TrainingRows, targets_known
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.series.effects import Effects
-from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError
-from rbfdiffnet.support.arrays import Arrays, Ints
+from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
+from rbfdiffnet.series.prepare import Preparation
+from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError, check_fit, find_usable
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.collective import flatten
 from rbfdiffnet.support.threads import one_blas_thread
 
 
@@ -81,7 +87,7 @@ class FittedSharedNetwork(FittedNetworks):
     def learn_weights(self, panel: SeriesPanel) -> FittedSharedNetwork:
         """Return the model with a network that has learned what is new in a panel.
 
-        The calibrated networks stay as they are; see `models.networks.learning`.
+        The calibrated networks stay as they are; see `models.networks.shared_training`.
         """
         learning, windows = learn(self.learning, self.models, panel, self.plan)
         models = tuple(None if m is None else replace(m, windows=windows) for m in self.models)
@@ -124,3 +130,106 @@ class SharedNetwork(NetworkMethod):
         if learning is not None and learning.steps.size != n:
             raise ValueError("numbers of series differ")
         return {"effects": effects, "learning": learning}
+
+
+def fit_shared(
+    panel: Sequence[Series], plan: Plan
+) -> tuple[list[SeriesModel | str], Effects | None, Learning | None]:
+    """Fit one network to the rows of all series, each brought to its own scale.
+
+    Relative effects of inputs known in advance are shared, too; effects on series that are negative
+    at times have the scale of their series and are estimated one by one. Short series and those
+    without variation get no model. Returned are a model or the reason why there is none for each
+    series, the shared effects for series that come later, and what the network was trained on, if
+    it was trained on sufficient statistics.
+    """
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    usable, reasons = find_usable(panel)
+    results: dict[int, SeriesModel | str] = {**reasons}
+    all_reduce = plan.collective.all_reduce
+    n_ahead = panel[0].known_ahead.shape[1] if panel else 0
+    sizes, counts = all_reduce(lambda: ([panel[i].y.size for i in usable], [n_ahead]), _join)
+    if not sizes:
+        return [results[i] for i in range(len(panel))], None, None
+    plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
+    effects = _shared_effects([panel[i] for i in usable], plan) if max(counts) else None
+    scaled = plan.collective.memoize(
+        lambda: {i: _scale_series(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
+    )
+    results |= {i: found for i, found in scaled.items() if isinstance(found, str)}
+    own = {i: found for i, found in scaled.items() if not isinstance(found, str)}
+    tendencies, counts = all_reduce(lambda: _describe(list(own.values()), plan), _join)
+    if not tendencies:
+        raise UnfitError("the transforms apply to no series")
+    if sum(counts) < FEWEST_ROWS:
+        raise UnfitError(
+            f"too short (windows in all series together: {sum(counts)}, needed: {FEWEST_ROWS})"
+        )
+    plan = replace(plan, level=plan.level_of(tendencies))
+    rows = [TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()]
+    lengths = np.array([series.y.size for series in panel], dtype=np.int64)
+    windows, learning = train_shared(rows, sum(counts), lengths, plan)
+    for (i, s), r in zip(own.items(), rows, strict=True):
+        results[i] = SeriesModel(s.preparation, windows, nearest_windows(windows, r.X, r.ends))
+    return [results[i] for i in range(len(panel))], effects, learning
+
+
+class _ScaledSeries(NamedTuple):
+    """A series as a shared network sees it: z (T,) on its own scale, and where it is observed."""
+
+    preparation: Preparation
+    z: Array
+    known: Mask
+
+
+def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _ScaledSeries | str:
+    """Bring a series to its own scale, or say why that cannot be done."""
+
+    def scale() -> _ScaledSeries:
+        prepared = prepare_for(series, plan, effects)
+        return _ScaledSeries(prepared.preparation, *prepared.transform())
+
+    return fit_or_say_why(scale)
+
+
+def _describe(scaled: Sequence[_ScaledSeries], plan: Plan) -> tuple[list[Any], list[int]]:
+    """Return what the level and the number of rows follow from."""
+    counts = []
+    for s in scaled:
+        lags = plan.lags_for(int(s.known.sum()))
+        counts.append(int(targets_known(s.known, lags=lags, block=plan.block).sum()))
+    return [plan.tendency(s.z) for s in scaled], counts
+
+
+def _join(parts: Sequence[tuple[list[Any], list[int]]]) -> tuple[list[Any], list[int]]:
+    """Join the lists of all parts of a panel."""
+    return flatten(first for first, _ in parts), flatten(second for _, second in parts)
+
+
+def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
+    """Return effects on all series that are never negative, or None if there is no such series."""
+    panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
+    if plan.log or not plan.collective.all_reduce(lambda: bool(panel), any):
+        return None
+    return fit_robust_effects(
+        [series.y for series in panel],
+        [series.known_ahead for series in panel],
+        season_length=plan.season_length,
+        clean=plan.clean,
+        collective=plan.collective,
+    )
+
+
+def _effects_on(series: Series, shared: Effects | None) -> Effects | None:
+    """Return the shared effects where the series takes them, None where it has its own."""
+    return shared if never_negative(series.y[np.isfinite(series.y)]) else None
+
+
+def adopt_series(
+    series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None
+) -> SeriesModel:
+    """Return a model of a series that a shared network was not trained on."""
+    check_fit(series)
+    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
+    preparation = prepare_for(series, plan, _effects_on(series, effects)).preparation
+    return SeriesModel(preparation, shared.windows).with_network_of(shared)

@@ -1,7 +1,17 @@
-"""One network for many series: cross-learning.
+r"""Train one network on the rows of many series: cross-learning.
 
-Every series is brought to its own scale; then their rows are learned together. The network also
-forecasts series it was never trained on.
+Penalties are chosen on the latest fifth of every series. Where the settings allow it the network is
+trained on sufficient statistics (`network.sufficient_statistics`), and then it can keep on
+learning: rows that become known later are added to them.
+
+.. math:: S \leftarrow S + \sum_{n\ \text{new}} z_n z_n'
+
+The basis, the penalties and the preparations of the series stay; the weights are solved anew. That
+takes as long as the new rows and one solution do, however long the history is. A row is learned
+once, as it looks when its last target becomes known: whether a value is an outlier, and what a gap
+is filled with, is not reconsidered later. Values so far from the range a series had when its
+preparation was fixed that no forecast may reach them are not learned, lest one series that has
+outgrown its scale spoil the network of all.
 """
 
 from __future__ import annotations
@@ -13,19 +23,18 @@ from functools import partial, reduce
 
 import numpy as np
 
-from rbfdiffnet.models.networks.learning import Learning, standardize_like, train_weights
-from rbfdiffnet.models.networks.local import fit_or_say_why
-from rbfdiffnet.models.networks.series_model import SeriesModel, nearest_windows, prepare_for
-from rbfdiffnet.models.networks.training_rows import FEWEST_ROWS, TrainingRows
-from rbfdiffnet.models.networks.window_model import WindowModel, targets_known
+from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.models.networks.window_model import FEWEST_ROWS, TrainingRows, WindowModel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.sufficient_statistics import MOST_COLUMNS, SufficientStatistics
 from rbfdiffnet.network.train import Settings
-from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
-from rbfdiffnet.series.prepare import Preparation
-from rbfdiffnet.series.series import Series, UnfitError, check_fit
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
+from rbfdiffnet.support.threads import one_blas_thread
+
+Penalties = tuple[float, float]  # on the RBF part and on the linear part
 
 _MOST_SHARED_ROWS = 100_000
 _MOST_VALIDATED_ROWS = 20_000
@@ -34,126 +43,72 @@ _WIDTH_FACTOR = 4.0  # where it is not given
 _PENALTIES = [(a, b) for a in (1e-4, 1e-2, 1.0, 1e9) for b in (1e-4, 1e-2, 1.0)]
 
 
-def fit_shared(
-    panel: Sequence[Series], plan: Plan
-) -> tuple[list[SeriesModel | str], Effects | None, Learning | None]:
-    """Fit one network to the rows of all series, each brought to its own scale.
-
-    Relative effects of inputs known in advance are shared, too; effects on series that are negative
-    at times have the scale of their series and are estimated one by one. Short series and those
-    without variation get no model. Returned are a model or the reason why there is none for each
-    series, the shared effects for series that come later, and what the network was trained on, if
-    it was trained on sufficient statistics.
-    """
-    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    models: list[SeriesModel | str] = [""] * len(panel)
-    usable = []
-    for i, series in enumerate(panel):
-        try:
-            check_fit(series)
-            usable.append(i)
-        except UnfitError as error:
-            models[i] = str(error)
-    usable.sort(key=lambda i: panel[i].fingerprint)  # so that their order does not matter
-    all_reduce = plan.collective.all_reduce
-    n_ahead = panel[0].known_ahead.shape[1] if panel else 0
-    sizes, n_ahead = all_reduce(lambda: ([panel[i].y.size for i in usable], n_ahead), _join_sizes)
-    if not sizes:
-        return models, None, None
-    plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
-    effects = _shared_effects([panel[i] for i in usable], plan) if n_ahead else None
-    scaled = plan.collective.memoize(
-        lambda: {i: _scale_series(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
-    )
-    for i, found in scaled.items():
-        if isinstance(found, str):
-            models[i] = found
-    own = {i: found for i, found in scaled.items() if not isinstance(found, str)}
-    tendencies, counts = all_reduce(lambda: _describe(list(own.values()), plan), _join_descriptions)
-    if not tendencies:
-        raise UnfitError("the transforms apply to no series")
-    plan = replace(plan, level=plan.level_of(tendencies))
-    count = sum(counts)
-    if count < FEWEST_ROWS:
-        raise UnfitError(
-            f"too short (windows in all series together: {count}, needed: {FEWEST_ROWS})"
-        )
-    every = -(-count // _MOST_SHARED_ROWS)
-    rows = [TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()]
-    trained = _train_on_statistics(plan, [r.part(slice(None), every) for r in rows])
-    learning: Learning | None = None
-    if trained is None:
-        windows = all_reduce(
-            lambda: rows,
-            partial(_train_on_rows, plan=replace(plan, collective=SINGLE_MACHINE), every=every),
-        )
-    else:
-        windows, statistics, penalties = trained
-        # Rows that were passed over count like those that were looked at.
-        statistics = replace(statistics, gram=every * statistics.gram)
-        lengths = np.array([series.y.size for series in panel], dtype=np.int64)
-        learning = Learning(statistics, penalties, lengths)
-    for (i, s), r in zip(own.items(), rows, strict=True):
-        nearest = nearest_windows(windows, r.X, r.ends)
-        models[i] = SeriesModel(s.preparation, windows, nearest)
-    return models, effects, learning
-
-
 @dataclass(frozen=True)
-class _ScaledSeries:
-    """A series as a shared network sees it: z (T,) on its own scale, and where it is observed."""
+class Learning:
+    """What a shared network was trained on, so that it can go on learning.
 
-    preparation: Preparation
-    z: Array
-    known: Mask
+    `statistics` are those of the rows of all series, `penalties` those on the RBF part and on the
+    linear part, and `steps` (n,) says how many steps of each series have been learned.
+    """
+
+    statistics: SufficientStatistics
+    penalties: Penalties
+    steps: Ints
+
+    def select(self, series: Sequence[int]) -> Learning:
+        """Return the same for some of the series; their network has learned from all of them."""
+        return replace(self, steps=self.steps[list(series)])
+
+    def joined(self, n_new: int) -> Learning:
+        """Return the same with new series at the end, of which nothing has been learned yet."""
+        return replace(self, steps=np.append(self.steps, np.zeros(n_new, dtype=np.int64)))
+
+    def to_arrays(self, cut: Ints) -> Arrays:
+        """Return arrays to save; the first `cut` (n,) steps of the series are not saved."""
+        arrays: Arrays = {
+            "learned/steps": self.steps - cut,
+            "learned/penalties": np.array(self.penalties),
+        }
+        for name, values in self.statistics.to_arrays().items():
+            # The other half of a symmetric matrix says nothing new, and zeros take no room.
+            arrays[f"statistics/{name}"] = np.tril(values) if name == "gram" else values
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Learning | None:
+        """Return what `to_arrays` has written, or None where nothing was."""
+        if "learned/steps" not in arrays:
+            return None
+        own = {name[11:]: values for name, values in arrays.items() if name[:11] == "statistics/"}
+        gram = own["gram"] + np.tril(own["gram"], -1).T
+        rbf, linear = arrays["learned/penalties"].tolist()
+        statistics = SufficientStatistics.from_arrays({**own, "gram": gram})
+        return cls(statistics, (rbf, linear), arrays["learned/steps"].astype(np.int64))
 
 
-def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _ScaledSeries | str:
-    """Bring a series to its own scale, or say why that cannot be done."""
+def train_shared(
+    rows: Sequence[TrainingRows], count: int, lengths: Ints, plan: Plan
+) -> tuple[WindowModel, Learning | None]:
+    """Train one network on the rows of each series, thinned where all series have too many.
 
-    def scale() -> _ScaledSeries:
-        prepared = prepare_for(series, plan, effects)
-        return _ScaledSeries(prepared.preparation, *prepared.transform())
-
-    return fit_or_say_why(scale)
-
-
-def _join_sizes(parts: Sequence[tuple[list[int], int]]) -> tuple[list[int], int]:
-    """Return the lengths of all series, and the number of inputs known in advance."""
-    return flatten(sizes for sizes, _ in parts), max(n for _, n in parts)
-
-
-Tendencies = list[tuple[float, int]]
-
-
-def _describe(scaled: Sequence[_ScaledSeries], plan: Plan) -> tuple[Tendencies, list[int]]:
-    """Return what the level and the number of rows follow from."""
-    counts = []
-    for s in scaled:
-        lags = plan.lags_for(int(s.known.sum()))
-        counts.append(int(targets_known(s.known, lags=lags, block=plan.block).sum()))
-    return [plan.tendency(s.z) for s in scaled], counts
-
-
-def _join_descriptions(
-    parts: Sequence[tuple[Tendencies, list[int]]],
-) -> tuple[Tendencies, list[int]]:
-    return flatten(tendencies for tendencies, _ in parts), flatten(counts for _, counts in parts)
-
-
-def adopt_series(
-    series: Series, shared: SeriesModel, plan: Plan, effects: Effects | None
-) -> SeriesModel:
-    """Return a model of a series that a shared network was not trained on."""
-    check_fit(series)
-    plan = replace(plan, transforms=(*plan.transforms, "standardize"))
-    preparation = prepare_for(series, plan, _effects_on(series, effects)).preparation
-    return SeriesModel(preparation, shared.windows).with_network_of(shared)
+    `count` says how many there are in all. Series have `lengths` (n,). What the network was trained
+    on is None unless these are sufficient statistics.
+    """
+    every = -(-count // _MOST_SHARED_ROWS)
+    trained = _train_on_statistics(plan, [r.part(slice(None), every) for r in rows])
+    if trained is None:
+        alone = replace(plan, collective=SINGLE_MACHINE)
+        combine = partial(_train_on_rows, plan=alone, every=every)
+        return plan.collective.all_reduce(lambda: rows, combine), None
+    windows, statistics, penalties = trained
+    # Rows that were passed over count like those that were looked at.
+    statistics = replace(statistics, gram=every * statistics.gram)
+    return windows, Learning(statistics, penalties, lengths)
 
 
 def _train_on_statistics(
     plan: Plan, rows: Sequence[TrainingRows]
-) -> tuple[WindowModel, SufficientStatistics, tuple[float, float]] | None:
+) -> tuple[WindowModel, SufficientStatistics, Penalties] | None:
     """Train on sufficient statistics of the rows, with penalties chosen as in `_choose_penalties`.
 
     Statistics make all the fits cost little more than one, and add up over the parts of a panel.
@@ -171,10 +126,14 @@ def _train_on_statistics(
     )
 
 
+def _sort_rows(parts: Sequence[Sequence[TrainingRows]]) -> list[TrainingRows]:
+    """Put the rows of all series into an order of their own, which the last bit of sums follows."""
+    return sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+
+
 def _make_basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowModel | None:
     """Return a network with scales, centers and widths of the rows, its weights yet to train."""
-    # In an order of their own: the last bit of a sum depends on it.
-    rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+    rows = _sort_rows(parts)
     n_inputs = rows[0].X.shape[1]
     settings = plan.settings(n_inputs)
     n_late = sum(len(r.X) // 5 for r in rows)
@@ -191,7 +150,7 @@ def _make_basis(parts: Sequence[Sequence[TrainingRows]], plan: Plan) -> WindowMo
     )
     windows = TrainingRows.concatenate(rows).fit(replace(plan, settings=_always(plain)))
     network = replace(windows.network, order=settings.order, order_zero=settings.order_zero)
-    return replace(windows, network=network)
+    return replace(windows, source=network)
 
 
 def _sum_statistics(
@@ -220,7 +179,7 @@ def _solve(
     parts: Sequence[tuple[SufficientStatistics, SufficientStatistics]],
     windows: WindowModel,
     tol: float,
-) -> tuple[WindowModel, SufficientStatistics, tuple[float, float]]:
+) -> tuple[WindowModel, SufficientStatistics, Penalties]:
     """Add up the statistics of all parts, choose the penalties, and solve for the weights."""
     early, latest = (reduce(operator.add, sums) for sums in zip(*parts, strict=True))
     fits = early.solve(_PENALTIES, tol=tol)
@@ -232,7 +191,7 @@ def _solve(
 
 def _train_on_rows(parts: Sequence[Sequence[TrainingRows]], plan: Plan, every: int) -> WindowModel:
     """Train on the rows themselves."""
-    rows = sorted(flatten(parts), key=lambda r: (r.X.tobytes(), r.Y.tobytes()))
+    rows = _sort_rows(parts)
     thinned = TrainingRows.concatenate([r.part(slice(None), every) for r in rows])
     return thinned.fit(_choose_penalties(plan, rows))
 
@@ -263,12 +222,9 @@ def _choose_penalties(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
         return plan
     every = -(-sum(len(r.X) for r in rows) // _MOST_VALIDATED_ROWS)
     early = [slice(0, len(r.X) - len(r.X) // 5) for r in rows]
-    train = TrainingRows.concatenate(
-        [r.part(cut, every) for r, cut in zip(rows, early, strict=True)]
-    )
-    late = TrainingRows.concatenate(
-        [r.part(slice(c.stop, None), 1) for r, c in zip(rows, early, strict=True)]
-    )
+    cuts = list(zip(rows, early, strict=True))
+    train = TrainingRows.concatenate([r.part(cut, every) for r, cut in cuts])
+    late = TrainingRows.concatenate([r.part(slice(cut.stop, None)) for r, cut in cuts])
     if min(len(train.X), len(late.X)) < FEWEST_ROWS:
         return plan
     best, lowest = plan, np.inf
@@ -277,9 +233,7 @@ def _choose_penalties(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
         fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
         trial = replace(plan, settings=_always(fixed))
         windows = train.fit(trial)
-        n_extra = n_inputs - len(train.lags)
-        inputs = np.concatenate([late.X[:, :n_extra], late.X[:, n_extra:] / windows.unit], axis=1)
-        error = windows.network.predict(inputs) * windows.unit - late.Y
+        error = windows.network.predict(windows.in_units(late.X)) * windows.unit - late.Y
         score = float(np.mean(error**2))
         if score < lowest:
             best, lowest = trial, score
@@ -290,20 +244,95 @@ def _always(settings: Settings) -> Callable[[int], Settings]:
     return lambda n_inputs: settings  # noqa: ARG005
 
 
-def _shared_effects(panel: Sequence[Series], plan: Plan) -> Effects | None:
-    """Return effects on all series that are never negative, or None if there is no such series."""
-    panel = [series for series in panel if never_negative(series.y[np.isfinite(series.y)])]
-    if plan.log or not plan.collective.all_reduce(lambda: bool(panel), any):
-        return None
-    return fit_robust_effects(
-        [series.y for series in panel],
-        [series.known_ahead for series in panel],
-        season_length=plan.season_length,
-        clean=plan.clean,
-        collective=plan.collective,
-    )
+def learn(
+    learning: Learning | None,
+    models: Sequence[SeriesModel | None],
+    panel: Sequence[Series],
+    plan: Plan,
+) -> tuple[Learning, WindowModel]:
+    """Learn what is new in a panel, given models with the same network.
+
+    Returned are what has been learned by then, and the network trained with the new rows.
+    """
+    collective = plan.collective
+    own = next((model.windows for model in models if model is not None), None)
+    shared = collective.all_reduce(lambda: own, lambda found: next((w for w in found if w), None))
+    if learning is None or shared is None:
+        raise ValueError(
+            "refit='weights' needs the sufficient statistics of a shared network, and there are "
+            "none: the settings ask for another way of training, the network is too large or had "
+            "too few rows, or the model was saved by an older version. Use refit=True."
+        )
+    seen, windows = learning.steps.tolist(), shared
+
+    def sum_new_rows() -> tuple[SufficientStatistics, float] | None:
+        rows = [
+            cut_new_rows(series, model, plan, steps)
+            for model, series, steps in sorted(
+                zip(models, panel, seen, strict=True), key=lambda own: own[1].fingerprint
+            )
+            if model is not None and series.y.size > steps
+        ]
+        if not rows:
+            return None
+        new = TrainingRows.concatenate(rows)
+        largest = np.max(np.abs(new.Y) / windows.unit, initial=windows.largest)
+        return nothing.add(*standardize_like(windows, new)), float(largest)
+
+    nothing = replace(learning.statistics, gram=np.zeros_like(learning.statistics.gram))
+    tol = plan.settings(len(nothing.metric)).tol
+    solve = partial(_add_and_train, learning=learning, windows=windows, tol=tol)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        statistics, windows = collective.all_reduce(sum_new_rows, solve)
+    steps = np.array([series.y.size for series in panel], dtype=np.int64)
+    return replace(learning, statistics=statistics, steps=steps), windows
 
 
-def _effects_on(series: Series, shared: Effects | None) -> Effects | None:
-    """Return the shared effects where the series takes them, None where it has its own."""
-    return shared if never_negative(series.y[np.isfinite(series.y)]) else None
+def _add_and_train(
+    news: Sequence[tuple[SufficientStatistics, float] | None],
+    learning: Learning,
+    windows: WindowModel,
+    tol: float,
+) -> tuple[SufficientStatistics, WindowModel]:
+    """Add what is new in each part of a panel, and train the network."""
+    statistics = learning.statistics
+    for new, largest in filter(None, news):
+        statistics += new
+        windows = replace(windows, largest=max(windows.largest, largest))
+    return statistics, train_weights(windows, statistics, learning.penalties, tol=tol)
+
+
+def cut_new_rows(series: Series, model: SeriesModel, plan: Plan, seen: int) -> TrainingRows:
+    """Return the rows of a series whose last target comes after the steps seen before.
+
+    Only the steps that these windows and their gaps need are looked at. Values beyond what the
+    model may forecast count as missing.
+    """
+    context = model.history + plan.block + GAP_CONTEXT_SEASONS * plan.season_length
+    first = max(seen - context, 0)
+    y, known_ahead, extra = series.y[first:], series.known_ahead[first:], series.extra[first:]
+    preparation = model.preparation
+    bare = preparation.without_effects(y, known_ahead)
+    y = np.where((bare < preparation.low) | (bare > preparation.high), np.nan, y)
+    prepared = preparation.apply(y, known_ahead)
+    part = Series(y, known_ahead, extra)
+    rows = TrainingRows.of(part, prepared, model.plan_for_refit(plan))
+    start = int(np.searchsorted(rows.ends, seen - first - plan.block))
+    return rows.part(slice(start, None), 1)
+
+
+def standardize_like(windows: WindowModel, rows: TrainingRows) -> tuple[Array, Array]:
+    """Return the inputs and targets of rows as the network takes them inside."""
+    network = windows.network
+    X = (windows.in_units(rows.X) - network.x_shift) / network.x_scale
+    return X, (rows.Y / windows.unit - network.y_shift) / network.y_scale
+
+
+def train_weights(
+    windows: WindowModel, statistics: SufficientStatistics, penalties: Penalties, *, tol: float
+) -> WindowModel:
+    """Return the network with the weights that the statistics lead to."""
+    (fit,) = statistics.solve([penalties], tol=tol)
+    weights = fit.weights.with_unit_a()
+    network = replace(windows.network, a=weights.a, w=weights.w, linear=weights.linear)
+    return replace(windows, source=network)

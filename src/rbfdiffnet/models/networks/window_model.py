@@ -17,24 +17,53 @@ them is sent on; the forecast is its median.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from rbfdiffnet.batch.networks import BatchNetworks
 from rbfdiffnet.batch.train import train
+from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.train import Settings, fit_network
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
+from rbfdiffnet.series.prepare import PreparedSeries
+from rbfdiffnet.series.series import Series, UnfitError
 from rbfdiffnet.series.windows import cut_windows
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.stability import LEAP
 
 LEVELS = ("mean", "last", "none")
+FEWEST_ROWS = 6  # to learn from
 
 _FEWEST_ROWS_PER_CENTER = 8
 _MOST_FILLED = 0.25  # of a block of targets
 _DECIMALS = 9
 _LEAST = 1e-9  # penalty where there is no noise
+
+
+class TooShortError(UnfitError):
+    """A series is too short for its lags; fewer might do."""
+
+
+def too_short(lag: int, n_rows: int) -> TooShortError:
+    """Return the error for a series with so few windows."""
+    return TooShortError(f"too short for lag {lag} (windows: {n_rows}, needed: {FEWEST_ROWS})")
+
+
+@dataclass(frozen=True)
+class BatchMember:
+    """One of the networks of a batch; the network itself is made when somebody asks for it."""
+
+    batch: BatchNetworks
+    number: int
+
+    @cached_property
+    def network(self) -> Network:
+        """The network."""
+        return self.batch.network(self.number)
 
 
 @dataclass(frozen=True)
@@ -46,13 +75,18 @@ class WindowModel:
     states are filtered out of noisy histories before the network continues them.
     """
 
-    network: Network
+    source: Network | BatchMember
     lags: tuple[int, ...]  # ages of the inputs, ascending; 1 is the latest value
     level: str  # "mean", "last" or "none"
     block: int  # number of outputs
     unit: float  # the spread u
     largest: float
     tracker: StateFilter | None = None
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.source if isinstance(self.source, Network) else self.source.network
 
     @property
     def reach(self) -> int:
@@ -116,6 +150,71 @@ class WindowModel:
         level = compute_level(lags, self.level)
         return np.concatenate([extra, (lags - level) / self.unit], axis=1), level
 
+    def in_units(self, X: Array) -> Array:
+        """Return rows (n, q + n_lags) with their lags in units; other inputs come before them."""
+        n_extra = X.shape[1] - len(self.lags)
+        return np.concatenate([X[:, :n_extra], X[:, n_extra:] / self.unit], axis=1)
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows to learn from: inputs X (n, q), targets Y (n, block), and where windows end (n,)."""
+
+    X: Array
+    Y: Array
+    ends: Ints
+    lags: tuple[int, ...]
+    level: str
+
+    @classmethod
+    def of(cls, series: Series, prepared: PreparedSeries, plan: Plan) -> TrainingRows:
+        """Return the rows of a series that was made ready."""
+        return cls.cut(*prepared.transform(), series, plan)
+
+    @classmethod
+    def cut(cls, z: Array, known: Mask, series: Series, plan: Plan) -> TrainingRows:
+        """Return the rows of a series that has been transformed."""
+        lost, block = series.y.size - z.size, plan.block
+        lags, level = plan.lags_for(int(known.sum())), plan.level_for(z)
+        X, Y = window_rows(z, known, series.extra[lost:], lags=lags, level=level, block=block)
+        use = np.flatnonzero(targets_known(known, lags=lags, block=block))
+        return cls(X, Y, use + lost + lags[-1] - 1, lags, level)
+
+    @classmethod
+    def concatenate(cls, rows: Sequence[TrainingRows]) -> TrainingRows:
+        """Return the rows of several series as one."""
+        X, Y, ends = (
+            np.concatenate([getattr(r, name) for r in rows]) for name in ("X", "Y", "ends")
+        )
+        return cls(X, Y, ends, rows[0].lags, rows[0].level)
+
+    def part(self, which: slice | Mask, every: int = 1) -> TrainingRows:
+        """Return every so many of some rows."""
+        X, Y = self.X[which][::every], self.Y[which][::every]
+        return replace(self, X=X, Y=Y, ends=self.ends[which][::every])
+
+    def fit(self, plan: Plan) -> WindowModel:
+        """Train a network on the rows."""
+        settings = plan.settings(self.X.shape[1])
+        if plan.fast and plan.block == 1:
+            return self._fit_fast(settings.n_centers)
+        n_extra = self.X.shape[1] - len(self.lags)
+        if n_extra and isinstance(settings.metric, str) and settings.metric == "standard":
+            # Inputs other than lags are often rare switches: dividing them by their small spread
+            # would make them outweigh everything else in distances.
+            spread = np.minimum(self.X[:, :n_extra].std(axis=0), 1.0)
+            settings = replace(settings, metric=np.append(spread, np.ones(len(self.lags))))
+        return fit_windows(self.X, self.Y, settings, lags=self.lags, level=self.level)
+
+    def _fit_fast(self, n_centers: int) -> WindowModel:
+        """Train a network of one output by `rbfdiffnet.batch.train`."""
+        X, Y, unit = _in_units(self.X, self.Y, len(self.lags))
+        n_centers = affordable_centers(n_centers, len(X))
+        inputs = np.ascontiguousarray(X.T)[None]
+        networks = train(inputs, Y.T, np.ones((1, len(X))), n_centers=n_centers)
+        largest = float(networks.largest[0])
+        return WindowModel(networks.network(0), self.lags, self.level, 1, unit, largest)
+
 
 def compute_level(lags: Array, level: str) -> Array:
     """Return the level (..., 1) of windows (..., n_lags), oldest value first."""
@@ -156,12 +255,7 @@ def targets_known(known: Mask, *, lags: tuple[int, ...], block: int) -> Mask:
 
 
 def fit_windows(
-    X: Array,
-    Y: Array,
-    settings: Settings,
-    *,
-    lags: tuple[int, ...],
-    level: str,
+    X: Array, Y: Array, settings: Settings, *, lags: tuple[int, ...], level: str
 ) -> WindowModel:
     """Train a network on rows of windows; short series get fewer basis functions."""
     if isinstance(settings.centers, str):
@@ -171,17 +265,6 @@ def fit_windows(
         settings = replace(settings, alpha=_LEAST, alpha_linear=_LEAST)
     fit = fit_network(X, Y, np.ones(len(X)), settings)
     return WindowModel(fit.network, lags, level, Y.shape[1], unit, float(np.abs(Y).max()))
-
-
-def fit_windows_fast(
-    X: Array, Y: Array, *, n_centers: int, lags: tuple[int, ...], level: str
-) -> WindowModel:
-    """Train a network of one output by `rbfdiffnet.batch.train`."""
-    X, Y, unit = _in_units(X, Y, len(lags))
-    inputs = np.ascontiguousarray(X.T)[None]
-    n_centers = affordable_centers(n_centers, len(X))
-    networks = train(inputs, Y.T, np.ones((1, len(X))), n_centers=n_centers)
-    return WindowModel(networks.network(0), lags, level, 1, unit, float(networks.largest[0]))
 
 
 def affordable_centers(n_centers: int, n_rows: int) -> int:

@@ -16,7 +16,7 @@ from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, clean_many
-from rbfdiffnet.series.series import Series, UnfitError, check_fit
+from rbfdiffnet.series.series import Series, UnfitError, find_usable
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.checks import Noise
 
@@ -79,14 +79,7 @@ def _prepare(
 
     Series are taken in an order of their own: what is learned must not depend on that of the panel.
     """
-    reasons, order = {}, []
-    for i, series in enumerate(panel):
-        try:
-            check_fit(series)
-            order.append(i)
-        except UnfitError as error:
-            reasons[i] = str(error)
-    order.sort(key=lambda i: panel[i].fingerprint)
+    order, reasons = find_usable(panel)
     effects: Sequence[Effects | None] | None = fit_pooled_effects(
         [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
         [panel[i].known_ahead for i in order],
