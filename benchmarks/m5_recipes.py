@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.datasets.m5 import load_m5_level8
-from rbfdiffnet.experiments.m5 import HORIZON, M5_MODELS, Forecaster, fit_recursive, rmsse
-from rbfdiffnet.experiments.m5_plus import fill_closures, fit_plus
+from rbfdiffnet.evaluation.metrics import rmsse_score
+from rbfdiffnet.experiments.m5 import (
+    HORIZON,
+    M5_MODELS,
+    Forecaster,
+    fill_closures,
+    fit_plus,
+    fit_recursive,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -61,7 +68,10 @@ def rolling_errors(
     """Return the RMSSE of a recipe by window and series; ``values`` has shape (T, n)."""
     return np.array(
         [
-            [rmsse(s[:end], s[end : end + HORIZON], fit(s[:end], 0)(HORIZON)) for s in values.T]
+            [
+                rmsse_score(s[end : end + HORIZON], fit(s[:end], 0)(HORIZON), s[:end])
+                for s in values.T
+            ]
             for end in ends
         ]
     )

@@ -10,7 +10,7 @@ import pytest
 from m5_files import items_frame, level8_frame
 from rbfdiffnet.cli import main, reproduce
 from rbfdiffnet.experiments import logistic, m5, report, results, rivals
-from rbfdiffnet.experiments.paper_tables import paper_mae
+from rbfdiffnet.experiments.results import paper_mae
 
 LOGISTIC = ["omega", "lag", "model", "seed", "mae", "paper_mae"]
 M5 = ["series", "model", "rmsse", "paper_rmsse", "fit_seconds"]

@@ -5,7 +5,8 @@ import pytest
 
 from rbfdiffnet import RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.datasets import logistic_map
-from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS, paper_mae
+from rbfdiffnet.experiments.logistic import LAGS, NOISE_LEVELS
+from rbfdiffnet.experiments.results import paper_mae
 from rbfdiffnet.series.windows import lag_windows
 
 SEEDS = range(5)  # the defaults were tuned on these draws, see docs/reproduction.md

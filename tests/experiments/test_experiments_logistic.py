@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.datasets import logistic_map
-from rbfdiffnet.experiments.logistic import LOGISTIC_MODELS, logistic_tasks, make_cell, run_cell
-from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS, paper_mae
-from rbfdiffnet.experiments.results import noise_evidence, ridge_evidence
+from rbfdiffnet.experiments.logistic import (
+    LAGS,
+    LOGISTIC_MODELS,
+    NOISE_LEVELS,
+    logistic_tasks,
+    make_cell,
+    run_cell,
+)
+from rbfdiffnet.experiments.results import noise_evidence, paper_mae, ridge_evidence
 
 
 def test_noise_is_on_the_training_part_only():

@@ -4,24 +4,23 @@ from sklearn.linear_model import LinearRegression
 
 from m5_files import real_m5, sales
 from rbfdiffnet.datasets.m5 import load_m5_level8
+from rbfdiffnet.evaluation.metrics import rmsse_score
 from rbfdiffnet.experiments.m5 import (
     M5_MODELS,
+    fill_closures,
+    fit_plus,
     fit_recursive,
     m5_tasks,
     paper_steps,
-    rmsse,
     run_series,
 )
-from rbfdiffnet.experiments.m5_plus import fill_closures, fit_plus
-from rbfdiffnet.experiments.paper_tables import (
+from rbfdiffnet.experiments.results import (
     PAPER_MEAN,
     PAPER_MEDIAN,
     PAPER_P_VALUES,
-    paper_rmsse,
-)
-from rbfdiffnet.experiments.results import (
     m5_summary,
     m5_table,
+    paper_rmsse,
     root_evidence,
     seed_evidence,
     side_evidence,
@@ -51,7 +50,7 @@ def test_rmsse_of_the_last_value_on_a_walk_is_that_of_m5():
     frame = pd.DataFrame({"unique_id": 1, "ds": range(9), "y": test, "m": forecast})
     past = pd.DataFrame({"unique_id": 1, "ds": range(-50, 0), "y": train})
     theirs = utilsforecast.rmsse(frame, ["m"], seasonality=1, train_df=past)["m"].iloc[0]
-    assert rmsse(train, test, forecast) == pytest.approx(theirs)
+    assert rmsse_score(test, forecast, train) == pytest.approx(theirs)
 
 
 def test_steps_differ_until_stationary():

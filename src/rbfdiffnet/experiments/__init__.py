@@ -1,6 +1,6 @@
 """The paper's two experiments: one-step prediction of the logistic map, and forecasts of M5.
 
-`logistic`, `m5` and `m5_plus` are the protocols, `runner` runs their tasks and keeps the results,
+`logistic` and `m5` are the protocols, `runner` runs their tasks and keeps the results,
 `results` and `report` set them beside the paper's numbers. Another model goes into
 ``LOGISTIC_MODELS`` or ``M5_MODELS``. Nothing here is imported by the forecaster.
 """

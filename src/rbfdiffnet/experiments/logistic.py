@@ -17,15 +17,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.datasets import logistic_map
-from rbfdiffnet.experiments.paper_tables import LAGS, NOISE_LEVELS
 from rbfdiffnet.experiments.runner import Task
+from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.series.windows import lag_windows
+from rbfdiffnet.support.arrays import Array
 
-Array = npt.NDArray[np.float64]
-
+NOISE_LEVELS = (0.0, 0.02, 0.04, 0.08, 0.12)
+LAGS = (1, 2, 4, 8, 16)
 N_VALUES, N_TEST = 1000, 100
 
 
@@ -63,32 +63,20 @@ def make_cell(omega: float, lag: int, seed: int, *, noise_on_test: bool = False)
     return Cell(X, y, X_test, y_test, mean)
 
 
-def _paper(lag: int, seed: int) -> Any:
-    from rbfdiffnet import RBFDiffNetRegressor
-
-    return RBFDiffNetRegressor.paper(order=2, n_centers=max(5, 2 * lag), random_state=seed)
-
-
-def _plain(lag: int, seed: int, normalize: bool) -> Any:
-    from rbfdiffnet import RBFNetworkRegressor
-
-    return RBFNetworkRegressor(
+def _plain(normalize: bool) -> Callable[[int, int], Any]:
+    return lambda lag, seed: RBFNetworkRegressor(
         max(5, 2 * lag), normalize=normalize, penalty="lasso", random_state=seed
     )
 
 
-def _default(_lag: int, seed: int) -> Any:
-    from rbfdiffnet import RBFDiffNetRegressor
-
-    return RBFDiffNetRegressor(noise="auto", random_state=seed)
-
-
 #: Name of the model -> function of the number of lags and the seed that makes the regressor.
 LOGISTIC_MODELS: dict[str, Callable[[int, int], Any]] = {
-    "RBF-DiffNet": _paper,
-    "u-RBFN": lambda lag, seed: _plain(lag, seed, normalize=False),
-    "n-RBFN": lambda lag, seed: _plain(lag, seed, normalize=True),
-    "RBF-DiffNet+": _default,
+    "RBF-DiffNet": lambda lag, seed: RBFDiffNetRegressor.paper(
+        order=2, n_centers=max(5, 2 * lag), random_state=seed
+    ),
+    "u-RBFN": _plain(normalize=False),
+    "n-RBFN": _plain(normalize=True),
+    "RBF-DiffNet+": lambda _lag, seed: RBFDiffNetRegressor(noise="auto", random_state=seed),
 }
 
 

@@ -13,9 +13,8 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 N_MEMBERS, N_HIDDEN, N_ITERATIONS, BATCH = 10, 28, 500, 200
 
