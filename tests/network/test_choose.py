@@ -68,7 +68,7 @@ def test_a_fit_that_uses_up_its_data_is_never_chosen():
 
 def candidate_with(errors, objective):
     weights = project(objective, objective.quadratic(None), default_start(objective.basis)).weights
-    return Candidate(errors, 1.0, 0.0, 0.0, np.ones(3), objective, weights)
+    return Candidate(errors, 1.0, np.ones(3), objective, weights)
 
 
 def test_a_gain_must_exceed_its_standard_error(rng):

@@ -242,7 +242,7 @@ def test_five_starts_find_the_best_of_twenty_by_a_general_optimizer():
             for a in rng.normal(size=(20, objective.basis.n_terms))
         )
         first = project(objective, quadratic, default_start(objective.basis)).weights
-        candidate = Candidate(np.empty(0), 1.0, 0.0, 0.0, np.ones(1), objective, first)
+        candidate = Candidate(np.empty(0), 1.0, np.ones(1), objective, first)
         starts = _starts(objective, candidate, None, Settings(28, n_starts=5))
         solutions = [minimize_varpro(objective, start) for start in starts]
         best = min(solutions, key=lambda solution: solution.value)

@@ -11,6 +11,9 @@ import numpy as np
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.support.stability import LEAP
 
+_BY_OUTPUT = ("w", "linear", "y_shift", "y_scale")  # a network has an axis for its outputs there
+_OF_A_NETWORK = ("centers", "beta", "a", "x_shift", "x_scale", *_BY_OUTPUT)
+
 
 @dataclass(frozen=True)
 class BatchNetworks:
@@ -37,45 +40,22 @@ class BatchNetworks:
 
     def network(self, i: int) -> Network:
         """Return one of the networks (NumPy arrays only)."""
+        arrays = {name: getattr(self, name)[i] for name in _OF_A_NETWORK}
+        arrays |= {name: arrays[name][..., None] for name in _BY_OUTPUT}
         d = self.x_shift.shape[1]
-        return Network(
-            centers=self.centers[i],
-            beta=self.beta[i],
-            a=self.a[i],
-            w=self.w[i][:, None],
-            linear=self.linear[i][:, None],
-            x_shift=self.x_shift[i],
-            x_scale=self.x_scale[i],
-            metric=np.ones(d),
-            y_shift=self.y_shift[i : i + 1],
-            y_scale=self.y_scale[i : i + 1],
-            n_lags=d,
-            order=1,
-            order_zero=True,
-            intercept=True,
-            normalize=False,
-            unit=float(self.unit[i]),
-        )
+        unit = float(self.unit[i])
+        return Network(**arrays, unit=unit, metric=np.ones(d), n_lags=d, order=1)
 
     @classmethod
     def stack(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
         """Return networks of the same shape, made by `network`, as a batch."""
-        parts: dict[str, Any] = {
-            "centers": [n.centers for n in networks],
-            "beta": [n.beta for n in networks],
-            "a": [n.a for n in networks],
-            "w": [n.w[:, 0] for n in networks],
-            "linear": [n.linear[:, 0] for n in networks],
-            "x_shift": [n.x_shift for n in networks],
-            "x_scale": [n.x_scale for n in networks],
-            "y_shift": [n.y_shift[0] for n in networks],
-            "y_scale": [n.y_scale[0] for n in networks],
-            "unit": [n.unit for n in networks],
-            "largest": largest,
-            "value": [np.nan for _ in networks],
-            "ridge": [np.nan for _ in networks],
+        arrays = {
+            name: np.array([getattr(n, name) for n in networks])
+            for name in (*_OF_A_NETWORK, "unit")
         }
-        return cls(**{name: np.array(values) for name, values in parts.items()})
+        arrays |= {name: arrays[name][..., 0] for name in _BY_OUTPUT}
+        unknown = np.full(len(networks), np.nan)
+        return cls(**arrays, largest=np.array(largest), value=unknown, ridge=unknown.copy())
 
     @classmethod
     def concatenate(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
@@ -92,13 +72,9 @@ class BatchNetworks:
 
     def to_numpy(self) -> BatchNetworks:
         """Return the same in NumPy arrays."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return BatchNetworks(
-            **{
-                name: v if isinstance(v, np.ndarray) else v.cpu().numpy()
-                for name, v in values.items()
-            }
-        )
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        on_device = {n: v.cpu().numpy() for n, v in arrays.items() if not isinstance(v, np.ndarray)}
+        return BatchNetworks(**{**arrays, **on_device})
 
 
 def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:

@@ -26,8 +26,9 @@ metric, and keep the metric with the lower error. All inputs stay in the linear 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -64,25 +65,17 @@ class Candidate:
 
     errors: Array
     factor: float
-    alpha: float
-    alpha_linear: float
     metric: Array
-    objective: Objective
+    objective: Objective  # with the penalties chosen
     weights: Weights
 
     @classmethod
     def without_score(cls, objective: Objective, factor: float, metric: Array) -> Candidate:
         """Return settings that need no comparison, at the default start."""
-        n_outputs = len(objective.target)
-        weights = Weights(
-            default_start(objective.basis),
-            np.zeros((len(objective.basis.phi), n_outputs)),
-            np.zeros((len(objective.linear), n_outputs)),
-        )
-        errors = np.full(len(objective.weight), np.nan)
-        return cls(
-            errors, factor, objective.alpha, objective.alpha_linear, metric, objective, weights
-        )
+        phi, linear, target = objective.basis.phi, objective.linear, objective.target
+        w, slopes = np.zeros((len(phi), len(target))), np.zeros((len(linear), len(target)))
+        weights = Weights(default_start(objective.basis), w, slopes)
+        return cls(np.full(len(objective.weight), np.nan), factor, metric, objective, weights)
 
     @property
     def centers(self) -> Array:
@@ -131,8 +124,7 @@ def fit_candidate(
         a = minimize_varpro(objective, a, max_iter=steps, tol=_QUICK_TOL).weights.a
     point = project(objective, objective.quadratic(None), a)
     errors = leave_one_out_errors(objective, point)
-    alphas = objective.alpha, objective.alpha_linear
-    return Candidate(errors, factor, *alphas, metric, objective, point.weights)
+    return Candidate(errors, factor, metric, objective, point.weights)
 
 
 def leave_one_out_errors(objective: Objective, point: Projection) -> Array:
@@ -193,49 +185,36 @@ def choose_settings(
     """
     factors = [2.0**i for i in _FACTORS] if factor is None else [factor]
     alphas = [10.0**j for j in _ALPHAS] if alpha is None else [alpha]
-    coarse = [
-        (i - _FACTORS[0] if factor is None else 0, j - _ALPHAS[0] if alpha is None else 0)
-        for i, j in _COARSE
-    ]
-    build = builder(metric)
-    middle = factors[len(factors) // 2]
-    first = build(middle)
-    start = default_start(first.basis)
     linear_alphas = _LINEAR_ALPHAS if alpha_linear is None else (alpha_linear,)
-    linear_only = min(
-        (
-            fit_candidate(first.with_alpha(_OFF, strength), start, middle, metric, steps=0)
-            for strength in linear_alphas
-        ),
-        key=_score,
+    build, middle = builder(metric), factors[len(factors) // 2]
+    first = build(middle)
+    linear_only = _best_of(
+        fit_candidate(
+            first.with_alpha(_OFF, strength), default_start(first.basis), middle, metric, steps=0
+        )
+        for strength in linear_alphas
     )
     limit = _largest_error(linear_only) if robust else np.inf
     linear_only = linear_only.clip_errors(limit)
-    first_linear = linear_only.alpha_linear
-    search = _GridSearch(build, metric, factors, alphas, first_linear, start, limit)
-    search.try_cells(coarse)
-    best = search.walk()
+    grid: Any = (factors, alphas, linear_only.objective.alpha_linear, limit)
+    best = _GridSearch(build, metric, *grid).walk(
+        (i - _FACTORS[0] if factor is None else 0, j - _ALPHAS[0] if alpha is None else 0)
+        for i, j in _COARSE
+    )
     if learn_metric:
 
         def search_near(known: Candidate, metric: Array) -> Candidate:
-            build = builder(metric)
-            start = default_start(build(known.factor).basis)
-            search = _GridSearch(build, metric, factors, alphas, first_linear, start, limit)
-            search.try_cells([(factors.index(known.factor), alphas.index(known.alpha))])
-            return search.walk()
+            cell = factors.index(known.factor), alphas.index(known.objective.alpha)
+            return _GridSearch(builder(metric), metric, *grid).walk([cell])
 
         best = _improve_metric(best, inputs, search_near)
-    trials = [
-        fit_candidate(
-            best.objective.with_alpha(best.alpha, strength),
-            best.weights.a,
-            best.factor,
-            best.metric,
-        ).clip_errors(limit)
+    others = [
+        best.objective.with_alpha(best.objective.alpha, strength)
         for strength in linear_alphas
-        if strength != best.alpha_linear
+        if strength != best.objective.alpha_linear
     ]
-    best = min([best, *trials], key=_score)
+    trials = [fit_candidate(o, best.weights.a, best.factor, best.metric) for o in others]
+    best = _best_of([best, *(trial.clip_errors(limit) for trial in trials)])
     if may_switch_off and not best.beats(linear_only, _CONVINCING):
         return linear_only
     return best
@@ -253,28 +232,22 @@ class _GridSearch:
     factors: list[float]
     alphas: list[float]
     alpha_linear: float
-    start: Array
     limit: float
     tried: dict[tuple[int, int], Candidate] = field(default_factory=dict)
     objectives: dict[int, Objective] = field(default_factory=dict)
 
-    def walk(self) -> Candidate:
-        """Move from the best cell to better neighbors until there is none."""
+    def walk(self, cells: Iterable[tuple[int, int]]) -> Candidate:
+        """Fit some cells, then move from the best to better neighbors until there is none."""
+        best = None
         while True:
-            (i, j), best = self._best()
-            self.try_cells([(i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)])
-            if self._best()[1] is best:
-                return best
-
-    def try_cells(self, cells: list[tuple[int, int]]) -> None:
-        """Fit the cells that are on the grid and have not been tried yet."""
-        for i, j in cells:
-            on_grid = 0 <= i < len(self.factors) and 0 <= j < len(self.alphas)
-            if on_grid and (i, j) not in self.tried:
-                self.tried[i, j] = self._fit(i, j).clip_errors(self.limit)
-
-    def _best(self) -> tuple[tuple[int, int], Candidate]:
-        return min(self.tried.items(), key=lambda item: item[1].score)
+            for i, j in cells:
+                on_grid = 0 <= i < len(self.factors) and 0 <= j < len(self.alphas)
+                if on_grid and (i, j) not in self.tried:
+                    self.tried[i, j] = self._fit(i, j).clip_errors(self.limit)
+            (i, j), found = min(self.tried.items(), key=lambda item: item[1].score)
+            if found is best:
+                return found
+            best, cells = found, [(i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)]
 
     def _fit(self, i: int, j: int) -> Candidate:
         """Fit one cell, starting from the weights of the nearest cell tried before."""
@@ -284,8 +257,8 @@ class _GridSearch:
         nearest = min(
             self.tried, key=lambda cell: abs(cell[0] - i) + abs(cell[1] - j), default=None
         )
-        a = self.start if nearest is None else self.tried[nearest].weights.a
-        return fit_candidate(objective, a, self.factors[i], self.metric)
+        known = self.tried[nearest].weights.a if nearest else default_start(objective.basis)
+        return fit_candidate(objective, known, self.factors[i], self.metric)
 
 
 def _improve_metric(
@@ -372,5 +345,5 @@ def _largest_error(candidate: Candidate) -> float:
     return (6.0 * middle / 0.6745) ** 2 if 0.0 < middle < np.inf else np.inf
 
 
-def _score(candidate: Candidate) -> float:
-    return candidate.score
+def _best_of(candidates: Iterable[Candidate]) -> Candidate:
+    return min(candidates, key=lambda candidate: candidate.score)

@@ -76,10 +76,10 @@ class Network:
     y_scale: Array
     n_lags: int
     order: int
-    order_zero: bool
-    intercept: bool
-    normalize: bool
-    unit: float
+    order_zero: bool = True
+    intercept: bool = True
+    normalize: bool = False
+    unit: float = 1.0
     basis: str = "gaussian"
 
     @property

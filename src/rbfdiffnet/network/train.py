@@ -194,7 +194,7 @@ def _add_penalty(
 ) -> Objective:
     """Return the objective with the penalty that the settings ask for."""
     if settings.penalty == "ridge":
-        return objective.with_alpha(candidate.alpha, candidate.alpha_linear)
+        return objective.with_alpha(candidate.objective.alpha, candidate.objective.alpha_linear)
     alpha, alpha_linear = settings.alpha, settings.alpha_linear
     if settings.order == 0:  # chosen together with the weights, for each output
         return replace(objective, penalty="lasso", alpha=alpha or 0.0)

@@ -159,10 +159,6 @@ class MapBasis:
             y_scale=np.full(1, scale),
             n_lags=n_lags,
             order=0,
-            order_zero=True,
-            intercept=True,
-            normalize=False,
-            unit=1.0,
         )
 
 
