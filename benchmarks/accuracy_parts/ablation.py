@@ -11,7 +11,7 @@ import pandas as pd
 
 from accuracy_parts.ours import ours
 from accuracy_parts.single import Method
-from rbfdiffnet.models.stack import members, model, windows
+from rbfdiffnet.models.stack import members, mixing, windows
 from rbfdiffnet.models.stack.direct import forecast_direct
 
 
@@ -49,6 +49,6 @@ ABLATIONS: dict[str, Method] = {
     "stack, no theta": partial(without, "theta"),
     "stack, no damped trend": partial(without, "damped"),
     "stack, no local networks": partial(changed, windows, "_LONG", float("inf")),
-    "stack, equal weights": partial(changed, model, "fit_weights", equal),
+    "stack, equal weights": partial(changed, mixing, "fit_weights", equal),
     "stack, own effects": partial(changed, windows, "fit_pooled_effects", no_pooled_effects),
 }

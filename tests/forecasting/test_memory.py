@@ -75,7 +75,7 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
 
 @pytest.mark.slow
 def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
-    monkeypatch.setattr(model, "_LARGEST_PART", 400)
+    monkeypatch.setattr(model, "_LARGEST_CHUNK", 400)
     df = panel(20, shortest=30)
     expected = RBFDiffNet("D").fit(df).predict(4, level=[80])
     sizes = []

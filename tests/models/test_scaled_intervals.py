@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.models.intervals import conformal_quantile
-from rbfdiffnet.models.scaled_intervals import scaled_half_widths as half_widths
+from rbfdiffnet.models.intervals import scaled_half_widths as half_widths
 
 LEVELS = [0.8, 0.95]
 

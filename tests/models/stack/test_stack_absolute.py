@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog, minimize
 
-from rbfdiffnet.models.stack.least_absolute import _NEAR, fit_least_absolute
+from rbfdiffnet.models.stack.direct import _NEAR, fit_least_absolute
 
 
 def by_linear_program(X, y, weight):

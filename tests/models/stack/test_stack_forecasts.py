@@ -10,13 +10,15 @@ from scipy.signal import lfilter
 from rbfdiffnet.models.stack import direct
 from rbfdiffnet.models.stack import direct as direct_module
 from rbfdiffnet.models.stack import local as local_module
-from rbfdiffnet.models.stack.direct import forecast_direct
-from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
+from rbfdiffnet.models.stack.direct import (
+    RowMaker,
+    choose_lags,
+    fit_least_absolute,
+    forecast_direct,
+)
+from rbfdiffnet.models.stack.histories import Histories, Seasons
 from rbfdiffnet.models.stack.local import _CLOSEST, _COMMON, _PENALTIES, forecast_local
 from rbfdiffnet.models.stack.members import forecast_members
-from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
-from rbfdiffnet.models.stack.seasons import Seasons
 from rbfdiffnet.models.stack.smoothing import (
     forecast_damped_holt,
     forecast_on_logarithms,

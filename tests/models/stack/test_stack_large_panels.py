@@ -15,7 +15,7 @@ NAME = "RBFDiffNet"
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of 300 values."""
-    monkeypatch.setattr(model, "_LARGEST_PART", 300)
+    monkeypatch.setattr(model, "_LARGEST_CHUNK", 300)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_every_part_is_forecast_as_a_panel_of_its_own(panel, monkeypatch):
     found = RBFDiffNet("MS").forecast(panel, 6, level=[80])
     numbers = numbers_of(panel)
     assert len(set(numbers.values())) == 2
-    monkeypatch.setattr(model, "_LARGEST_PART", 10**9)
+    monkeypatch.setattr(model, "_LARGEST_CHUNK", 10**9)
     for part in (0, 1):
         members = [name for name, number in numbers.items() if number == part]
         alone = RBFDiffNet("MS").forecast(panel[panel["unique_id"].isin(members)], 6, level=[80])

@@ -13,7 +13,7 @@ from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
-from rbfdiffnet.models.stack.mixing import fit_weights
+from rbfdiffnet.models.stack.mixing import find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel
@@ -59,8 +59,7 @@ def _mean_change(y):
 def test_zeros_before_the_first_sale_do_not_count():
     late = np.append(np.zeros(60), np.arange(1.0, 41.0))
     rare = np.tile([0.0, 0.0, 3.0], 30)
-    panel = arrays([late, rare, np.zeros(5)])
-    assert model_module._is_sparse(panel, np.array([100, 90, 5])).tolist() == [False, True, False]
+    assert find_sparse([late, rare, np.zeros(5)]).tolist() == [False, True, False]
 
 
 def test_without_errors_the_median_of_the_members_is_left(rng):
@@ -181,7 +180,7 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
         asked.append(squared)
         return fit_weights(errors, squared=squared)
 
-    monkeypatch.setattr("rbfdiffnet.models.stack.model.fit_weights", weights)
+    monkeypatch.setattr("rbfdiffnet.models.stack.mixing.fit_weights", weights)
     often = [rng.poisson(3.0, 60).astype(float) for _ in range(9)]
     rarely = [y * (rng.random(60) < 0.3) for y in often]
     for series in (often, rarely):

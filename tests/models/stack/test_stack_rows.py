@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from rbfdiffnet.models.stack.direct import RowMaker, choose_lags
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.rows import RowMaker, choose_lags
 
 
 def walk(rng, n, level=50.0):

@@ -3,8 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.seasons import Seasons, move_to_present_level
+from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.series.naive import naive_forecast, repeat_last_season
 from stacks import frame
 

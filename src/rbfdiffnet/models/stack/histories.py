@@ -1,4 +1,11 @@
-"""The series a stack learns from: rows of one array that end in its last column."""
+r"""The series a stack learns from, rows of one array that end in its last column; their seasons.
+
+.. math:: y_t = \ell_t \, e^{s_{t \bmod m}} \quad \text{or} \quad y_t = \ell_t + s_{t \bmod m}
+
+for positive and for other series. The indices s are the mean distances of a phase from the
+centered moving average over a season, shrunk toward none by how little of their spread is more
+than chance (James and Stein's rule): short and noisy series have hardly any season.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+
+_FEWEST_SEASONS = 3  # in which a phase must have been seen
 
 
 @dataclass(frozen=True)
@@ -61,3 +71,76 @@ class Histories:
         """Repeat the first value before a series starts, as `gaps.fill_many` would; (n, T)."""
         first = np.take_along_axis(self.values, self.starts[:, None], axis=1)
         return np.where(np.isnan(self.values), first, self.values)
+
+
+@dataclass(frozen=True)
+class Seasons:
+    """Seasonal indices of a panel whose histories have ``n_columns`` columns."""
+
+    indices: Array  # (n, m), by the column of the histories modulo m
+    positive: Mask  # (n,), which series are divided by them, on the scale of logarithms
+    n_columns: int
+
+    @classmethod
+    def fit(cls, histories: Histories) -> Seasons:
+        """Find the seasons of series."""
+        m, (n, T) = histories.season, histories.values.shape
+        positive = histories.positive
+        if m == 1 or _FEWEST_SEASONS * m > T:
+            return cls(np.zeros((n, m)), positive, T)
+        u = histories.values.copy()
+        u[positive] = np.log(u[positive])
+        kernel = np.full(m + 1 - m % 2, 1.0 / m)
+        if m % 2 == 0:
+            kernel[[0, -1]] /= 2.0
+        half = kernel.size // 2
+        away = np.full((n, T), np.nan)
+        away[:, half : T - half] = u[:, half : T - half] - cut_windows(u, kernel.size) @ kernel
+        pad = -T % m
+        table = np.pad(away, ((0, 0), (0, pad)), constant_values=np.nan).reshape(n, -1, m)
+        known = np.isfinite(table)
+        counts = known.sum(axis=1)
+        means = np.where(known, table, 0.0).sum(axis=1) / np.maximum(counts, 1)
+        squares = (np.where(known, table - means[:, None], 0.0) ** 2).sum(axis=(1, 2))
+        free = np.maximum((counts - 1).sum(axis=1), 1)
+        chance = squares / free / np.maximum(counts.mean(axis=1), 1.0)
+        means -= means.mean(axis=1, keepdims=True)
+        spread = (means**2).mean(axis=1)
+        rule = max(m - 3, 1) / m
+        share = 1.0 - rule * chance / np.where(spread > 0.0, spread, np.inf)
+        enough = counts.min(axis=1) >= _FEWEST_SEASONS - 1  # the average has no ends
+        indices = means * np.where(enough, np.clip(share, 0.0, 1.0), 0.0)[:, None]
+        return cls(indices, positive, T)
+
+    def remove(self, histories: Histories) -> Histories:
+        """Return the series without their seasons."""
+        return histories.with_values(self._shift(histories.values, 0, -1.0))
+
+    def restore(self, forecasts: Array) -> Array:
+        """Return forecasts (n, h) of series without seasons with the seasons to come."""
+        return self._shift(forecasts, self.n_columns, 1.0)
+
+    def _shift(self, values: Array, first: int, sign: float) -> Array:
+        columns = (first + np.arange(values.shape[1])) % self.indices.shape[1]
+        s = sign * self.indices[:, columns]
+        positive = self.positive[:, None]
+        return np.where(positive, values * np.exp(np.where(positive, s, 0.0)), values + s)
+
+
+def move_to_present_level(histories: Histories, repeated: Array) -> Array:
+    """Move a repeated season, (n, h), to the level that its series has reached since.
+
+    The last quarter of a season is compared with the same quarter a season ago: by the ratio of
+    their means for positive series, by the difference for others. Where nothing is known of a
+    season ago, nothing is changed.
+    """
+    m, n_columns = histories.season, histories.values.shape[1]
+    quarter = min(max(m // 4, 2), n_columns - m)
+    if quarter < 1:
+        return repeated
+    now = histories.values[:, -quarter:].mean(axis=1)
+    then = histories.values[:, n_columns - m - quarter : n_columns - m].mean(axis=1)
+    known, positive = np.isfinite(then), histories.positive
+    ratio = np.where(known & positive, now / np.where(then > 0.0, then, 1.0), 1.0)
+    change = np.where(known & ~positive, now - then, 0.0)
+    return np.asarray(ratio[:, None] * repeated + change[:, None])

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rbfdiffnet.models.stack.direct import fit_least_absolute
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.least_absolute import fit_least_absolute
 from rbfdiffnet.series.recursion import roll
 from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Mask

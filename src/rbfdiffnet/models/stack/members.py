@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rbfdiffnet.models.stack.direct import forecast_direct
-from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.local import forecast_local
-from rbfdiffnet.models.stack.seasons import Seasons, move_to_present_level
 from rbfdiffnet.models.stack.smoothing import (
     forecast_damped_holt,
     forecast_on_logarithms,

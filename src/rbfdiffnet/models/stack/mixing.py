@@ -6,19 +6,71 @@ r"""How much each member of a stack counts.
 over the errors :math:`e_{mi}` that the members made at the ends of all series, which were held back
 from them, each series in its own units, with e the mean size of the errors; or with squares instead
 of sizes. The fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of
-weights serves a whole panel.
+weights serves a whole panel, or one the series that are often zero and one the others. The changes
+of series are the unit of their errors, and the growth of these changes that of their intervals.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import fsum
+
 import numpy as np
 
-from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
+_ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
+_MANY_ZEROS = 0.3
 _TOWARD_EQUAL = 0.02  # at least
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
 _NOTHING = 1e-9  # a smaller weight counts as 0
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
+_RECENT = 24  # steps that tell how large changes are now
+_MOST_GROWTH = 3.0
+_GROWTH_VARIES = 0.4  # variance of its logarithm
+_CHANGES_VARY = 1.7  # the same of the ratio of two mean changes, times their number
+
+
+def weigh_members(errors: Array, sparse: Mask) -> Array:
+    """Weights of members (M, n) by their errors (M, n, n_windows, h).
+
+    Squares count for series that are often zero. Their median says little, and means count.
+    """
+    weights = np.zeros(errors.shape[:2])
+    for kind, squared in ((sparse, True), (~sparse, False)):
+        few = kind.sum() * np.prod(errors.shape[2:]) < _ENOUGH_FOR_A_KIND
+        own = errors if few else errors[:, kind]
+        own = own.reshape(len(own), -1)
+        tested = np.isfinite(own).any(axis=1)  # members that could forecast earlier, too
+        own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
+        if own.size and kind.any():
+            own = own[:, np.lexsort(own)]  # whatever the order of the panel
+            found = fit_weights(own, squared=squared)
+            weights[np.ix_(tested, kind)] = found[:, None]
+    return weights
+
+
+def find_sparse(series: Sequence[Array]) -> Mask:
+    """Which series are often zero once they have begun, shape (n,)."""
+    seen = [np.trim_zeros(y, "f") for y in series]
+    return np.array([y.size > 0 and np.mean(y == 0.0) > _MANY_ZEROS for y in seen], dtype=bool)
+
+
+def combine(members: Array, weights: Array) -> Array:
+    """Mix members (M, n, h) by weights (M, n), or take their median where these are 0.
+
+    Members without values do not count.
+    """
+    there = ~np.isnan(members).all(axis=(1, 2))
+    if not there.any():
+        return np.full(members.shape[1:], np.nan)
+    members, weights = members[there], weights[there]
+    total = weights.sum(axis=0)
+    # One by one, not as a product of matrices, whose rounding depends on the place of a series.
+    mixed = np.zeros(members.shape[1:])
+    for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
+        mixed += share[:, None] * member
+    return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
 
 
 def fit_weights(errors: Array, *, squared: bool = False) -> Array:
@@ -52,3 +104,74 @@ def fit_weights(errors: Array, *, squared: bool = False) -> Array:
     found = minimize(value, equal, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
     weights = np.where(found.x > _NOTHING, found.x, 0.0)
     return np.asarray(weights / weights.sum())
+
+
+# Changes ----------------------------------------------------------------------------------------
+
+
+def estimate_growth(usable: Sequence[Array], then: Ints, least: int) -> Array:
+    """Estimate by how much the changes of series have grown since the steps ``then``; shape (n,).
+
+    So intervals of growing series grow with them. The fewer changes of a series are known, the
+    closer its growth is to that of the panel, and that to 1; it is bounded, too. Means are taken
+    over at least ``least`` steps.
+    """
+    logs, noise = np.zeros(len(usable)), np.full(len(usable), np.inf)
+    for i, (y, o) in enumerate(zip(usable, then.tolist(), strict=True)):
+        recent = max(least, min(_RECENT, y.size // 3))
+        before, after = (_changes(part, 1) for part in (y[max(o - recent, 0) : o], y[-recent:]))
+        if before.any() and after.any():
+            logs[i] = np.log(after.mean() / before.mean())
+            noise[i] = _CHANGES_VARY / min(before.size, after.size)
+    precision = 1.0 / noise
+    if not precision.any():
+        return np.ones(len(usable))
+    total = fsum(precision)  # exact, so whatever the order of the panel
+    common = fsum(precision * logs) / total
+    panel = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / total)
+    shrunk = panel + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
+    most = np.log(_MOST_GROWTH)
+    return np.asarray(np.exp(np.clip(shrunk, -most, most)))
+
+
+def measure_changes(usable: Sequence[Array], season: int, h: int) -> Array:
+    """Measure the latest changes of each series over a step or a season, the smaller; shape (n,).
+
+    Unknown ones are as large as usual for series of that size.
+    """
+    changes = np.array([_latest_change(y, season, h) for y in usable])
+    sizes = np.array([_mean_size(y) for y in usable])
+    known = np.isfinite(changes) & (sizes > 0.0)
+    usual = float(np.median(changes[known] / sizes[known])) if known.any() else 0.0
+    return np.where(np.isfinite(changes), changes, usual * sizes)
+
+
+def measure_units(usable: Sequence[Array], season: int) -> Array:
+    """Measure the mean change of each series over a season, or else over a step; NaN if unknown."""
+    both = ((_mean_change(y, season), _mean_change(y, 1)) for y in usable)
+    return np.array([next((d for d in own if d > 0.0), np.nan) for own in both])
+
+
+def _latest_change(y: Array, season: int, h: int) -> float:
+    latest = y[-max(2 * _RECENT, 3 * season, 3 * h) :]
+    found = [_mean_change(latest[np.isfinite(latest)], lag) for lag in dict.fromkeys((1, season))]
+    found = [change for change in found if change > 0.0]
+    return min(found, default=_mean_change(y[np.isfinite(y)], 1))
+
+
+def _mean_size(y: Array) -> float:
+    """Return the mean size of the values of a series; 0 if unknown."""
+    known = np.abs(y[np.isfinite(y)])
+    return float(known.mean()) if known.size else 0.0
+
+
+def _mean_change(y: Array, lag: int) -> float:
+    """Return the mean change of a series over ``lag`` steps; NaN if unknown."""
+    change = _changes(y, lag)
+    return float(change.mean()) if change.size else np.nan
+
+
+def _changes(y: Array, lag: int) -> Array:
+    """Return the sizes of the changes of a series over ``lag`` steps, where they are known."""
+    change = np.abs(y[lag:] - y[:-lag])
+    return change[np.isfinite(change)]

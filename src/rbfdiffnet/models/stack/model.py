@@ -5,9 +5,9 @@ the h before them, all members forecast what is known already; see `models.stack
 of the mixture there make the intervals. Nothing is kept but the data and the plan: every forecast
 learns from all that is known at its origin.
 
-A large panel is learned in parts, so that memory stays bounded: a part of four million values tells
-all there is to learn across series. The name of a series decides to which part it belongs, so
-neither the order of a panel nor the machine matters.
+A large panel is learned in chunks, so that memory stays bounded: a chunk of four million values
+tells all there is to learn across series. The name of a series decides to which chunk it belongs,
+so neither the order of a panel nor the machine matters.
 """
 
 from __future__ import annotations
@@ -34,17 +34,23 @@ from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.stack.changes import estimate_growth, measure_changes, measure_units
-from rbfdiffnet.models.stack.mixing import fit_weights
+from rbfdiffnet.models.stack.mixing import (
+    combine,
+    estimate_growth,
+    find_sparse,
+    measure_changes,
+    measure_units,
+    weigh_members,
+)
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
-from rbfdiffnet.series.naive import naive_forecast
+from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 from rbfdiffnet.support.threads import one_blas_thread
 
-_LARGEST_PART = 4_000_000  # values
+_LARGEST_CHUNK = 4_000_000  # values
 _MOST_VALUES = 10_000  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _WINDOWS = 2
@@ -53,8 +59,6 @@ _FEW_SERIES = 5
 _FEWEST_VALUES = 4
 _FEW_SEASONS = 2.5  # the last of which is repeated
 _ENOUGH_ERRORS = 100  # to tell members apart
-_ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
-_MANY_ZEROS = 0.3
 _REMEMBERED = 2  # origins and horizons
 
 
@@ -74,8 +78,8 @@ class Stack(PanelMethod):
     ) -> FittedStack:
         """Make a panel ready."""
         del calibrate, n_jobs
-        parts = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
-        return FittedStack(plan, parts, [PreparedPanel.of(panel.select(p), plan) for p in parts])
+        chunks = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
+        return FittedStack(plan, chunks, [PreparedPanel.of(panel.select(p), plan) for p in chunks])
 
     def from_arrays(
         self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
@@ -87,21 +91,21 @@ class Stack(PanelMethod):
     def split(
         self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
     ) -> list[Ints]:
-        """Return the parts that are learned together."""
+        """Return the chunks that are learned together."""
         del by_memory
         return split_by_name(names, n_values)
 
 
 def split_by_name(names: Iterable[str], n_values: int) -> list[Ints]:
-    """Return the positions of the series of each part, given the number of values of all series.
+    """Return the positions of the series of each chunk, given the number of values of all series.
 
-    The number of parts is a power of 2, so that a growing panel seldom changes its parts.
+    The number of chunks is a power of 2, so that a growing panel seldom changes its chunks.
     """
-    n_parts = 1
-    while n_values > n_parts * _LARGEST_PART:
-        n_parts *= 2
-    numbers = np.array([crc32(name.encode()) % n_parts for name in names], dtype=np.int64)
-    return [np.flatnonzero(numbers == part) for part in np.unique(numbers)] or [numbers]
+    n_chunks = 1
+    while n_values > n_chunks * _LARGEST_CHUNK:
+        n_chunks *= 2
+    numbers = np.array([crc32(name.encode()) % n_chunks for name in names], dtype=np.int64)
+    return [np.flatnonzero(numbers == chunk) for chunk in np.unique(numbers)] or [numbers]
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class _Learned:
 
     def mix(self, ahead: Sequence[Array]) -> Mixture:
         members = self.window.restore(ahead)
-        values = _combined(np.stack(list(members.values())), self.weights)
+        values = combine(np.stack(list(members.values())), self.weights)
         weights = dict(zip(members, self.weights, strict=True))
         return Mixture(values, self.errors, weights, members, self._runaway())
 
@@ -139,7 +143,7 @@ class _Learned:
         own = {i: ready.preparation for i, ready in self.window.prepared.ready.items()}
         low, high = np.array([(p.low, p.high) for p in own.values()]).reshape(-1, 2).T
         members = np.stack(list(self.window.forecasts.values()))
-        u = _combined(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
+        u = combine(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
         found = {
             i: describe_runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)
         }
@@ -148,12 +152,12 @@ class _Learned:
 
 @dataclass(frozen=True)
 class FittedStack(FittedModel):
-    """A stack for a panel: the positions of the series of each part, and the parts made ready."""
+    """A stack for a panel: the positions of the series of each chunk, and the chunks made ready."""
 
     needs_all_series: ClassVar[bool] = True
 
     plan: Plan
-    parts: list[Ints]
+    chunks: list[Ints]
     prepared: list[PreparedPanel]
     _known: dict[bytes, list[_Learned]] = field(default_factory=dict, repr=False, compare=False)
     _latest: list[Mixture] = field(default_factory=list, repr=False, compare=False)
@@ -161,7 +165,7 @@ class FittedStack(FittedModel):
     @property
     def n_series(self) -> int:
         """How many series the model has."""
-        return sum(part.size for part in self.parts)
+        return sum(chunk.size for chunk in self.chunks)
 
     @property
     def reasons(self) -> dict[int, str]:  # type: ignore[override]
@@ -175,8 +179,8 @@ class FittedStack(FittedModel):
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Return series with outliers, and the steps at which the outliers are."""
         found: list[dict[int, Ints]] = []
-        for part, prepared in zip(self.parts, self.prepared, strict=True):
-            ready = prepared.at([panel[i] for i in part.tolist()]).ready
+        for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
+            ready = prepared.at([panel[i] for i in chunk.tolist()]).ready
             found.append({i: np.flatnonzero(own.is_outlier) for i, own in ready.items()})
         return [(i, steps) for i, steps in self._by_position(found).items() if steps.size]
 
@@ -187,7 +191,7 @@ class FittedStack(FittedModel):
 
     def mix(self, request: ForecastRequest, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
-        requests = [request.select(part.tolist()) for part in self.parts]
+        requests = [request.select(chunk.tolist()) for chunk in self.chunks]
         places = [series.y.ctypes.data for series in request.panel]
         key = np.array([*places, *request.origins, request.h]).tobytes()
         with one_blas_thread(), np.errstate(all="ignore"):
@@ -218,19 +222,21 @@ class FittedStack(FittedModel):
         n = len(seen)
         scales, pool = np.zeros(n), np.zeros(n, dtype=np.int64)
         usable: list[Array] = [np.empty(0)] * n
-        for number, (part, prepared) in enumerate(zip(self.parts, self.prepared, strict=True)):
-            own = prepared.at([seen[i] for i in part.tolist()]).usable
-            scales[part], pool[part] = measure_changes(own, season, h), number
-            too_short = not np.isfinite(mixture.errors[part]).any()
-            for i, values in zip(part.tolist(), own, strict=True):
+        for number, (chunk, prepared) in enumerate(zip(self.chunks, self.prepared, strict=True)):
+            own = prepared.at([seen[i] for i in chunk.tolist()]).usable
+            scales[chunk], pool[chunk] = measure_changes(own, season, h), number
+            too_short = not np.isfinite(mixture.errors[chunk]).any()
+            for i, values in zip(chunk.tolist(), own, strict=True):
                 usable[i] = values
                 if too_short:
-                    errors[i] = _naive_errors(seen[i].y, h, season)
+                    errors[i] = naive_errors(seen[i].y, np.arange(1, seen[i].y.size), h, season)
 
         def naive(chosen: Sequence[int]) -> tuple[list[Array], Array]:
             """Errors of last values, repeated, at the ends of chosen series, and their scales."""
-            rows = [usable[i] for i in chosen]
-            return [_last_value_errors(seen[i].y, h) for i in chosen], measure_changes(rows, 1, h)
+            origins = [np.arange(seen[i].y.size - h, 0, -h)[:_MORE_WINDOWS] for i in chosen]
+            found = zip(chosen, origins, strict=True)
+            errors = [naive_errors(seen[i].y, at, h, 1) for i, at in found]
+            return errors, measure_changes([usable[i] for i in chosen], 1, h)
 
         never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
         return HeldOutErrors(
@@ -298,16 +304,16 @@ class FittedStack(FittedModel):
         """Keep all steps, and save nothing else: a stack is nothing but its data."""
         return panel.ends - panel.starts, {}, {}
 
-    # Parts ----------------------------------------------------------------------------------------
+    # Chunks ---------------------------------------------------------------------------------------
 
     def _scatter(self, tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return rows of all series, given the rows of the parts."""
-        return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(self.parts))])
+        """Return rows of all series, given the rows of the chunks."""
+        return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(self.chunks))])
 
     def _by_position(self, found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
-        """Join what is known of series of the parts."""
-        pairs = zip(self.parts, found, strict=True)
-        joined = {int(part[i]): value for part, own in pairs for i, value in own.items()}
+        """Join what is known of series of the chunks."""
+        pairs = zip(self.chunks, found, strict=True)
+        joined = {int(chunk[i]): value for chunk, own in pairs for i, value in own.items()}
         return {i: joined[i] for i in sorted(joined)}
 
     def _join(self, mixtures: Sequence[Mixture]) -> Mixture:
@@ -359,18 +365,20 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         report_progress(k / (n_windows + 1))
         earlier = np.maximum(origins - k * h, 0)
         past = Window.of(prepare(earlier), h, plan, n_jobs, repeats=repeats)
-        known = [_after(s.known_ahead, o, h) for s, o in zip(panel, earlier, strict=True)]
-        members = past.restore(known)
-        actual = np.array([_after(y, o, h) for y, o in zip(usable, earlier, strict=True)])
+        at = earlier[:, None]
+        ahead = [values_after(s.known_ahead, o, h)[0] for s, o in zip(panel, at, strict=True)]
+        members = past.restore(ahead)
+        actual = np.array([values_after(y, o, h)[0] for y, o in zip(usable, at, strict=True)])
         counts = past.prepared.is_ready & fitted & (origins - k * h >= _FEWEST_VALUES)
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
-    weights = _weights(relative, _is_sparse(panel, origins))
+    seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
+    weights = weigh_members(relative, find_sparse(seen))
     report_progress(1.0)
     sizes = [
-        np.abs(_combined(error, weights)) * since[:, None]
+        np.abs(combine(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)
     ]
     return _Learned(now, weights, np.stack(sizes, axis=1))
@@ -383,73 +391,6 @@ def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Ser
         known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
         cut[i] = known[-most] if known.size > most else 0
     return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
-
-
-def _weights(errors: Array, sparse: Mask) -> Array:
-    """Weights of members (M, n) by their errors (M, n, n_windows, h).
-
-    Squares count for series that are often zero. Their median says little, and means count.
-    """
-    weights = np.zeros(errors.shape[:2])
-    for kind, squared in ((sparse, True), (~sparse, False)):
-        few = kind.sum() * np.prod(errors.shape[2:]) < _ENOUGH_FOR_A_KIND
-        own = errors if few else errors[:, kind]
-        own = own.reshape(len(own), -1)
-        tested = np.isfinite(own).any(axis=1)  # members that could forecast earlier, too
-        own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
-        if own.size and kind.any():
-            own = own[:, np.lexsort(own)]  # whatever the order of the panel
-            found = fit_weights(own, squared=squared)
-            weights[np.ix_(tested, kind)] = found[:, None]
-    return weights
-
-
-def _is_sparse(panel: Sequence[Series], origins: Ints) -> Mask:
-    """Which series are often zero once they have begun, shape (n,)."""
-    seen = [np.trim_zeros(s.y[:o], "f") for s, o in zip(panel, origins.tolist(), strict=True)]
-    return np.array([y.size > 0 and np.mean(y == 0.0) > _MANY_ZEROS for y in seen], dtype=bool)
-
-
-def _combined(members: Array, weights: Array) -> Array:
-    """Mix members (M, n, h) by weights (M, n), or take their median where these are 0.
-
-    Members without values do not count.
-    """
-    there = ~np.isnan(members).all(axis=(1, 2))
-    if not there.any():
-        return np.full(members.shape[1:], np.nan)
-    members, weights = members[there], weights[there]
-    total = weights.sum(axis=0)
-    # One by one, not as a product of matrices, whose rounding depends on the place of a series.
-    mixed = np.zeros(members.shape[1:])
-    for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
-        mixed += share[:, None] * member
-    return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
-
-
-def _after(values: Array, origin: int, h: int) -> Array:
-    """Values of h steps from an origin on; NaN beyond the last."""
-    found = np.full((h, *values.shape[1:]), np.nan)
-    part = values[origin : origin + h]
-    found[: len(part)] = part
-    return found
-
-
-def _naive_errors(y: Array, h: int, season: int) -> Array:
-    """Absolute errors of the fallback from every step on, shape (T - 1, h)."""
-    origins = np.arange(1, y.size)
-    actual = np.array([_after(y, o, h) for o in range(1, y.size)]).reshape(-1, h)
-    return np.abs(naive_forecast(y, origins, h, season) - actual) if y.size else actual
-
-
-def _last_value_errors(y: Array, h: int) -> Array:
-    """Return absolute errors (n_windows, h) of last values, repeated, at the end of a series."""
-    errors = np.full((_MORE_WINDOWS, h), np.nan)
-    origins = np.array([y.size - k * h for k in range(1, _MORE_WINDOWS + 1) if y.size > k * h], int)
-    actual = [_after(y, o, h) for o in origins.tolist()]
-    forecasts = naive_forecast(y, origins, h, 1)
-    errors[: origins.size] = np.abs(forecasts - np.reshape(actual, (-1, h)))
-    return errors
 
 
 def _one_or_two_seasons(origins: Ints, h: int, season: int) -> bool:
