@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cli_files import fails, panel, run
-from rbfdiffnet.cli.rivals import choose_rivals
+from rbfdiffnet.cli.evaluate import choose_rivals
 from rbfdiffnet.panel.panel import Panel
 from report_files import Report
 
@@ -60,7 +60,7 @@ def test_rivals_get_a_spread_of_series_that_depends_on_sizes_alone():
 
 
 def test_without_statsforecast_there_are_no_rivals(monkeypatch):
-    monkeypatch.setattr("rbfdiffnet.cli.rivals.find_spec", lambda _: None)
+    monkeypatch.setattr("rbfdiffnet.cli.evaluate.find_spec", lambda _: None)
     assert choose_rivals(Panel.from_frame(panel(), freq="D"), 2, 1, 7, seconds=60.0) == []
 
 
@@ -187,8 +187,7 @@ def test_panels_are_scored_in_parts_with_the_same_result(capsys, tmp_path, monke
 
 
 def test_methods_that_are_not_installed_are_named(capsys, tmp_path, monkeypatch):
-    for module in ("evaluate", "rivals"):
-        monkeypatch.setattr(f"rbfdiffnet.cli.{module}.find_spec", lambda _: None)
+    monkeypatch.setattr("rbfdiffnet.cli.evaluate.find_spec", lambda _: None)
     panel(1).to_csv(tmp_path / "a.csv", index=False)
     told = ("evaluate", tmp_path / "a.csv", "--horizon", 3, "--preset", "fast")
     assert "AutoETS and AutoARIMA: pip install statsforecast" in run(capsys, *told)[1]

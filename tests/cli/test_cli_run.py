@@ -6,8 +6,7 @@ import pytest
 
 from cli_files import run
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.cli.run import find_series, select_series, spread_evenly
-from rbfdiffnet.cli.terminal import describe_problems
+from rbfdiffnet.cli.run import describe_problems, spread_evenly
 from rbfdiffnet.readers import example_data
 
 
@@ -37,9 +36,9 @@ def test_series_are_spread_and_selected():
     data = example_data()
     assert spread_evenly(10, 4).tolist() == [0, 3, 6, 9]
     assert spread_evenly(2, 4).tolist() == [0, 1]
-    assert select_series(data, [0]).ids == ["air_passengers"]
+    assert data.select([0]).ids == ["air_passengers"]
     frame = pd.DataFrame({"unique_id": ["air_passengers", "x"]})
-    assert find_series(data, frame).tolist() == [0, -1]
+    assert data.find_series(frame).tolist() == [0, -1]
 
 
 def test_problems_of_a_kind_share_a_line():

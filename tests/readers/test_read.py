@@ -414,3 +414,33 @@ def test_zero_characters_in_names_of_rows_are_kept(tmp_path):
     frame = pd.DataFrame({"unique_id": names, **{day: [1.0, 2.0] for day in days}})
     frame.to_parquet(tmp_path / "a.parquet")
     assert read_data(str(tmp_path / "a.parquet")).frame()["unique_id"].unique().tolist() == names
+
+
+@pytest.mark.parametrize(
+    ("header", "choices", "exog", "message"),
+    [
+        ("ds,y,p", {}, "ds", "column 'ds' has the dates of the series; leave it out of --exog"),
+        ("ds,y,p", {"layout": "wide"}, "p", "with --layout wide no column is an input; give"),
+        ("ds,y,p", {"target": "y"}, "y", "column 'y' has the values of the series; leave it out"),
+        (
+            "date,sales,y",
+            {"target": "sales"},
+            "y",
+            "no input can be called 'y'; rename that column",
+        ),
+    ],
+)
+def test_inputs_have_no_other_role(tmp_path, header, choices, exog, message):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([header, *(f"2024-01-0{i},{i},{i % 2}" for i in range(1, 8))]))
+    with pytest.raises(CommandError, match=f"--exog {exog}: {message}"):
+        read_data(str(path), ColumnChoices(**choices), exog=[exog])
+
+
+def test_files_of_inputs_with_a_column_named_like_the_target(tmp_path):
+    path, more = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("\n".join(["ds,y", *(f"2024-01-0{i},{i}" for i in range(1, 8))]))
+    more.write_text("\n".join(["ds,y,p", *(f"2024-01-0{i},1,{i % 2}" for i in range(1, 10))]))
+    with pytest.raises(CommandError, match="--exog y: no input can be called 'y'; rename"):
+        read_data(str(path), exog=[str(more)])
+    assert read_data(str(path), exog=[str(more), "p"]).inputs == ("p",)

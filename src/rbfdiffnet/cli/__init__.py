@@ -103,6 +103,7 @@ def _make_parser(given: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(  # type: ignore[call-overload]  # a function will do as a class
         title="commands",
         metavar="COMMAND",
+        dest="command",
         required=True,
         parser_class=partial(_Parser, given=given),
     )

@@ -32,7 +32,6 @@ def add_forecast(commands: Any) -> None:
     group.add_argument(
         "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
     )
-    parser.set_defaults(command="forecast")
 
 
 def add_evaluate(commands: Any) -> None:
@@ -57,7 +56,6 @@ def add_evaluate(commands: Any) -> None:
         default=60.0,
         help="about how long AutoETS and AutoARIMA may take each; 0 leaves them out (default: 60)",
     )
-    parser.set_defaults(command="evaluate")
 
 
 def add_explain(commands: Any) -> None:
@@ -75,7 +73,6 @@ def add_explain(commands: Any) -> None:
         "--step", metavar="K", type=positive, default=1, help="which step ahead (default: 1)"
     )
     _add_model(parser, level=False)
-    parser.set_defaults(command="explain")
 
 
 def add_reproduce(commands: Any) -> None:
@@ -87,23 +84,25 @@ def add_reproduce(commands: Any) -> None:
         "kept as they come: a run that was stopped goes on where it was, and runs into one folder "
         "add up.",
     )
-    experiments = parser.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
-    logistic = experiments.add_parser(
+    experiments = parser.add_subparsers(
+        title="experiments", metavar="EXPERIMENT", dest="experiment", required=True
+    )
+    logistic = _add_experiment(
+        experiments,
         "logistic",
-        help="one-step prediction of the noisy logistic map",
-        description="One-step prediction of the logistic map, five noise levels by five numbers of "
-        "lags. Writes logistic.csv and report.html.",
+        "one-step prediction of the noisy logistic map",
+        "One-step prediction of the logistic map, five noise levels by five numbers of lags. "
+        "Writes logistic.csv and report.html.",
     )
     logistic.add_argument(
         "--seeds", metavar="N", type=positive, default=3, help="seeds (default: 3)"
     )
-    logistic.set_defaults(command="reproduce", experiment="logistic")
-    m5 = experiments.add_parser(
+    m5 = _add_experiment(
+        experiments,
         "m5",
-        help="28-day forecasts of the M5 sales by store and category",
-        description="28-day forecasts of the 30 series of M5's level 8. Writes m5.csv, "
-        "m5_summary.csv and report.html. ARIMA, LSTM and the figures need: pip install "
-        "'rbfdiffnet[paper]'. "
+        "28-day forecasts of the M5 sales by store and category",
+        "28-day forecasts of the 30 series of M5's level 8. Writes m5.csv, m5_summary.csv and "
+        "report.html. ARIMA, LSTM and the figures need: pip install 'rbfdiffnet[paper]'. "
         "The LSTM ensemble takes minutes for a series; everything else, seconds.",
     )
     m5.add_argument(
@@ -116,18 +115,25 @@ def add_reproduce(commands: Any) -> None:
     m5.add_argument(
         "--models", metavar="MODEL", nargs="+", help="models to run (default: all of them)"
     )
-    m5.set_defaults(command="reproduce", experiment="m5")
-    for experiment in (logistic, m5):
-        experiment.add_argument(
-            "--out", metavar="DIR", default=_RESULTS, help=f"folder to write (default: {_RESULTS})"
-        )
-        experiment.add_argument(
-            "--jobs",
-            metavar="N",
-            type=positive,
-            default=1,
-            help="processes (default: 1; times are to be compared from runs with 1)",
-        )
+
+
+def _add_experiment(
+    experiments: Any, name: str, summary: str, description: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = experiments.add_parser(
+        name, help=summary, description=description
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default=_RESULTS, help=f"folder to write (default: {_RESULTS})"
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=positive,
+        default=1,
+        help="processes (default: 1; times are to be compared from runs with 1)",
+    )
+    return parser
 
 
 def positive(text: str) -> int:
@@ -161,14 +167,20 @@ def percent(text: str) -> float:
 
 def _add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the arguments that say what to read; with ``optional``, FILE may be left out."""
-    file = "CSV (also .gz) or Parquet file, or - for standard input"
-    if optional:
-        parser.add_argument("file", metavar="FILE", nargs="?", help=file)
-    else:
-        parser.add_argument("file", metavar="FILE", help=file)
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?" if optional else None,
+        help="CSV (also .gz) or Parquet file, or - for standard input",
+    )
     parser.add_argument(
         "--horizon", metavar="H", type=positive, required=True, help="steps to forecast"
     )
+    _add_reading(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that say what the columns of a file mean, and how it is written."""
     group = parser.add_argument_group("reading (all of it is guessed, and said, if not given)")
     group.add_argument(
         "--layout",

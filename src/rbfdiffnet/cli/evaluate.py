@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
@@ -12,17 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.cli import output, rivals
+from rbfdiffnet.cli import output
 from rbfdiffnet.cli.run import (
+    Console,
     backtest_series,
-    find_series,
+    describe_problems,
     forecast_series,
     note_closed_weekdays,
     read_input,
-    select_series,
     spread_evenly,
 )
-from rbfdiffnet.cli.terminal import Console, describe_problems
 from rbfdiffnet.evaluation import (
     BacktestRows,
     Comparison,
@@ -35,7 +35,6 @@ from rbfdiffnet.evaluation import (
 )
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import Data
-from rbfdiffnet.readers.layouts import MatrixLayout
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
@@ -44,6 +43,8 @@ _OURS = "RBFDiffNet"
 _FEWEST = 8  # values before the first window
 _CHUNK = 2000  # series that are scored at a time
 _SAMPLE = 1000  # series of a backtest that is made for a report only
+# Rough seconds that a fit takes, for each value of the series and each step of the season.
+_COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
 _SAMPLE_WINDOWS, _FEW = 3, 100  # windows for at most this many series; one window for more
 
 
@@ -79,7 +80,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.report:
         with ProgressLine(quiet=arguments.quiet) as progress:
             forecast, notes = forecast_series(arguments, data, progress)
-            forecast, notes = note_closed_weekdays(arguments, data, forecast, notes)
             problems += output.write_all(
                 lambda: output.write_report(
                     arguments, data, forecast, notes, result, data, progress
@@ -197,12 +197,7 @@ class Evaluation:
 
 def count_windows(data: Data, h: int, most: int) -> int:
     """Return how many windows of ``h`` steps the longest series has room for, at most ``most``."""
-    series = data.series
-    if isinstance(series, MatrixLayout):
-        longest = len(series.times)
-    else:
-        longest = int(np.diff(series.offsets).max())
-    return max(0, min(most, (longest - _FEWEST) // h))
+    return max(0, min(most, (data.series.longest - _FEWEST) // h))
 
 
 def backtest_sample(
@@ -212,7 +207,7 @@ def backtest_sample(
 
     The evaluation is None where all series are too short.
     """
-    tested = select_series(data, spread_evenly(data.series.n_series, _SAMPLE))
+    tested = data.select(spread_evenly(data.series.n_series, _SAMPLE))
     most = _SAMPLE_WINDOWS if tested.series.n_series <= _FEW else 1
     windows = count_windows(tested, arguments.horizon, most)
     if not windows:
@@ -249,10 +244,10 @@ def add_rivals(
     folds, methods = evaluation.folds.copy(), list(evaluation.methods)
     pairs, comparisons = list(evaluation.pairs), list(evaluation.comparisons)
     sample = spread_evenly(n, _CHUNK)
-    in_sample = np.isin(find_series(data, folds), sample)
-    panel = Panel.from_frame(select_series(data, sample).frame(), freq=data.freq)
+    in_sample = np.isin(data.find_series(folds), sample)
+    panel = Panel.from_frame(data.select(sample).frame(), freq=data.freq)
     windows = evaluation.n_windows
-    for rival in rivals.choose_rivals(panel, arguments.horizon, windows, season, limit):
+    for rival in choose_rivals(panel, arguments.horizon, windows, season, limit):
         progress.update(f"Backtesting {rival.name}")
         if len(rival.series) < n:
             console.say(
@@ -260,7 +255,7 @@ def add_rivals(
                 f"spread, to take about {limit:g} s (more: --rival-seconds)"
             )
         rows = folds[in_sample].reset_index(drop=True)
-        rows, seconds = rivals.forecast_rival(rival, panel, rows, season, arguments)
+        rows, seconds = _forecast_rival(rival, panel, rows, season, arguments)
         for column in rows.columns.difference(folds.columns):
             folds[column] = np.nan
             folds.loc[in_sample, column] = rows[column].to_numpy()
@@ -283,14 +278,13 @@ def add_rivals(
 
 def _score_simple_rules(data: Data, folds: pd.DataFrame) -> tuple[pd.DataFrame, Scores]:
     """Add the forecasts of simple rules to the folds, sorted by series, and score all of them."""
-    owners = find_series(data, folds)
+    owners = data.find_series(folds)
     folds = folds.iloc[np.argsort(owners, kind="stable")].reset_index(drop=True)
     owners = np.sort(owners)
     frames, scores = [], []
-    n, season = data.series.n_series, data.season_length
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        panel = Panel.from_frame(data.series.part(start, stop), freq=data.freq)
+    season = data.season_length
+    for start, stop, chunk in data.chunks(_CHUNK):
+        panel = Panel.from_frame(chunk, freq=data.freq)
         rows = folds.iloc[slice(*np.searchsorted(owners, [start, stop]))]
         rules = simple_forecasts(panel, BacktestRows.locate(panel, rows), season)
         frames.append(rows.assign(**rules))
@@ -304,3 +298,82 @@ def _score(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int
     columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
     rows = BacktestRows.locate(panel, folds)
     return score_models(panel, rows, columns, "y", find_models(kept, "folds"), season)
+
+
+# The methods of statsforecast -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A method of statsforecast, and the positions of the series there is time for."""
+
+    name: str
+    series: tuple[int, ...]
+
+
+def choose_rivals(
+    panel: Panel, h: int, n_windows: int, season_length: int, seconds: float
+) -> list[Rival]:
+    """Choose evenly spread series for each method of statsforecast; none if it is not installed.
+
+    Each method may take about ``seconds``. The choice depends on the sizes of the series, not on
+    how fast this computer happens to be.
+    """
+    if find_spec("statsforecast") is None:
+        return []
+    long_enough = np.flatnonzero(panel.lengths - n_windows * h > max(3, season_length))
+    if not long_enough.size:
+        return []
+    length = float(panel.lengths[long_enough].mean())
+    chosen = []
+    for name, cost in _COSTS.items():
+        affordable = int(seconds / (cost * length * season_length * n_windows))
+        count = min(max(affordable, 1), long_enough.size)
+        spread = spread_evenly(long_enough.size, count)
+        chosen.append(Rival(name, tuple(long_enough[spread].tolist())))
+    return chosen
+
+
+def _forecast_rival(
+    rival: Rival,
+    panel: Panel,
+    folds: pd.DataFrame,
+    season_length: int,
+    arguments: argparse.Namespace,
+) -> tuple[pd.DataFrame, float]:
+    """Return the folds with the forecasts of a method, and the seconds it took.
+
+    Forecasts are missing for series that the method was not given. It gets whole-number steps
+    with gaps filled by the latest value, so that dates of any kind can be compared.
+    """
+    from statsforecast import StatsForecast, models
+
+    windows = BacktestRows.locate(panel, folds)
+    series, seen = windows.series, windows.seen
+    parts = []
+    for i in rival.series:
+        y = pd.Series(panel.y[panel.offsets[i] : panel.offsets[i + 1]]).ffill().bfill().fillna(0.0)
+        parts.append(pd.DataFrame({"unique_id": i, "ds": np.arange(1, len(y) + 1), "y": y}))
+    model: Any = getattr(models, rival.name)(season_length=season_length)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        forecaster = StatsForecast(
+            models=[model],
+            freq=1,
+            n_jobs=arguments.jobs,
+            fallback_model=models.SeasonalNaive(season_length=season_length),
+        )
+        levels = arguments.level or []
+        found = forecaster.cross_validation(
+            h=arguments.horizon,
+            df=pd.concat(parts, ignore_index=True),
+            n_windows=max(1, len(np.unique(seen[series == rival.series[0]]))),
+            step_size=arguments.horizon,
+            level=[int(x) if x == int(x) else x for x in levels] or None,  # as in its names
+        )
+    seconds = time.perf_counter() - began
+    columns = [column for column in found.columns if column.startswith(rival.name)]
+    keys = pd.DataFrame({"unique_id": series, "ds": seen + windows.ahead, "cutoff": seen})
+    joined = keys.merge(found.drop(columns="y"), on=["unique_id", "ds", "cutoff"], how="left")
+    return folds.assign(**{column: joined[column].to_numpy() for column in columns}), seconds

@@ -7,8 +7,13 @@ import argparse
 import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.run import as_command_error, future_inputs, make_model, read_input
-from rbfdiffnet.cli.terminal import Console
+from rbfdiffnet.cli.run import (
+    Console,
+    as_command_error,
+    future_inputs,
+    make_model,
+    read_input,
+)
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine

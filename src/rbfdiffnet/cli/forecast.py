@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import time
@@ -11,14 +12,14 @@ import pandas as pd
 
 from rbfdiffnet.cli import output
 from rbfdiffnet.cli.evaluate import Evaluation, backtest_sample
-from rbfdiffnet.cli.run import forecast_series, note_closed_weekdays, read_input
-from rbfdiffnet.cli.terminal import Console, describe_problems, formula_warning
+from rbfdiffnet.cli.run import Console, describe_problems, forecast_series, read_input
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, printable
 
 _MOST_SHOWN, _FIRST_SHOWN = 60, 12  # rows of a table on the terminal: all, or the first of more
 _MANY = 1000  # rows that are better written to a file
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]+$)")  # to a spreadsheet; -1 is a number
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -34,7 +35,6 @@ def run(arguments: argparse.Namespace) -> None:
         began = time.perf_counter()
         forecast, notes = forecast_series(arguments, data, progress)
         seconds = time.perf_counter() - began
-        forecast, notes = note_closed_weekdays(arguments, data, forecast, notes)
         evaluation, tested = None, data
         alone = data.series.n_series == 1 and (arguments.json or not arguments.quiet)
         if alone or arguments.report:
@@ -98,8 +98,12 @@ def _show_forecast(
     console.say(f"Forecast {n:,} series in {seconds:.1f} s{rate}")
     for line in describe_problems(notes):
         console.warn(line)
-    if (warning := formula_warning(forecast)) is not None:
-        console.warn(warning)
+    for name in filter(_FORMULA.match, map(str, forecast["unique_id"].unique())):
+        console.warn(
+            f"ids such as '{name}' look like formulas: in a spreadsheet, import their column "
+            "as text"
+        )
+        break
     if console.json or console.quiet:
         return
     shown = forecast if len(forecast) <= _MOST_SHOWN else forecast.head(_FIRST_SHOWN)

@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.cli.run import (
-    as_command_error,
-    find_series,
-    future_inputs,
-    make_model,
-    select_series,
-)
-from rbfdiffnet.cli.terminal import Console
+from rbfdiffnet.cli.run import Console, as_command_error, future_inputs, make_model
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.errors import CommandError
@@ -61,7 +54,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             f"--out: cannot write '{out}'; end its name in .csv, .csv.gz or .parquet"
         )
     if out and out.lower().endswith((".parquet", ".pq")):
-        from rbfdiffnet.readers.parquet import check_parquet
+        from rbfdiffnet.readers.files import check_parquet
 
         check_parquet()
     if report and not report.lower().endswith((".html", ".htm")):
@@ -144,7 +137,7 @@ def _rescue_table(path: str, frame: pd.DataFrame) -> str:
 def _write_table(path: str, frame: pd.DataFrame) -> None:
     with _name_unwritable(path), replace_file(path) as temporary:
         if path.lower().endswith((".parquet", ".pq")):
-            from rbfdiffnet.readers.parquet import write_parquet
+            from rbfdiffnet.readers.files import write_parquet
 
             write_parquet(frame, str(temporary))
         elif path.lower().endswith(".gz"):  # without name and time: the same bytes every time
@@ -194,7 +187,7 @@ def write_report(
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 
-    n = data.series.n_series
+    n, n_tested = data.series.n_series, tested.series.n_series
     errors = np.full(n, np.nan)
     if evaluation is not None:
         positions = {name: i for i, name in enumerate(data.ids)}
@@ -202,27 +195,22 @@ def write_report(
     chosen = choose_series(n, errors)
     explanations = _explain_some(arguments, data, _choose_explained(errors), progress)
     progress.update("Writing")
-    title, folds = None, None
     source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
-    full = FullPanel(n, source=source)
-    if arguments.file not in (None, "-"):
-        title = f"Forecasts of {Path(arguments.file).name}"
-    if tested.series.n_series < n:
-        count = f"{tested.series.n_series:,} of {n:,}"
-        full = replace(full, remark=f"The backtest is of {count} series, evenly spread.")
-    if evaluation is not None:
-        folds = evaluation.complete_folds()
-        if len(chosen) < n:
-            rivals = evaluation.rivals()
-            columns = [name for name in folds if str(name).split("-")[0] not in rivals]
-            folds = folds.loc[np.isin(find_series(data, folds), chosen), columns]
-            full = replace(full, scores=evaluation.scores, ids=tested.ids)
+    remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
+    full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
+    folds = None if evaluation is None else evaluation.complete_folds()
+    if evaluation is not None and folds is not None and len(chosen) < n:
+        rivals = evaluation.rivals()
+        columns = [name for name in folds if str(name).split("-")[0] not in rivals]
+        folds = folds.loc[np.isin(data.find_series(folds), chosen), columns]
+        full = replace(full, scores=evaluation.scores, ids=tested.ids)
+    from_file = arguments.file not in (None, "-")
     with _name_unwritable(arguments.report):
         write_page(
             arguments.report,
-            title,
-            select_series(data, chosen).frame(),
-            forecast[np.isin(find_series(data, forecast), chosen)],
+            f"Forecasts of {Path(arguments.file).name}" if from_file else None,
+            data.select(chosen).frame(),
+            forecast[np.isin(data.find_series(forecast), chosen)],
             columns=ColumnNames(),
             backtest=folds,
             explanations=explanations,
@@ -250,7 +238,7 @@ def _explain_some(
     model = make_model(arguments, data)
     fitted = data
     if model.options.method.learns_series_alone and not data.inputs:
-        fitted = select_series(data, positions)
+        fitted = data.select(positions)
     elif data.series.n_series > _MOST_FITTED:
         return None
     progress.update("Explaining")

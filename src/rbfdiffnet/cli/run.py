@@ -1,18 +1,18 @@
-"""Read series and run the forecaster on them, or on some of them."""
+"""What commands share: messages, reading, and the forecaster on all series or on some of them."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
-from rbfdiffnet.cli.terminal import Console
 from rbfdiffnet.panel.calendar import (
     find_closed_weekdays,
     is_daily,
@@ -20,10 +20,10 @@ from rbfdiffnet.panel.calendar import (
     weekday_numbers,
 )
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
-from rbfdiffnet.readers.layouts import LongLayout, MatrixLayout
 from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
+from rbfdiffnet.support.text import one_line, printable
 
 if TYPE_CHECKING:
     from rbfdiffnet import RBFDiffNet
@@ -35,6 +35,45 @@ _FILE_OPTIONS = (
     *("repeats", "dates", "decimal", "missing"),
 )
 _WEEKDAY_CHUNK = 2000  # series whose weekdays are looked at at a time
+
+
+@dataclass(frozen=True)
+class Console:
+    """Messages of a command; its results are printed elsewhere.
+
+    With ``quiet`` nothing is said. With ``json`` standard output belongs to one JSON document, so
+    messages go to standard error.
+    """
+
+    quiet: bool = False
+    json: bool = False
+
+    def say(self, text: str = "") -> None:
+        """Print a message."""
+        if not self.quiet:
+            print(printable(text), file=sys.stderr if self.json else sys.stdout, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Print a message that a person should not miss, on standard error."""
+        if not self.quiet:
+            sys.stdout.flush()
+            print(f"rbfdiffnet: note: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def describe_problems(notes: pd.DataFrame) -> list[str]:
+    """Return a line for each kind of problem: its first series, and how many more have it.
+
+    ``notes`` is the frame ``RBFDiffNet.report_``. Problems that differ only in numbers, dates and
+    plurals are of one kind.
+    """
+    lines = []
+    kinds = notes["problem"].astype(str).str.replace(r"[\d][\d:. -]*|s\b", "", regex=True)
+    for (_, action), group in notes.groupby([kinds, "action"], sort=False):
+        first = group.iloc[0]
+        more = f" (and {len(group) - 1:,} more series)" if len(group) > 1 else ""
+        name = one_line(str(first["unique_id"]))
+        lines.append(f"series '{name}': {first['problem']}; {action}{more}")
+    return lines
 
 
 @contextmanager
@@ -111,7 +150,8 @@ def forecast_series(
         model.fit(frame)
         return model.predict(h, X_df=future_inputs(model, data, h), level=level)
 
-    return _run_in_chunks(arguments, data, forecast, progress, "Forecasting")
+    found, notes = _run_in_chunks(arguments, data, forecast, progress, "Forecasting")
+    return note_closed_weekdays(arguments, data, found, notes)
 
 
 def backtest_series(
@@ -143,14 +183,13 @@ def _run_in_chunks(
         size = min(total, _FAST_CHUNK if arguments.preset == "fast" else _CHUNK)
     frames, notes = [], []
     progress.update(stage, 0, total if size < total else 0)
-    for start in range(0, total, size):
-        stop = min(start + size, total)
+    for start, stop, chunk in data.chunks(size):
 
         def show_share(share: float, start: int = start, stop: int = stop) -> None:
             progress.update(stage, start + int(share * (stop - start)), total)
 
         with as_command_error(data.origins), watch_progress(show_share):
-            frames.append(work(model, data.series.part(start, stop)))
+            frames.append(work(model, chunk))
         notes.append(model.report_)
         progress.update(stage, stop, total)
         model = make_model(arguments, data)
@@ -181,28 +220,6 @@ def spread_evenly(n: int, most: int) -> Ints:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
-def select_series(data: Data, positions: Sequence[int] | Ints) -> Data:
-    """Return the data of some series, given by ascending positions."""
-    chosen = np.asarray(positions, dtype=np.int64)
-    series = data.series
-    if len(chosen) == series.n_series:
-        return data
-    if isinstance(series, MatrixLayout):
-        names = [series.names[i] for i in chosen]
-        return replace(data, series=replace(series, names=names, values=series.values[chosen]))
-    starts, stops = series.offsets[chosen], series.offsets[chosen + 1]
-    rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
-    frame = series.frame.iloc[rows].reset_index(drop=True)
-    frame["unique_id"] = frame["unique_id"].cat.set_categories([series.ids[i] for i in chosen])
-    return replace(data, series=LongLayout.of(frame))
-
-
-def find_series(data: Data, frame: pd.DataFrame) -> Ints:
-    """Return the position of the series of each row; -1 for a series that the data lack."""
-    codes, names = pd.factorize(frame["unique_id"].astype(object))
-    return np.asarray(pd.Index(data.ids, dtype=object).get_indexer(names)[codes], dtype=np.int64)
-
-
 def note_closed_weekdays(
     arguments: argparse.Namespace, data: Data, forecast: pd.DataFrame, notes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -215,7 +232,7 @@ def note_closed_weekdays(
         return forecast, notes
     if arguments.skip_closed:
         weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
-        kept = ~closed[find_series(data, forecast), weekdays]
+        kept = ~closed[data.find_series(forecast), weekdays]
         forecast = forecast[kept].reset_index(drop=True)
         if not len(forecast):
             raise CommandError(
@@ -230,10 +247,8 @@ def _find_closed_weekdays(data: Data) -> Mask | None:
     if not is_daily(data.frequency):
         return None
     tables = []
-    for start in range(0, data.series.n_series, _WEEKDAY_CHUNK):
-        stop = min(start + _WEEKDAY_CHUNK, data.series.n_series)
-        rows = data.series.part(start, stop)
-        rows = rows[np.isfinite(rows["y"].to_numpy(dtype=np.float64))]
+    for start, stop, chunk in data.chunks(_WEEKDAY_CHUNK):
+        rows = chunk[np.isfinite(chunk["y"].to_numpy(dtype=np.float64))]
         dates = rows["ds"].dt.tz_localize(None).to_numpy()
         codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
         tables.append(find_closed_weekdays(codes, dates, stop - start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,11 +29,18 @@ from rbfdiffnet.readers.columns import (
 )
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
-from rbfdiffnet.readers.table import Table, is_text, quote_names
-from rbfdiffnet.support.arrays import Ints, Mask
+from rbfdiffnet.readers.table import (
+    Layout,
+    LongLayout,
+    MatrixLayout,
+    Table,
+    is_text,
+    quote_names,
+    shrink_floats,
+)
+from rbfdiffnet.support.arrays import Mask
 from rbfdiffnet.support.errors import CommandError
 
-_EXACT = 2**24  # whole numbers up to here are exact in 32 bits
 _MOST_UNUSED = 8  # columns without use that a note names
 _MOST_TOTALS = 3  # lines at the end that may be totals, and series whose totals are noted
 _TOTAL = re.compile(
@@ -41,147 +48,33 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 
-# Many series in memory ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class LongLayout:
-    """Series as rows of a long frame, series by series.
-
-    `frame` has ``unique_id`` (a categorical column), ``ds``, ``y`` and inputs; `offsets`, of shape
-    (n_series + 1,), says where the series begin.
-    """
-
-    frame: pd.DataFrame
-    offsets: Ints
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame) -> LongLayout:
-        """Sort a frame by series, in the order of their categories."""
-        codes = frame["unique_id"].cat.codes.to_numpy()
-        if (np.diff(codes) < 0).any():
-            order = np.argsort(codes, kind="stable")
-            frame, codes = frame.iloc[order].reset_index(drop=True), codes[order]
-        counts = np.bincount(codes, minlength=len(frame["unique_id"].cat.categories))
-        return cls(frame, np.append(0, np.cumsum(counts)))
-
-    @property
-    def ids(self) -> list[str]:
-        """Names of the series."""
-        return self.frame["unique_id"].cat.categories.tolist()
-
-    @property
-    def times(self) -> pd.Series[Any]:
-        """Dates or whole numbers of all rows."""
-        return self.frame["ds"]
-
-    @property
-    def n_series(self) -> int:
-        """Number of series."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_values(self) -> int:
-        """Number of known values."""
-        return int(self.frame["y"].notna().sum())
-
-    def part(self, start: int, stop: int) -> pd.DataFrame:
-        """Return the series from one position to another as a long frame."""
-        rows = self.frame.iloc[self.offsets[start] : self.offsets[stop]]
-        return rows.reset_index(drop=True)
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixLayout:
-    """Series that share their dates: `values` of shape (n_series, n_times), `times` ascending.
-
-    A series begins with its first value. With `open_end` it also ends with its last one.
-    """
-
-    names: list[str]
-    times: pd.Series[Any]
-    values: npt.NDArray[Any]
-    open_end: bool = False
-
-    @property
-    def ids(self) -> list[str]:
-        """Names of the series."""
-        return self.names
-
-    @property
-    def n_series(self) -> int:
-        """Number of series."""
-        return len(self.names)
-
-    @property
-    def n_values(self) -> int:
-        """Number of known values."""
-        if self.values.dtype.kind != "f":
-            return self.values.size
-        return int(self.values.size - sum(np.isnan(row).sum() for row in self.values))
-
-    def part(self, start: int, stop: int) -> pd.DataFrame:
-        """Return the series from one position to another as a long frame."""
-        values = self.values[start:stop]
-        kept = np.ones(values.shape, dtype=bool)
-        if values.dtype.kind == "f":
-            known = ~np.isnan(values)
-            kept = np.maximum.accumulate(known, axis=1)
-            if self.open_end:
-                kept &= np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
-            kept[~known.any(axis=1), -1:] = True  # series without values stay
-        rows, columns = np.nonzero(kept)
-        ids = pd.Categorical.from_codes(rows + start, categories=pd.Index(self.names))
-        times = self.times.take(columns).array
-        return pd.DataFrame(
-            {"unique_id": ids, "ds": times, "y": _shrink_floats(values[kept])}, copy=False
-        )
-
-
-def _shrink_floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers as floats; whole numbers in 32 bits where nothing is lost."""
-    if values.dtype.kind in "iub" and (
-        values.dtype.itemsize <= 2 or (values.size and np.abs(values).max() <= _EXACT)
-    ):
-        return values.astype(np.float32)
-    return values if values.dtype.kind == "f" else values.astype(np.float64)
-
-
-# From a table to series -----------------------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False)
 class ParsedTable:
     """Series, from which columns they were read, and what was assumed."""
 
-    series: LongLayout | MatrixLayout
+    series: Layout
     source: str
     notes: tuple[str, ...] = ()
 
 
 def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()) -> ParsedTable:
     """Find the series in a table; `inputs` are further columns to keep, of long tables only."""
+    _check_choices(choices, inputs)
     layout = choices.layout
-    named = [c for c in (*choices.ids, choices.time, choices.target) if c is not None]
-    for column in named:
-        if named.count(column) > 1:
-            raise CommandError(
-                f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
-                "different ones"
-            )
-    if layout is None and not (choices.target or choices.time or inputs):
+    is_open = layout is None and not (choices.target or inputs)
+    if is_open and not choices.time:
         cross = find_cross_table(table, [c for c in table.columns if _is_total(c)])
         if cross is not None:
             return _parse_cross_table(table, choices, cross)
-        steps = find_step_columns(table, dates_only=True)  # beside them, dates are attributes
-        if steps:
+        # Beside columns that are named by dates, dates are attributes.
+        if steps := find_step_columns(table, dates_only=True):
             return _parse_rows(table, choices, steps)
     time, joined = None, list[str]()
     if layout != "rows":
         table, time, joined = join_date_parts(table, choices, inputs)
-    if layout == "rows" or (layout is None and time is None and not (choices.target or inputs)):
-        steps = find_step_columns(table)
-        if steps:
+    if layout == "rows" or (is_open and time is None):
+        if steps := find_step_columns(table):
             return _parse_rows(table, choices, steps)
         if layout == "rows":
             raise CommandError(
@@ -194,6 +87,32 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
             "add one, or name it with --time-col"
         )
     table, left_out = _drop_totals(table, time)
+    parsed = _parse_dated_rows(table, choices, time, inputs)
+    return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
+
+
+def _check_choices(choices: ColumnChoices, inputs: Sequence[str]) -> None:
+    """Refuse a column that is named by two options, and inputs where there is no place for them."""
+    if inputs and choices.layout in ("wide", "rows"):
+        raise CommandError(
+            f"--exog {inputs[0]}: with --layout {choices.layout} no column is an input; give "
+            "inputs in a file of their own"
+        )
+    named = [c for c in (*choices.ids, choices.time, choices.target) if c is not None]
+    for column in named:
+        if named.count(column) > 1:
+            raise CommandError(
+                f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
+                "different ones"
+            )
+
+
+def _parse_dated_rows(
+    table: Table, choices: ColumnChoices, time: str, inputs: Sequence[str]
+) -> ParsedTable:
+    """Parse a table whose rows have dates: with a column for each series, or series by series."""
+    check_inputs(inputs, {choices.target: "the values", time: "the dates"})
+    layout = choices.layout
     times = _read_times(table, time, choices.order)
     stamps = times.values.to_numpy()
     ids = [] if layout == "wide" else find_id_columns(table, stamps, choices, [time, *inputs])
@@ -203,10 +122,23 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
     repeated = times.values.duplicated().mean() > MANY_REPEATS
     told = choices.ids or choices.target or inputs
     if layout == "wide" or (layout is None and plain and not (ids or repeated or told)):
-        parsed = _parse_wide(table, choices, time, times, numbers)
-    else:
-        parsed = _parse_long(table, choices, time, times, ids, inputs)
-    return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
+        return _parse_wide(table, choices, time, times, numbers)
+    return _parse_long(table, choices, time, times, ids, inputs)
+
+
+def check_inputs(columns: Sequence[str], roles: Mapping[str | None, str]) -> None:
+    """Refuse inputs that have another role already, or the name of a column that has one."""
+    for column in columns:
+        if column in roles:
+            raise CommandError(
+                f"--exog {column}: column '{column}' has {roles[column]} of the series; leave it "
+                "out of --exog"
+            )
+        if column in ("unique_id", "ds", "y"):
+            raise CommandError(
+                f"--exog {column}: no input can be called '{column}'; rename that column, or leave "
+                "it out of --exog"
+            )
 
 
 def _read_times(table: Table, column: str, order: str | None) -> ParsedTimes:
@@ -244,7 +176,7 @@ def _parse_long(
     """Parse a table with a row for each series and date."""
     target = find_target_column(table, choices, [time, *ids, *inputs])
     remedy = "choose another column with --target-col"
-    values = _shrink_floats(read_numbers(table, target, remedy))
+    values = shrink_floats(read_numbers(table, target, remedy))
     names = make_ids(table, ids) if ids else _repeat_name(target, len(values))
     columns: dict[str, Any] = {"unique_id": names, "ds": times.values.array, "y": values}
     columns |= {column: read_input(table, column) for column in inputs}
@@ -490,7 +422,7 @@ def _drop_totals(table: Table, time: str) -> tuple[Table, list[str]]:
     return (table.with_frame(table.frame.iloc[:kept]) if notes else table), notes
 
 
-def note_totals(series: LongLayout | MatrixLayout) -> list[str]:
+def note_totals(series: Layout) -> list[str]:
     """Say which series are called a total beside others, and whether they are their sum."""
     totals = [name for name in series.ids if any(_is_total(part) for part in name.split("/"))]
     if not totals or len(totals) == len(series.ids):

@@ -2,116 +2,31 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import sys
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.readers.columns import ColumnChoices, find_id_columns, make_ids
-from rbfdiffnet.readers.csv_text import parse_csv
 from rbfdiffnet.readers.dates import DATE_ORDERS, ParsedTimes, mentions_weeks, parse_times
+from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.readers.layouts import (
-    LongLayout,
-    MatrixLayout,
+    check_inputs,
     note_totals,
     parse_table,
     read_input,
 )
-from rbfdiffnet.readers.parquet import read_parquet
-from rbfdiffnet.readers.table import Table, quote_names
+from rbfdiffnet.readers.table import Layout, LongLayout, Table, quote_names
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.errors import CommandError
 from rbfdiffnet.support.text import format_dates
-from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency
 _MOST_NAMED = 3  # series that a note names
-
-# From bytes to a table ------------------------------------------------------------------------
-
-
-def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = ()) -> Table:
-    """Read a CSV file (also gzipped, also UTF-16 or Windows-1252) or a Parquet file.
-
-    The path ``-`` means standard input. The first bytes tell what the file is. `decimal` is the
-    decimal mark, guessed by default; `missing` has further words for missing values.
-    """
-    name = "standard input" if path == "-" else path
-    try:
-        with _open(path) as stream:
-            head = stream.read(4)
-            stream.seek(0)
-            if head == b"PAR1":
-                frame = read_parquet(stream, name)
-                place = lambda row: f"row {row + 1}"  # noqa: E731
-                return Table(name, frame, ".", place, missing_words=(*missing,))
-            if head[:2] == b"PK":
-                raise CommandError(
-                    f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
-                )
-            data = stream.read()
-    except FileNotFoundError:
-        raise CommandError(f"no file '{path}'; check the name and the folder") from None
-    except IsADirectoryError:
-        raise CommandError(f"'{path}' is a folder; name a file in it") from None
-    except OSError as error:
-        raise CommandError(f"cannot read '{path}': {error.strerror or error}") from None
-    if data[:2] == b"\x1f\x8b":
-        data = _unpack(data, name)
-    if Path(path).suffix.lower() in (".parquet", ".pq"):
-        raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
-    text, notes = _decode(data, name)
-    return replace(parse_csv(text, name, decimal), notes=notes, missing_words=(*missing,))
-
-
-def _open(path: str) -> IO[bytes]:
-    if path != "-":
-        return Path(path).open("rb")
-    if sys.stdin.isatty():
-        raise CommandError("- reads standard input, but nothing is piped into it; name a FILE")
-    return io.BytesIO(sys.stdin.buffer.read())
-
-
-def _unpack(data: bytes, name: str) -> bytes:
-    try:
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
-        return BoundedStream(stream, unpacked_limit(len(data))).read()
-    except ValueError as error:
-        raise CommandError(f"{name} cannot be read: {error}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise CommandError(f"{name} is a broken gzip file ({error}); pack it again") from None
-
-
-def _decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text and notes; the encoding is told by its mark, or by what is valid."""
-    notes: tuple[str, ...] = ()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encoding = "utf-16"
-    elif data[:200].count(0) > 20:  # UTF-16 without a mark: every other byte of plain text is 0
-        encoding = "utf-16-be" if data[:1] == b"\x00" else "utf-16-le"
-    else:
-        encoding = "utf-8-sig"
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        if encoding != "utf-8-sig":
-            raise CommandError(f"{name} is not text (byte {error.start}); is it CSV?") from None
-        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252", errors="replace")
-        notes = ("Not UTF-8: read as Windows-1252 (Latin-1)",)
-    if "\x00" in text[:1000]:
-        raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
-    return text, notes
-
-
-# From a file to series ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +38,7 @@ class Data:
     the same for all series, ``unique_id``.
     """
 
-    series: LongLayout | MatrixLayout
+    series: Layout
     frequency: Frequency
     season_length: int
     source: str
@@ -145,6 +60,25 @@ class Data:
     def frame(self) -> pd.DataFrame:
         """Return all series as a long frame."""
         return self.series.part(0, self.series.n_series)
+
+    def chunks(self, size: int) -> Iterator[tuple[int, int, pd.DataFrame]]:
+        """Yield long frames of `size` series each, with the positions where they start and stop."""
+        n = self.series.n_series
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            yield start, stop, self.series.part(start, stop)
+
+    def select(self, positions: Sequence[int] | Ints) -> Data:
+        """Return the data of some series, given by ascending positions."""
+        chosen = np.asarray(positions, dtype=np.int64)
+        if len(chosen) == self.series.n_series:
+            return self
+        return replace(self, series=self.series.select(chosen))
+
+    def find_series(self, frame: pd.DataFrame) -> Ints:
+        """Return the position of the series of each row; -1 for a series that is not here."""
+        codes, names = pd.factorize(frame["unique_id"].astype(object))
+        return np.asarray(pd.Index(self.ids, dtype=object).get_indexer(names)[codes], np.int64)
 
     def describe(self) -> str:
         """Say in one line what was read."""
@@ -188,7 +122,7 @@ def read_data(
     exog_choices = _split_exog(table, exog)
     choices = choices or ColumnChoices()
     parsed = parse_table(table, choices, exog_choices.columns)
-    series, future, cut_notes = _cut_future(parsed.series, exog_choices.columns)
+    series, future, cut_notes = parsed.series.split_future(exog_choices.columns)
     notes = [*table.notes, *parsed.notes, *cut_notes, *note_totals(series)]
     frequency, season = _choose_frequency(series, freq, table.name)
     notes += _note_early_ends(series)
@@ -241,16 +175,9 @@ def describe_frequency(frequency: Frequency) -> str:
     return frequency.alias
 
 
-def _choose_frequency(
-    series: LongLayout | MatrixLayout, freq: str | None, name: str
-) -> tuple[Frequency, int]:
+def _choose_frequency(series: Layout, freq: str | None, name: str) -> tuple[Frequency, int]:
     """Return the step of time, given or told from the dates, and its season."""
-    if isinstance(series, MatrixLayout):
-        times, codes = series.times, np.zeros(len(series.times), dtype=np.int64)
-    else:
-        stop = int(np.searchsorted(series.offsets, _ENOUGH_ROWS)) + 1
-        part = series.frame.iloc[: series.offsets[min(stop, series.n_series)]]
-        times, codes = part["ds"], part["unique_id"].cat.codes.to_numpy().astype(np.int64)
+    times, codes = series.sample_times(_ENOUGH_ROWS)
     integer = times.dtype.kind in "iu"
     given = None
     if freq is not None:
@@ -272,21 +199,12 @@ def _choose_frequency(
     return found, given.season_length if given is not None else found.season_length
 
 
-def _note_early_ends(series: LongLayout | MatrixLayout) -> list[str]:
+def _note_early_ends(series: Layout) -> list[str]:
     """Say which series end before the last date, or before the date at which most of them end."""
-    if isinstance(series, MatrixLayout):
-        if not series.open_end or series.values.dtype.kind != "f":
-            return []
-        early = [series.names[i] for i in np.flatnonzero(np.isnan(series.values[:, -1]))]
-        _, end = _format_ends(series.times)
-    else:
-        last = series.frame.groupby("unique_id", observed=True)["ds"].max()
-        usual = last.mode().iloc[-1]
-        until = usual if 2 * (last == usual).sum() > len(last) else last.max()
-        early = [str(name) for name in last.index[last < until]]
-        _, end = _format_ends(series.times[series.times <= until])
+    early, times = series.find_early_ends()
     if not early:
         return []
+    _, end = _format_ends(times)
     who = f"{len(early):,} of {series.n_series:,} series"
     names = ", ".join(map(repr, early[:_MOST_NAMED])) + (", ..." * (len(early) > _MOST_NAMED))
     if len(early) == 1:
@@ -331,41 +249,6 @@ def _split_exog(table: Table, items: Sequence[str]) -> _ExogChoices:
     return _ExogChoices(own, files, others)
 
 
-def _cut_future(
-    series: LongLayout | MatrixLayout, inputs: Sequence[str]
-) -> tuple[LongLayout | MatrixLayout, pd.DataFrame | None, list[str]]:
-    """Split off the latest dates if no series has a value there: they are the future.
-
-    Returns what is known, the future values of `inputs`, if there are any, and notes.
-    """
-    if isinstance(series, MatrixLayout):
-        if series.values.dtype.kind != "f" or series.open_end:
-            return series, None, []
-        known = np.flatnonzero(~np.isnan(series.values).all(axis=0))
-        later = len(series.times) - int(known[-1]) - 1 if known.size else 0
-        if not later:
-            return series, None, []
-        kept = replace(series, times=series.times[:-later], values=series.values[:, :-later])
-        if later == 1:
-            return kept, None, ["The last date has no value and is left out"]
-        return kept, None, [f"The last {later:,} dates have no values and are left out"]
-    frame = series.frame
-    has_value = frame["y"].notna()
-    if has_value.all() or not has_value.any():
-        return series, None, []
-    is_later = (frame["ds"] > frame.loc[has_value, "ds"].max()).to_numpy()
-    if not is_later.any():
-        return series, None, []
-    future = frame.loc[is_later, ["unique_id", "ds", *inputs]].reset_index(drop=True)
-    long = LongLayout.of(frame[~is_later].reset_index(drop=True))
-    count = future["ds"].nunique()
-    if count == 1:
-        note = "The last date has no value: it is taken as the future"
-    else:
-        note = f"The last {count:,} dates have no values: they are taken as the future"
-    return long, future if inputs else None, [note]
-
-
 def _add_inputs(
     data: Data, table: Table, path: str, exog: _ExogChoices, order: str | None
 ) -> tuple[Data, list[str]]:
@@ -384,23 +267,8 @@ def _add_inputs(
     if not names:
         asked = quote_names(exog.file_columns) or "any input"
         raise CommandError(f"--exog: {table.name} does not have {asked} ({table.list_columns()})")
-    columns: dict[str, Any] = {column: read_input(table, column) for column in names}
-    columns["ds"] = times.values.array
-    keys = ["ds"]
-    if ids:
-        keys = ["unique_id", "ds"]
-        found = pd.Series(make_ids(table, ids)).astype(object)
-        columns["unique_id"] = pd.Categorical(
-            found.where(found.isin(data.ids)), categories=data.ids
-        )
-    values = pd.DataFrame(columns)
-    values = values[values[keys].notna().all(axis=1)]  # other series do not count
-    if (again := values.duplicated(keys)).any():
-        row = int(values.index[again][0])
-        raise CommandError(
-            f"{table.name}, {table.locate_row(row)}: there is another line for "
-            f"{' and '.join(str(values.loc[row, key]) for key in keys)}; keep one"
-        )
+    check_inputs(names, {})
+    keys, values = _read_inputs(table, times, ids, names, data.ids)
     new = [column for column in names if column not in data.inputs]
     joined = history.merge(values[[*keys, *new]], on=keys, how="left") if new else history
     later = values[values["ds"] > history["ds"].max()]
@@ -420,6 +288,28 @@ def _add_inputs(
         origins={**data.origins, **origins},
     )
     return joint, notes
+
+
+def _read_inputs(
+    table: Table, times: ParsedTimes, ids: list[str], names: list[str], series: list[str]
+) -> tuple[list[str], pd.DataFrame]:
+    """Return the columns that say when (and for which series), and a frame of these and inputs."""
+    columns: dict[str, Any] = {column: read_input(table, column) for column in names}
+    columns["ds"] = times.values.array
+    keys = ["ds"]
+    if ids:
+        keys = ["unique_id", "ds"]
+        found = pd.Series(make_ids(table, ids)).astype(object)
+        columns["unique_id"] = pd.Categorical(found.where(found.isin(series)), categories=series)
+    values = pd.DataFrame(columns)
+    values = values[values[keys].notna().all(axis=1)]  # other series do not count
+    if (again := values.duplicated(keys)).any():
+        row = int(values.index[again][0])
+        raise CommandError(
+            f"{table.name}, {table.locate_row(row)}: there is another line for "
+            f"{' and '.join(str(values.loc[row, key]) for key in keys)}; keep one"
+        )
+    return keys, values
 
 
 def _find_input_times(

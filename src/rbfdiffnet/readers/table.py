@@ -1,17 +1,25 @@
-"""What a table is: a frame, where its cells were written, and what was assumed about them."""
+"""What a table is: a frame, where its cells were written, and what was assumed about them.
+
+Also the two ways in which the series that were found in a table lie in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from rbfdiffnet.panel.regularize import concatenate_ranges
+from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.errors import CommandError
 
 _MOST_MARK_NOTES = 3  # columns whose decimal marks get a note of their own
 _MOST_LISTED = 20
+_EXACT = 2**24  # whole numbers up to here are exact in 32 bits
 
 
 @dataclass(frozen=True)
@@ -112,3 +120,185 @@ def is_text(column: pd.Series[Any]) -> bool:
 def quote_names(names: Iterable[str]) -> str:
     """Return names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
+
+
+# Many series in memory ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LongLayout:
+    """Series as rows of a long frame, series by series.
+
+    `frame` has ``unique_id`` (a categorical column), ``ds``, ``y`` and inputs; `offsets`, of shape
+    (n_series + 1,), says where the series begin.
+    """
+
+    frame: pd.DataFrame
+    offsets: Ints
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> LongLayout:
+        """Sort a frame by series, in the order of their categories."""
+        codes = frame["unique_id"].cat.codes.to_numpy()
+        if (np.diff(codes) < 0).any():
+            order = np.argsort(codes, kind="stable")
+            frame, codes = frame.iloc[order].reset_index(drop=True), codes[order]
+        counts = np.bincount(codes, minlength=len(frame["unique_id"].cat.categories))
+        return cls(frame, np.append(0, np.cumsum(counts)))
+
+    @property
+    def ids(self) -> list[str]:
+        """Names of the series."""
+        return self.frame["unique_id"].cat.categories.tolist()
+
+    @property
+    def times(self) -> pd.Series[Any]:
+        """Dates or whole numbers of all rows."""
+        return self.frame["ds"]
+
+    @property
+    def n_series(self) -> int:
+        """Number of series."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_values(self) -> int:
+        """Number of known values."""
+        return int(self.frame["y"].notna().sum())
+
+    @property
+    def longest(self) -> int:
+        """Rows of the longest series."""
+        return int(np.diff(self.offsets).max())
+
+    def part(self, start: int, stop: int) -> pd.DataFrame:
+        """Return the series from one position to another as a long frame."""
+        rows = self.frame.iloc[self.offsets[start] : self.offsets[stop]]
+        return rows.reset_index(drop=True)
+
+    def select(self, positions: Ints) -> LongLayout:
+        """Return some series, given by ascending positions."""
+        starts = self.offsets[positions]
+        rows = concatenate_ranges(starts, self.offsets[positions + 1] - starts)
+        frame = self.frame.iloc[rows].reset_index(drop=True)
+        names = [self.ids[i] for i in positions]
+        return LongLayout.of(frame.assign(unique_id=frame["unique_id"].cat.set_categories(names)))
+
+    def sample_times(self, most: int) -> tuple[pd.Series[Any], Ints]:
+        """Return the times of the first series, of about `most` rows, and whose they are."""
+        stop = min(int(np.searchsorted(self.offsets, most)) + 1, self.n_series)
+        rows = self.frame.iloc[: self.offsets[stop]]
+        return rows["ds"], rows["unique_id"].cat.codes.to_numpy().astype(np.int64)
+
+    def find_early_ends(self) -> tuple[list[str], pd.Series[Any]]:
+        """Return the series that end before most of them do, and the times up to that end."""
+        last = self.frame.groupby("unique_id", observed=True)["ds"].max()
+        usual = last.mode().iloc[-1]
+        until = usual if 2 * (last == usual).sum() > len(last) else last.max()
+        return [str(name) for name in last.index[last < until]], self.times[self.times <= until]
+
+    def split_future(
+        self, inputs: Sequence[str]
+    ) -> tuple[LongLayout, pd.DataFrame | None, list[str]]:
+        """Split off the latest dates if no series has a value there: they are the future.
+
+        Returns what is known, the future values of `inputs`, if there are any, and notes.
+        """
+        has_value = self.frame["y"].notna()
+        last = self.frame.loc[has_value, "ds"].max()
+        is_later = (self.frame["ds"] > last).to_numpy() & has_value.any()
+        if not is_later.any():
+            return self, None, []
+        future = self.frame.loc[is_later, ["unique_id", "ds", *inputs]].reset_index(drop=True)
+        known = LongLayout.of(self.frame[~is_later].reset_index(drop=True))
+        count = future["ds"].nunique()
+        note = "The last date has no value: it is taken as the future"
+        if count > 1:
+            note = f"The last {count:,} dates have no values: they are taken as the future"
+        return known, future if inputs else None, [note]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixLayout:
+    """Series that share their dates: `values` of shape (n_series, n_times), `times` ascending.
+
+    A series begins with its first value. With `open_end` it also ends with its last one.
+    """
+
+    ids: list[str]
+    times: pd.Series[Any]
+    values: npt.NDArray[Any]
+    open_end: bool = False
+
+    @property
+    def n_series(self) -> int:
+        """Number of series."""
+        return len(self.ids)
+
+    @property
+    def n_values(self) -> int:
+        """Number of known values."""
+        if self.values.dtype.kind != "f":
+            return self.values.size
+        return int(self.values.size - sum(np.isnan(row).sum() for row in self.values))
+
+    @property
+    def longest(self) -> int:
+        """Dates that all series share."""
+        return len(self.times)
+
+    def part(self, start: int, stop: int) -> pd.DataFrame:
+        """Return the series from one position to another as a long frame."""
+        values = self.values[start:stop]
+        kept = np.ones(values.shape, dtype=bool)
+        if values.dtype.kind == "f":
+            known = ~np.isnan(values)
+            kept = np.maximum.accumulate(known, axis=1)
+            if self.open_end:
+                kept &= np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
+            kept[~known.any(axis=1), -1:] = True  # series without values stay
+        rows, columns = np.nonzero(kept)
+        ids = pd.Categorical.from_codes(rows + start, categories=pd.Index(self.ids))
+        times = self.times.take(columns).array
+        return pd.DataFrame(
+            {"unique_id": ids, "ds": times, "y": shrink_floats(values[kept])}, copy=False
+        )
+
+    def select(self, positions: Ints) -> MatrixLayout:
+        """Return some series, given by ascending positions."""
+        return replace(self, ids=[self.ids[i] for i in positions], values=self.values[positions])
+
+    def sample_times(self, most: int) -> tuple[pd.Series[Any], Ints]:  # noqa: ARG002
+        """Return the times of all series, as those of one."""
+        return self.times, np.zeros(len(self.times), dtype=np.int64)
+
+    def find_early_ends(self) -> tuple[list[str], pd.Series[Any]]:
+        """Return the series that end before the last date, where they may, and all times."""
+        if not self.open_end or self.values.dtype.kind != "f":
+            return [], self.times
+        return [self.ids[i] for i in np.flatnonzero(np.isnan(self.values[:, -1]))], self.times
+
+    def split_future(self, inputs: Sequence[str]) -> tuple[MatrixLayout, None, list[str]]:  # noqa: ARG002
+        """Leave out the latest dates if no series has a value there."""
+        if self.values.dtype.kind != "f" or self.open_end:
+            return self, None, []
+        known = np.flatnonzero(~np.isnan(self.values).all(axis=0))
+        later = len(self.times) - int(known[-1]) - 1 if known.size else 0
+        if not later:
+            return self, None, []
+        kept = replace(self, times=self.times[:-later], values=self.values[:, :-later])
+        if later == 1:
+            return kept, None, ["The last date has no value and is left out"]
+        return kept, None, [f"The last {later:,} dates have no values and are left out"]
+
+
+Layout = LongLayout | MatrixLayout
+
+
+def shrink_floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers as floats; whole numbers in 32 bits where nothing is lost."""
+    if values.dtype.kind in "iub" and (
+        values.dtype.itemsize <= 2 or (values.size and np.abs(values).max() <= _EXACT)
+    ):
+        return values.astype(np.float32)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)

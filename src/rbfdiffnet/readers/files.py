@@ -1,0 +1,401 @@
+"""Files as tables: CSV text, whose delimiter and decimal marks are guessed, and Parquet."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import pandas as pd
+
+from rbfdiffnet.readers.numbers import MarkEvidence
+from rbfdiffnet.readers.table import Table
+from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
+
+_SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
+_DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
+_SEP_LINE = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
+_DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
+_THREE_DIGITS = re.compile(r"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
+
+
+def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = ()) -> Table:
+    """Read a CSV file (also gzipped, also UTF-16 or Windows-1252) or a Parquet file.
+
+    The path ``-`` means standard input. The first bytes tell what the file is. `decimal` is the
+    decimal mark, guessed by default; `missing` has further words for missing values.
+    """
+    name = "standard input" if path == "-" else path
+    try:
+        with _open(path) as stream:
+            head = stream.read(4)
+            stream.seek(0)
+            if head == b"PAR1":
+                frame = _read_parquet(stream, name)
+                place = lambda row: f"row {row + 1}"  # noqa: E731
+                return Table(name, frame, ".", place, missing_words=(*missing,))
+            if head[:2] == b"PK":
+                raise CommandError(
+                    f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
+                )
+            data = stream.read()
+    except FileNotFoundError:
+        raise CommandError(f"no file '{path}'; check the name and the folder") from None
+    except IsADirectoryError:
+        raise CommandError(f"'{path}' is a folder; name a file in it") from None
+    except OSError as error:
+        raise CommandError(f"cannot read '{path}': {error.strerror or error}") from None
+    if data[:2] == b"\x1f\x8b":
+        data = _unpack(data, name)
+    if Path(path).suffix.lower() in (".parquet", ".pq"):
+        raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
+    text, notes = _decode(data, name)
+    return replace(_parse_csv(text, name, decimal), notes=notes, missing_words=(*missing,))
+
+
+def _open(path: str) -> IO[bytes]:
+    if path != "-":
+        return Path(path).open("rb")
+    if sys.stdin.isatty():
+        raise CommandError("- reads standard input, but nothing is piped into it; name a FILE")
+    return io.BytesIO(sys.stdin.buffer.read())
+
+
+def _unpack(data: bytes, name: str) -> bytes:
+    try:
+        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
+        return BoundedStream(stream, unpacked_limit(len(data))).read()
+    except ValueError as error:
+        raise CommandError(f"{name} cannot be read: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise CommandError(f"{name} is a broken gzip file ({error}); pack it again") from None
+
+
+def _decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text and notes; the encoding is told by its mark, or by what is valid."""
+    notes: tuple[str, ...] = ()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    elif data[:200].count(0) > 20:  # UTF-16 without a mark: every other byte of plain text is 0
+        encoding = "utf-16-be" if data[:1] == b"\x00" else "utf-16-le"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8-sig":
+            raise CommandError(f"{name} is not text (byte {error.start}); is it CSV?") from None
+        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252", errors="replace")
+        notes = ("Not UTF-8: read as Windows-1252 (Latin-1)",)
+    if "\x00" in text[:1000]:
+        raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
+    return text, notes
+
+
+# CSV ------------------------------------------------------------------------------------------
+
+
+def _parse_csv(text: str, name: str, decimal: str | None = None) -> Table:
+    """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given."""
+    sep_line = _SEP_LINE.match(text)
+    if sep_line:  # a blank line instead of it keeps the numbers of the other lines
+        text = text[sep_line.end() - 1 :]
+    source = _CsvText(name, text, sep_line[1] if sep_line else _guess_delimiter(text))
+    sample = list(islice(source.rows(), _SAMPLE))
+    if not sample:
+        raise CommandError(f"{name} is empty; give a header line and lines of values")
+    (line, header), body = sample[0], sample[1:]
+    source.check_header(header, line)
+    if not body:
+        raise CommandError(f"{name} has a header but no values; add lines below it")
+    frame = source.read_all(header, decimal or ".")
+
+    def original_text(column: str) -> pd.Series[Any]:
+        return source.read([column], dtype=object)[column]
+
+    marks: dict[str, tuple[str, str]] = {}
+    if decimal is None:
+        day_first = any(_DAY_FIRST.match(cell) for _, row in body for cell in row)
+        marks = _guess_marks(frame, text, original_text, source.delimiter, day_first)
+        commas = [column for column, (mark, _) in marks.items() if mark == ","]
+        if commas:
+            frame[commas] = source.read(commas, decimal=",")[commas]
+    place = source.locate_row
+    return Table(
+        name, frame, decimal or ".", place, decimal_marks=marks, original_text=original_text
+    )
+
+
+@dataclass
+class _CsvText:
+    """CSV text, and what is known of it once all of it was read.
+
+    `labels` name the columns, `body` is the text that pandas reads, `kept` tells which of its rows
+    are not blank.
+    """
+
+    name: str
+    text: str
+    delimiter: str
+    labels: list[str] | None = None
+    body: str = ""
+    kept: Mask | None = None
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of rows that are not blank, with the number of the line they end on."""
+        lines = io.StringIO(self.text, newline="")
+        reader = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True)
+        try:
+            for row in reader:
+                cells = [cell.strip() for cell in row]
+                if any(cells):
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            raise CommandError(
+                f"{self.name}, line {reader.line_num}: {error}; is it a CSV file?"
+            ) from None
+
+    def locate_row(self, row: int) -> str:
+        """Say where a row is; control characters may end lines for csv.reader, not for pandas."""
+        found = next(islice(self.rows(), row + 1, None), None)
+        return f"row {row + 1}" if found is None else f"line {found[0]}"
+
+    def check_header(self, header: list[str], line: int) -> None:
+        """Refuse a header with a title above it, that looks like data, or has a name twice."""
+        named = [cell for cell in header if cell]
+        lines = [
+            other for other in self.text[:100_000].splitlines()[:20] if re.search(r"\w", other)
+        ]
+        if len(named) == 1 and header[0] and len(lines) > 2:
+            below = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
+            if len(below[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in below[0]):
+                raise CommandError(
+                    f"{self.name}, line {line} has one cell ('{named[0]}'), lines below it have "
+                    "more; remove lines above the names of the columns"
+                )
+        if _DATA.fullmatch(header[0]) and any(_DATA.fullmatch(cell) for cell in header[1:]):
+            raise CommandError(
+                f"{self.name}, line {line} looks like data ('{self.delimiter.join(header[:4])}'); "
+                "add a line with the names of the columns above it"
+            )
+        if len(set(named)) < len(named):
+            twice = next(column for column in named if named.count(column) > 1)
+            first, second = [i + 1 for i, cell in enumerate(header) if cell == twice][:2]
+            raise CommandError(
+                f"{self.name}, line {line}: two columns are called '{twice}' (columns {first} and "
+                f"{second}); rename one"
+            )
+
+    def read_all(self, header: list[str], decimal: str) -> pd.DataFrame:
+        """Read all columns but those without a name that are empty, or count the rows."""
+        self.labels = [cell or f"column {i + 1}" for i, cell in enumerate(header)]
+        # Lines before the header that have nothing but delimiters are left out.
+        above = re.match(rf"(?:[ \t\"{re.escape(self.delimiter)}]*(?:\r\n|\n|\r))+", self.text)
+        self.body = self.text[above.end() :] if above else self.text
+        try:
+            frame = self.read(decimal=decimal)
+        except (pd.errors.ParserError, pd.errors.ParserWarning):
+            self.body = self._trim_lines(len(header))
+            frame = self.read(decimal=decimal)
+        nameless = [
+            label
+            for label, cell in zip(self.labels, header, strict=True)
+            if re.fullmatch(r"(Unnamed: \d+)?", cell)
+        ]
+        return frame.drop(columns=[label for label in nameless if _is_useless(frame[label])])
+
+    def read(self, columns: list[str] | None = None, **options: Any) -> pd.DataFrame:
+        """Read some columns, without blank rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # cells that would be lost
+            frame: pd.DataFrame = pd.read_csv(
+                io.StringIO(self.body),
+                sep=self.delimiter,
+                header=0,
+                names=self.labels,
+                usecols=columns,
+                index_col=False,
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=[""],
+                low_memory=False,
+                **options,
+            )
+        if self.kept is None:
+            self.kept = frame.notna().any(axis=1).to_numpy()
+        return frame if self.kept.all() else frame[self.kept].reset_index(drop=True)
+
+    def _trim_lines(self, width: int) -> str:
+        """Cut delimiters at the end of lines that are too many; name a line with too many cells."""
+        kept = io.StringIO()
+        writer = csv.writer(kept, delimiter=self.delimiter)
+        for line, row in self.rows():
+            if any(row[width:]):
+                raise CommandError(
+                    f"{self.name}, line {line} has {len(row)} cells but the header {width}; put "
+                    f"cells that contain '{self.delimiter}' in quotes, and remove lines above the "
+                    "names of the columns"
+                )
+            writer.writerow((row + [""] * width)[:width])
+        return kept.getvalue()
+
+
+def _is_useless(cells: pd.Series[Any]) -> bool:
+    """Tell whether a column without a name is empty, or counts the rows."""
+    if cells.dtype.kind == "i":
+        return bool((cells.diff().iloc[1:] == 1).all() and cells.iloc[0] in (0, 1))
+    return bool(cells.isna().all())
+
+
+def _guess_delimiter(text: str) -> str:
+    """Return the mark that splits the most of the first lines alike, and into the most cells."""
+    lines = [line for line in text[:100_000].splitlines()[:20] if line.strip()]
+
+    def quality(mark: str) -> tuple[int, int]:
+        try:
+            sizes = [len(row) for row in csv.reader(lines, delimiter=mark)] or [0]
+        except csv.Error:
+            return (0, 0)
+        return (sum(size == sizes[0] for size in sizes) if sizes[0] > 1 else 0, sizes[0])
+
+    return max(",;\t|", key=quality)
+
+
+def _guess_marks(
+    frame: pd.DataFrame,
+    text: str,
+    original_text: Callable[[str], pd.Series[Any]],
+    delimiter: str,
+    day_first: bool,
+) -> dict[str, tuple[str, str]]:
+    """Return the decimal marks of columns and notes on them, by all cells of the columns.
+
+    Columns whose mark is a point beyond doubt are left out.
+    """
+    kinds = frame.dtypes
+    evidence: dict[str, MarkEvidence] = {}
+    three = any(kind.kind == "f" for kind in kinds) and _THREE_DIGITS.search(text)
+    for column in frame.columns:
+        if kinds[column].kind == "f":
+            values = frame[column].to_numpy()
+            if three and not _has_certain_points(values):
+                cells = original_text(column).dropna().unique()
+                evidence[column] = MarkEvidence.from_cells(map(str.strip, cells))
+            elif _fractions(values).size:
+                evidence[column] = MarkEvidence(".")
+        elif kinds[column].kind not in "iub":
+            cells = frame[column].dropna().unique()
+            evidence[column] = MarkEvidence.from_cells(str(cell).strip() for cell in cells)
+    elsewhere = {found.clear for found in evidence.values() if found.clear}
+    marks = {}
+    for column, found in evidence.items():
+        mark = found.choose_mark(delimiter, day_first, elsewhere)
+        usual = delimiter == "," and mark == "." and "." in found.unclear
+        note = found.note(column, mark) if mark and not usual else ""
+        if mark != "." or note:
+            marks[column] = (mark, note)
+    return marks
+
+
+def _fractions(values: Array) -> Array:
+    """Return the finite values that are not whole."""
+    return np.extract(np.isfinite(values) & (values != np.rint(values)), values)
+
+
+def _has_certain_points(values: Array) -> bool:
+    """Tell whether some number cannot have been written with a point between thousands."""
+    size = np.abs(_fractions(values))
+    return bool(((size < 1) | (size >= 1000) | (np.round(size, 3) != size)).any())
+
+
+# Parquet, by whichever library is installed ---------------------------------------------------
+
+
+def _read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
+    """Read a Parquet file with the dtypes it has, so that small whole numbers stay small."""
+    check_parquet()
+    _check_parquet_size(stream, name)
+    frame: Any
+    try:
+        try:
+            frame = pd.read_parquet(stream)
+        except ImportError:
+            import polars as pl
+
+            columns = pl.read_parquet(stream)
+            frame = pd.DataFrame({name: columns[name].to_numpy() for name in columns.columns})
+    except Exception as error:  # each library has errors of its own
+        if isinstance(error, MemoryError):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
+    index = frame.index
+    only_counts = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
+    frame = frame.reset_index(drop=only_counts)  # numbers of rows, as sorting leaves them
+    frame.columns = [str(column) for column in frame.columns]
+    if not len(frame):
+        raise CommandError(f"{name} has columns but no rows; write it again with values")
+    return frame  # type: ignore[no-any-return]
+
+
+def write_parquet(frame: pd.DataFrame, path: str) -> None:
+    """Write a frame to a Parquet file."""
+    try:
+        frame.to_parquet(path, index=False)
+    except ImportError:
+        import polars as pl
+
+        columns = {
+            name: frame[name].astype(str) if name == "unique_id" else frame[name].to_numpy()
+            for name in frame
+        }
+        pl.DataFrame(
+            {k: list(v) if v.dtype == object else v for k, v in columns.items()}
+        ).write_parquet(path)
+
+
+def check_parquet() -> None:
+    """Raise CommandError if nothing that reads and writes Parquet files is installed."""
+    for library in ("pyarrow", "fastparquet", "polars"):
+        try:
+            import_module(library)
+        except ImportError:
+            continue
+        return
+    raise CommandError(
+        "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars "
+        "read and write them, too)"
+    )
+
+
+def _check_parquet_size(stream: IO[bytes], name: str) -> None:
+    """Refuse a small file with so many cells that they would fill the memory."""
+    try:
+        from pyarrow.parquet import ParquetFile
+
+        found = ParquetFile(stream).metadata
+    except Exception:  # the library that reads the file will say what is wrong with it
+        return
+    finally:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+    unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+    if max(8 * found.num_rows * found.num_columns, unpacked) > unpacked_limit(size):
+        raise CommandError(
+            f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
+            f"{unpacked_limit(size):,} bytes; if you trust it, give it as a CSV file"
+        )
