@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbfdiffnet.noise.banded import BandedCholesky
+from rbfdiffnet.noise.trajectory import BandedCholesky
 
 # Band width and length: several blocks, a last one filled up, less than one, wide bands.
 SHAPES = [(1, 5), (0, 40), (2, 48), (4, 49), (16, 100), (30, 130), (40, 45)]

@@ -32,8 +32,7 @@ import numpy.typing as npt
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 #: Number of values before a window that are tracked: what lies further back is forgotten.
 MEMORY = 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
@@ -22,9 +21,7 @@ from rbfdiffnet.noise.maps import (
 from rbfdiffnet.noise.search import MapSearch
 from rbfdiffnet.noise.trajectory import Observations, smooth_latent
 from rbfdiffnet.series.gaps import fill_missing
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from rbfdiffnet.support.arrays import Array, Mask
 
 _FEWEST = 100  # observations
 _SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
@@ -107,37 +104,29 @@ def learn_trajectory(
     found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
     basis, fit = search.blurred.basis, search.blurred.regression
     blurred = basis.network(fit.w, shift, scale)
-    blurred_error = scale * float(np.sqrt(fit.variance))
     if found is None:
+        network, noise_found, process, prior = blurred, 0.0, fit.variance, fit.prior
         if s.size <= _LONGEST and not known.all():
             filled = search.fill_gaps()
-        return Trajectory(
-            blurred,
-            blurred,
-            filled * scale + shift,
-            noise=0.0,
-            process=blurred_error,
-            blurred_error=blurred_error,
-            width=basis.width,
-            penalty=fit.variance / (fit.prior * s.size),
-            on=False,
-            reason=reason,
-        )
-    if s.size > _LONGEST:
-        start = np.concatenate([filled[: -found.z.size], found.z])
-        everything = Observations(filled, known.astype(np.float64), found.noise)
-        found = smooth_latent(everything, replace(found, z=start))
+    else:
+        if s.size > _LONGEST:
+            start = np.concatenate([filled[: -found.z.size], found.z])
+            everything = Observations(filled, known.astype(np.float64), found.noise)
+            found = smooth_latent(everything, replace(found, z=start))
+        basis, filled = found.basis, found.z
+        network = basis.network(found.w, shift, scale)
+        noise_found, process, prior = found.noise, found.process, found.prior
     return Trajectory(
-        found.basis.network(found.w, shift, scale),
+        network,
         blurred,
-        found.z * scale + shift,
-        noise=scale * float(np.sqrt(found.noise)),
-        process=scale * float(np.sqrt(found.process)),
-        blurred_error=blurred_error,
-        width=found.basis.width,
-        penalty=found.process / (found.prior * s.size),
-        on=True,
-        reason="",
+        filled * scale + shift,
+        noise=scale * float(np.sqrt(noise_found)),
+        process=scale * float(np.sqrt(process)),
+        blurred_error=scale * float(np.sqrt(fit.variance)),
+        width=basis.width,
+        penalty=process / (prior * s.size),
+        on=found is not None,
+        reason=reason,
     )
 
 

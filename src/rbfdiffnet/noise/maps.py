@@ -16,16 +16,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.series.recursion import roll
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from rbfdiffnet.support.arrays import Array, Mask
 
 #: Decay and width of a map.
 MapShape = tuple[float, float]

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.noise.maps import (
     FittedMap,
@@ -46,9 +45,7 @@ from rbfdiffnet.noise.trajectory import (
 )
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from rbfdiffnet.support.arrays import Array, Mask
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # in units of the windows' spread
 _DECAYS = (1.0, 0.75, 0.5, 0.25, 0.05)

@@ -30,13 +30,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from scipy.linalg import cho_solve_banded, cholesky_banded
 
-from rbfdiffnet.noise.banded import BandedCholesky
 from rbfdiffnet.noise.maps import MapBasis, Regression
 from rbfdiffnet.series.windows import cut_windows
-
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 _SMALLEST_PROCESS = 0.01  # Q, in units of R
 _FLAT = 1e-8  # precision of weights without a prior
@@ -44,6 +42,7 @@ _ANYWHERE = 1e-6  # precision of a value about which nothing is known
 _UNKNOWN = 1.0  # variance of a value about which as much is known without its neighbors
 _LARGEST_CHANGE = 4.0  # factor by which a variance may change in a round
 _MOST_HALVINGS = 6
+_SMALLEST_BLOCK = 24  # rows of a banded matrix
 
 
 @dataclass(frozen=True)
@@ -129,6 +128,78 @@ class _MapAlong:
 
 
 @dataclass(frozen=True)
+class BandedCholesky:
+    r"""The factor L of a banded matrix H = LL' of T rows, by its lower band of shape (l + 1, T).
+
+    The entries of the inverse near its diagonal, which are the covariances of neighboring values,
+    follow from blocks of at least l rows. L then has blocks on and right below its diagonal only,
+    and from the last block to the first:
+
+    .. math:: \Sigma_{k+1,k} = -\Sigma_{k+1,k+1} G_k, \qquad
+        \Sigma_{kk} = (L_{kk} L_{kk}')^{-1} - \Sigma_{k+1,k}' G_k, \qquad
+        G_k = L_{k+1,k} L_{kk}^{-1}
+    """
+
+    band: Array
+
+    @classmethod
+    def factor(cls, band: Array) -> BandedCholesky:
+        """Factor H, given by its lower band: entry [k, t] is H[t + k, t], shape (l + 1, T)."""
+        return cls(cholesky_banded(band, lower=True, check_finite=False))
+
+    @property
+    def log_determinant(self) -> float:
+        """Logarithm of the determinant of H."""
+        return 2.0 * float(np.log(self.band[0]).sum())
+
+    def solve(self, right: Array) -> Array:
+        """Solve H X = right, both of shape (T,) or (T, p)."""
+        return np.asarray(cho_solve_banded((self.band, True), right, check_finite=False))
+
+    def inverse_windows(self, width: int) -> Array:
+        """Return the blocks of the inverse for every run of ``width`` <= l + 1 values.
+
+        The result has shape (T - width + 1, width, width).
+        """
+        diagonal, below = self._blocks()
+        n_blocks, size, _ = diagonal.shape
+        roots = np.linalg.inv(diagonal)
+        inverse = roots.swapaxes(1, 2) @ roots
+        gain = below @ roots[:-1]
+        pairs = np.zeros((n_blocks, 2 * size, 2 * size))
+        last = pairs[-1, :size, :size] = inverse[-1]
+        for k in range(n_blocks - 2, -1, -1):
+            under = -last @ gain[k]
+            pairs[k, size:, size:] = last
+            pairs[k, size:, :size] = under
+            pairs[k, :size, size:] = under.T
+            last = pairs[k, :size, :size] = inverse[k] - gain[k].T @ under
+        block, offset = np.divmod(np.arange(self.band.shape[1] - width + 1), size)
+        at = offset[:, None] + np.arange(width)
+        return pairs[block[:, None, None], at[:, :, None], at[:, None, :]]
+
+    def _blocks(self) -> tuple[Array, Array]:
+        """Return the blocks of L on its diagonal (n, b, b) and right below it (n - 1, b, b).
+
+        Ones on the diagonal fill up the last block.
+        """
+        width, length = self.band.shape
+        size = max(_SMALLEST_BLOCK, width - 1)
+        n_blocks = -(-length // size)
+        full = np.zeros((width, n_blocks * size))
+        full[:, :length] = self.band
+        full[0, length:] = 1.0
+        bands = full.reshape(width, n_blocks, size)
+        diagonal = np.zeros((n_blocks, size, size))
+        below = np.zeros((n_blocks, size, size))
+        for k in range(width):
+            inside, across = np.arange(size - k), np.arange(size - k, size)
+            diagonal[:, inside + k, inside] = bands[k, :, : size - k]
+            below[:, across + k - size, across] = bands[k, :, size - k :]
+        return diagonal, below[:-1]
+
+
+@dataclass(frozen=True)
 class _Step:
     """A Gauss-Newton step (T,), (p,), and the factored second derivatives that it comes from."""
 
@@ -153,7 +224,7 @@ def improve(
     for _ in range(rounds):
         step = _solve_step(observed, estimate, along, share)
         passed.append(replace(estimate, evidence=_evidence(observed, estimate, along, step)))
-        moved, along = _take_step(observed, estimate, along, step, share)
+        moved, along = _move(observed, estimate, along, step.z, step.w, share)
         estimate = _update_variances(observed, estimate, moved, along, step)
     return passed[-1], min(passed, key=lambda estimate: estimate.evidence)
 
@@ -161,19 +232,13 @@ def improve(
 def smooth_latent(observed: Observations, estimate: Estimate, rounds: int = 10) -> Estimate:
     """Improve the latent series alone; the map and the variances stay as they are."""
     along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    stay = np.zeros_like(estimate.w)
     for _ in range(rounds):
         _, H, by_z = _linearize(observed, estimate, along)
-        z_step = -H.solve(by_z)
-        before = observed.misfit(estimate.z) / estimate.noise + along.unexplained / estimate.process
-        for halving in range(_MOST_HALVINGS):
-            z = estimate.z + 0.5**halving * z_step
-            new = _MapAlong.evaluate(z, estimate.w, estimate.basis)
-            after = observed.misfit(z) / estimate.noise + new.unexplained / estimate.process
-            if after <= before:
-                estimate, along = replace(estimate, z=z), new
-                break
-        else:
+        moved, along = _move(observed, estimate, along, -H.solve(by_z), stay)
+        if moved is estimate:
             break
+        estimate = moved
     return estimate
 
 
@@ -223,10 +288,15 @@ def _evidence(observed: Observations, estimate: Estimate, along: _MapAlong, step
     )
 
 
-def _take_step(
-    observed: Observations, estimate: Estimate, along: _MapAlong, step: _Step, share: float
+def _move(
+    observed: Observations,
+    estimate: Estimate,
+    along: _MapAlong,
+    z_step: Array,
+    w_step: Array,
+    share: float = 0.0,
 ) -> tuple[Estimate, _MapAlong]:
-    """Take the step, or the first of its halves that does not increase F, or none."""
+    """Take a step, or the first of its halves that does not increase F, or none."""
     M, v = estimate.pull
     precision = estimate.precision
 
@@ -237,7 +307,7 @@ def _take_step(
 
     before = objective(estimate.z, estimate.w, along)
     for halving in range(_MOST_HALVINGS):
-        z, w = estimate.z + 0.5**halving * step.z, estimate.w + 0.5**halving * step.w
+        z, w = estimate.z + 0.5**halving * z_step, estimate.w + 0.5**halving * w_step
         new = _MapAlong.evaluate(z, w, estimate.basis)
         if objective(z, w, new) <= before:
             return replace(estimate, z=z, w=w), new
