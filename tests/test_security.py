@@ -16,7 +16,7 @@ import rbfdiffnet
 from cli_files import days, fails, panel, run
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.forecasting.archive import read_arrays, write_arrays
+from rbfdiffnet.forecasting.saving import read_arrays, write_arrays
 from rbfdiffnet.support import unpacking
 
 SOURCE = Path(rbfdiffnet.__file__).parent

@@ -10,7 +10,13 @@ import numpy as np
 from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
 from rbfdiffnet.forecasting.options import NAME, Options, check_levels, check_refit
-from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline, notes_frame
+from rbfdiffnet.forecasting.pipeline import (
+    FittedPanel,
+    Pipeline,
+    explanation_frame,
+    notes_frame,
+    operator_frame,
+)
 from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.calendar import Event
@@ -510,8 +516,6 @@ class RBFDiffNet:
         >>> np.isclose(terms["contribution"].sum(), model.predict(1)["RBFDiffNet"]).item()
         True
         """
-        from rbfdiffnet.forecasting.explain import explanation_frame
-
         state, request, keep = self._for_chosen(self._positions(ids), h, X_df)
         names = InputNames(
             state.exogenous.ahead_names, state.exogenous.extra_names, state.panel.format_date
@@ -547,8 +551,6 @@ class RBFDiffNet:
         0  air_passengers      0                 0.25
         1  air_passengers      1  lag 15         1.54
         """
-        from rbfdiffnet.forecasting.explain import operator_frame
-
         state, chosen = self.fitted_panel, self._positions(ids)
         networks = state.model.with_networks(state.series, chosen)
         panel = state.panel.select(np.array(chosen, dtype=np.int64))

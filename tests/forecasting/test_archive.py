@@ -11,9 +11,8 @@ import pytest
 
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.forecasting import archive
-from rbfdiffnet.forecasting.archive import Damaged, read_arrays, write_arrays
-from rbfdiffnet.forecasting.saving import FORMAT_VERSION
+from rbfdiffnet.forecasting import saving
+from rbfdiffnet.forecasting.saving import FORMAT_VERSION, Damaged, read_arrays, write_arrays
 from rbfdiffnet.support import unpacking
 
 ARRAYS = {"panel/y": np.arange(5.0), "ids": np.array(["a", "ü"]), "none": np.zeros((0, 2))}
@@ -34,8 +33,8 @@ def zipped(path, members, compression=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, content in members.items():
             file.writestr(name, content)
-        file.comment = archive._LABEL + bytes(64)
-    archive._seal(path)
+        file.comment = saving._LABEL + bytes(64)
+    saving._seal(path)
 
 
 def refused(path, match):
@@ -80,7 +79,7 @@ def test_every_cut_and_every_flipped_bit_is_noticed(tmp_path):
             assert not read_arrays(path)[1]  # no digest: models of this version need one
         except Damaged:
             refused += 1
-    assert 9 * len(whole) - refused == 9 * len(archive._LABEL)  # cut, or a bit of it flipped
+    assert 9 * len(whole) - refused == 9 * len(saving._LABEL)  # cut, or a bit of it flipped
 
 
 def test_a_model_without_its_digest_or_of_another_format_is_refused(tmp_path):
@@ -144,7 +143,7 @@ def test_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     data = path.read_bytes()
     size = struct.pack("<I", len(npy(header=header)) + 2**20)
     path.write_bytes(data[: -64 - 7].replace(size, struct.pack("<I", 1000)) + data[-64 - 7 :])
-    monkeypatch.setattr(archive, "_LABEL", b"none")
+    monkeypatch.setattr(saving, "_LABEL", b"none")
     refused(path, "Bad CRC|larger or smaller")
 
 
@@ -172,7 +171,7 @@ def test_other_ways_of_packing_and_too_many_members_are_refused(tmp_path, monkey
     for compression in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         zipped(path, {"y.npy": npy(np.arange(3))}, compression)
         refused(path, "packed in another way")
-    monkeypatch.setattr(archive, "_MOST_MEMBERS", 10)
+    monkeypatch.setattr(saving, "_MOST_MEMBERS", 10)
     zipped(path, {f"y{i}.npy": npy(np.arange(3)) for i in range(11)})
     refused(path, "too many members")
     inner = path.read_bytes()

@@ -4,7 +4,7 @@ import pytest
 
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.forecasting.explain import operator_terms
+from rbfdiffnet.models.networks.explain import operator_terms
 from rbfdiffnet.models.networks.series_model import fit_local
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.basis import derivatives

@@ -10,8 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from panels import CONFIGURATIONS, KINDS, LOCAL, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.forecasting.archive import write_arrays
-from rbfdiffnet.forecasting.saving import FORMAT_VERSION
+from rbfdiffnet.forecasting.saving import FORMAT_VERSION, write_arrays
 from rbfdiffnet.series.transforms import Difference, Rescale
 
 

@@ -22,7 +22,7 @@ from fuzzing.mutations import ARRAYS, change_tree, edited, edits, places, words
 from fuzzing.trial import for_all
 from panels import CONFIGURATIONS, make_panel
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.forecasting.archive import write_arrays
+from rbfdiffnet.forecasting.saving import write_arrays
 
 H = 3
 KINDS = {

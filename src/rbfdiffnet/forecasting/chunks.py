@@ -1,7 +1,8 @@
 """Forecast a panel chunk by chunk, keeping nothing of a chunk but its forecasts.
 
-Forecasts do not depend on the chunks. Series with few errors borrow errors for their intervals from
-series that may be in any chunk, so the errors of lenders are computed first.
+Chunks keep memory bounded. Forecasts do not depend on them: nothing that one series learns from
+another depends on which of them are in memory together. Series with few errors borrow errors for
+their intervals from series that may be in any chunk, so the errors of lenders are computed first.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rbfdiffnet.forecasting.memory import pieces
 from rbfdiffnet.forecasting.options import column_names
 from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline
 from rbfdiffnet.models.base import ForecastRequest
-from rbfdiffnet.models.intervals import Loan, Pools, choose_lenders, lend_errors
+from rbfdiffnet.models.intervals import Loan, Pools, calibration_length, choose_lenders, lend_errors
 from rbfdiffnet.models.plan import default_lags
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
@@ -23,6 +23,10 @@ from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.progress import progress_between
+
+_SHARE = 0.5  # of the memory limit that a chunk is to take, since what it takes is an estimate
+_OBJECTS = 20_000  # bytes of a series and its networks, whatever their length
+_COPIES = 8  # of its values and of its windows
 
 
 def forecast_in_chunks(
@@ -118,6 +122,20 @@ def _split(pipeline: Pipeline, panel: Panel, exogenous: Exogenous, h: int) -> li
     def by_memory() -> list[Ints]:
         n_inputs = len(exogenous.ahead_names) + len(exogenous.extra_names)
         n_lags = max(plan.lags or (default_lags(plan.season_length),))
-        return pieces(panel.lengths, n_inputs, n_lags + h, pipeline.memory_limit)
+        return split_by_memory(panel.lengths, n_inputs, n_lags + h, pipeline.options.memory_bytes)
 
     return pipeline.options.method.split(panel.names, panel.y.size, by_memory)
+
+
+def split_by_memory(lengths: Ints, n_inputs: int, width: int, limit: int) -> list[Ints]:
+    """Return the positions of the series of each chunk that takes no more than a limit in bytes.
+
+    A series of so many values (n,) and inputs has windows of this width.
+    """
+    longest = calibration_length(int(lengths.max(initial=0)))
+    windows = np.minimum(lengths // 3, longest) + 1
+    numbers = lengths * (1 + n_inputs) + windows * (width + n_inputs)
+    need = _OBJECTS + 8 * _COPIES * numbers
+    # A series that is too large for a chunk is one of its own.
+    number = (np.cumsum(need) - need) // int(_SHARE * limit)
+    return [np.flatnonzero(number == k) for k in np.unique(number)]

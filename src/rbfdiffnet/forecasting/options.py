@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.forecasting.memory import bytes_of
 from rbfdiffnet.forecasting.presets import PRESETS, Preset
 from rbfdiffnet.models.base import PanelMethod
 from rbfdiffnet.models.plan import Plan
@@ -35,6 +34,8 @@ from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
 
 NAME = "RBFDiffNet"  # of the column of forecasts
 _MOST_STEPS = 1_000_000  # of lags and seasons
+_LEAST_MEMORY = 10**9  # bytes; with less, libraries and single series alone may take more
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,11 @@ class Options:
         """The method that models a panel."""
         scope = self.chosen_scope
         return METHODS["fast" if scope == "local" and self._is_fast else scope]
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory limit in bytes."""
+        return bytes_of(self.memory_limit)
 
     def make_plan(self, panel: Panel, h: int | None, collective: Collective) -> Plan:
         """Return how the series of a panel are modeled; h is needed by the direct strategy."""
@@ -256,6 +262,21 @@ def lags_of(lags: Any) -> tuple[int, ...] | None:
     if not chosen:
         raise ValueError(f"lags must be 'auto', a number or a list; got {lags!r}.")
     return tuple(sorted({_check_steps("lags", lag) for lag in chosen}))
+
+
+def bytes_of(limit: Any) -> int:
+    """Return a limit of memory in bytes."""
+    text = str(limit).strip().upper()
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d*)?)\s*([KMGT]?)B?", text)
+    if isinstance(limit, bool) or not match:
+        raise ValueError(f"memory_limit must be bytes, or text such as '2GB'; got {limit!r}.")
+    found = int(float(match[1]) * _UNITS[match[2]])
+    if found < _LEAST_MEMORY:
+        raise ValueError(
+            f"memory_limit must be at least {_LEAST_MEMORY / 1e9:g}GB: a single long series may "
+            f"take that much; got {limit!r}."
+        )
+    return found
 
 
 def check_levels(level: Any) -> dict[str, float]:

@@ -19,7 +19,7 @@ from panels import (
 )
 from problems import statistics_of
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
-from rbfdiffnet.forecasting.archive import write_arrays
+from rbfdiffnet.forecasting.saving import write_arrays
 from rbfdiffnet.models.networks import shared_training as shared
 from rbfdiffnet.models.networks.shared_training import cut_new_rows, standardize_like, train_weights
 from rbfdiffnet.models.networks.window_model import TrainingRows

@@ -6,7 +6,7 @@ import pytest
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting import chunks
-from rbfdiffnet.forecasting.memory import bytes_of, pieces
+from rbfdiffnet.forecasting.options import bytes_of
 from rbfdiffnet.forecasting.pipeline import Pipeline
 from rbfdiffnet.models import intervals
 from rbfdiffnet.models.stack import model
@@ -43,7 +43,7 @@ def by_fives(lengths, *_):
     ],
     ids=str,
 )
-def test_pieces_change_nothing(monkeypatch, settings):
+def test_chunks_change_nothing(monkeypatch, settings):
     monkeypatch.setattr(intervals, "MOST_POOLED", 9)
     df = panel()
     forecaster_ = RBFDiffNet("D", **settings)
@@ -51,7 +51,7 @@ def test_pieces_change_nothing(monkeypatch, settings):
     report = forecaster_.report_
     fitted = RBFDiffNet("D", **settings).fit(df, 6)
     assert fitted.predict(6, level=[80, 95]).equals(whole)
-    monkeypatch.setattr(chunks, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "split_by_memory", by_fives)
     assert forecaster_.forecast(df, 6, level=[80, 95]).equals(whole)
     assert forecaster_.report_.equals(report)
     assert len(report)
@@ -67,7 +67,7 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
     future = model_.make_future_frame(5)
     future["price"] = rng.random(len(future))
     expected = model_.predict(5, X_df=future)
-    monkeypatch.setattr(chunks, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "split_by_memory", by_fives)
     mixed = future.sample(frac=1.0, random_state=0)
     found = RBFDiffNet("D", **settings).forecast(df, 5, X_df=mixed, level=[80, 95])
     assert found.equals(expected)
@@ -100,7 +100,7 @@ def test_missing_future_inputs_are_said_before_anything_is_fitted(monkeypatch):
 
 def test_inputs_make_pieces_smaller():
     lengths = np.full(5_000, 300)
-    sizes = [max(p.size for p in pieces(lengths, q, 42, 10**9)) for q in (0, 40)]
+    sizes = [max(p.size for p in chunks.split_by_memory(lengths, q, 42, 10**9)) for q in (0, 40)]
     assert 0 < 2 * sizes[1] < sizes[0]
 
 
@@ -108,7 +108,7 @@ def test_inputs_make_pieces_smaller():
 def test_the_first_bad_series_is_named_whatever_the_pieces(monkeypatch, level):
     df = panel(12, shortest=40)
     df.loc[df["unique_id"].isin(["s1", "s7"]), "y"] = 1.0
-    monkeypatch.setattr(chunks, "pieces", by_fives)
+    monkeypatch.setattr(chunks, "split_by_memory", by_fives)
     with pytest.raises(ValueError, match="'s1'"):
         RBFDiffNet("D", preset="fast", errors="raise").forecast(df, 3, level=level)
 
@@ -116,23 +116,26 @@ def test_the_first_bad_series_is_named_whatever_the_pieces(monkeypatch, level):
 def test_series_are_in_pieces_once_and_in_order():
     rng = np.random.default_rng(0)
     lengths = rng.integers(0, 3_000, size=5_000)
-    cut = pieces(lengths, 0, 42, 10**9)
+    cut = chunks.split_by_memory(lengths, 0, 42, 10**9)
     assert len(cut) > 3
     np.testing.assert_array_equal(np.concatenate(cut), np.arange(5_000))
-    assert pieces(lengths[:0], 0, 42, 10**9) == []
+    assert chunks.split_by_memory(lengths[:0], 0, 42, 10**9) == []
 
 
-def test_pieces_shrink_with_the_limit_but_not_below_a_series():
+def test_chunks_shrink_with_the_limit_but_not_below_a_series():
     lengths = np.full(1_000, 100_000)
-    sizes = [max(p.size for p in pieces(lengths, 0, 72, limit)) for limit in (10**9, 4 * 10**9)]
+    sizes = [
+        max(p.size for p in chunks.split_by_memory(lengths, 0, 72, limit))
+        for limit in (10**9, 4 * 10**9)
+    ]
     assert 1 < sizes[0] < sizes[1]
-    assert [p.size for p in pieces(np.full(2, 10**9), 0, 72, 10**9)] == [1, 1]
+    assert [p.size for p in chunks.split_by_memory(np.full(2, 10**9), 0, 72, 10**9)] == [1, 1]
 
 
 def test_a_huge_series_among_small_ones_does_not_stop_the_cuts():
     lengths = np.full(20_000, 60)
     lengths[3] = 10**9
-    assert max(p.size for p in pieces(lengths, 0, 28, 10**9)) < 10_000
+    assert max(p.size for p in chunks.split_by_memory(lengths, 0, 28, 10**9)) < 10_000
 
 
 @pytest.mark.parametrize(
