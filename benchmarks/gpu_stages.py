@@ -19,9 +19,9 @@ from rbfdiffnet.batch.backend import standardize
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
 from rbfdiffnet.models.networks import fast
 from rbfdiffnet.series import differences as differencing
+from rbfdiffnet.series.differences import n_differences_many
 from rbfdiffnet.series.gaps import fill_many
 from rbfdiffnet.series.outliers import find_outliers
-from rbfdiffnet.series.unit_root import n_differences_many
 
 D, C, N = 14, 28, 1920
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from rbfdiffnet.series.differences import n_differences
 from rbfdiffnet.series.transforms import (
     TRANSFORMS,
     Compose,
@@ -16,7 +17,6 @@ from rbfdiffnet.series.transforms import (
     Rescale,
     fit_transforms,
 )
-from rbfdiffnet.series.unit_root import n_differences
 
 positive = st.floats(0.1, 1e3)
 # Steps that know the future from the past: the transformed future depends on values only.

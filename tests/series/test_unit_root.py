@@ -9,7 +9,7 @@ from m5_files import real_m5
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.datasets import load_air_passengers, logistic_map
 from rbfdiffnet.datasets.m5 import load_m5_level8
-from rbfdiffnet.series.unit_root import (
+from rbfdiffnet.series.differences import (
     _p_value,
     _test_by_columns,
     _test_by_gram,

@@ -24,9 +24,9 @@ from rbfdiffnet.evaluation.metrics import rmsse_score
 from rbfdiffnet.experiments import rivals
 from rbfdiffnet.experiments.runner import Task
 from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
+from rbfdiffnet.series.differences import n_differences
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.series.transforms import Compose, Difference, RemoveMean
-from rbfdiffnet.series.unit_root import n_differences
 from rbfdiffnet.series.windows import lag_windows
 from rbfdiffnet.support.arrays import Array
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise.filtering import StateFilter
+from rbfdiffnet.series.differences import adf_test
 from rbfdiffnet.series.transforms import Difference, Transform
-from rbfdiffnet.series.unit_root import adf_test
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise
 from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective

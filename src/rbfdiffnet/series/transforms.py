@@ -365,7 +365,7 @@ def _fit_step(name: str | Transform, series: Array, season_length: int) -> list[
     if not isinstance(name, str):
         return [name]
     if name == "adf":
-        from rbfdiffnet.series.unit_root import n_differences
+        from rbfdiffnet.series.differences import n_differences
 
         return [Difference()] * n_differences(series)
     if name == "auto":

@@ -14,6 +14,7 @@ against runaway forecasts, the logarithm's inverse or a lower bound change is a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,82 +43,96 @@ def explain_series(
     """
     terms = Terms()
     ahead_names, extra_names = names
-    _add_network_terms(terms, model, series, rows, y.size, extra_names, nearest)
+    history = model.base_windows(series, np.array([series.y.size]))
+    way = _WayBack(model, history, y.size)
+    inputs = np.concatenate(rows)  # a row for each block
+    path, levels = _path_and_levels(model, history, inputs[:1, : len(extra_names)], len(rows))
+    if way.is_linear:
+        last = model.preparation.steps.invert(np.zeros((1, y.size)), history)[0]
+        terms.add("history", "last values", last)
+    if model.windows.level != "none":
+        terms.add("level", f"{model.windows.level} of the window", way.share(levels))
+    _add_network_terms(terms, way, inputs, levels, extra_names, nearest)
+    restored = model.preparation.steps.invert(path[:, : y.size], history)[0]
+    if model.windows.tracker is not None:
+        terms.add_rest("noise", "median over the states that the noise allows", restored)
+    if not way.is_linear:
+        terms.add_rest("transforms", "back from the transformed scale", restored)
+    clipped = np.clip(restored, model.preparation.low, model.preparation.high)
+    terms.add_rest("guard", "guard against runaway forecasts", clipped)
     _add_effects(terms, model, u, ahead, ahead_names)
     if model.preparation.log:
         terms.add_rest("logarithm", "back from logarithms", y)
     return terms
 
 
+@dataclass(frozen=True)
+class _WayBack:
+    """How parts of z become parts of u: over h steps after a history (1, history)."""
+
+    model: SeriesModel
+    history: Array
+    h: int
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether undoing the steps of the preparation is linear."""
+        steps = self.model.preparation.steps.steps
+        return all(isinstance(step, Difference | Rescale) for step in steps)
+
+    def over_horizon(self, values: Array) -> Array:
+        """Return values for each block and output, (blocks, block) or (blocks,), as (h,)."""
+        shape = len(values), self.model.windows.block
+        full = np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
+        return np.asarray(full.reshape(-1)[: self.h])
+
+    def share(self, values: Array) -> Array:
+        """Return what a part of z adds to u; to z itself where the way back is not linear."""
+        values = self.over_horizon(values)
+        if not self.is_linear:
+            return values
+        steps, nothing = self.model.preparation.steps, np.zeros_like(self.history)
+        rest = steps.invert(np.zeros((1, self.h)), nothing)
+        return np.asarray((steps.invert(values[None], nothing) - rest)[0])
+
+
 def _add_network_terms(
     terms: Terms,
-    model: SeriesModel,
-    series: Series,
-    rows: Sequence[Array],
-    h: int,
+    way: _WayBack,
+    inputs: Array,
+    levels: Array,
     extra_names: tuple[str, ...],
     nearest: list[str],
 ) -> None:
-    """Add the terms of u."""
-    windows, steps = model.windows, model.preparation.steps
-    network, block = windows.network, windows.block
-    history = model.base_windows(series, np.array([series.y.size]))
-    inputs = np.concatenate(rows)  # a row for each block
+    """Add the terms of the network: its bias, its linear part and its exemplars."""
+    windows = way.model.windows
+    network, unit, n_blocks = windows.network, windows.unit, len(inputs)
     bias, linear, exemplars = network.contributions(inputs)
-    phi = network.activations(inputs)
-    linear_steps = all(isinstance(step, Difference | Rescale) for step in steps.steps)
+    activations = network.activations(inputs)
 
-    def over_horizon(values: Array) -> Array:
-        """Values for each block and output, (blocks, block) or (blocks,), as (h,)."""
-        full = values if values.ndim == 2 else np.repeat(values[:, None], block, axis=1)
-        return np.asarray(full.reshape(-1)[:h])
+    def repeat(weights: Array) -> Array:
+        return way.over_horizon(np.broadcast_to(weights, (n_blocks, windows.block)))
 
-    def share(values: Array) -> Array:
-        """What a part of z adds to u; to z itself where the way back is not linear."""
-        values = over_horizon(values)
-        if not linear_steps:
-            return values
-        nothing = np.zeros_like(history)
-        rest = steps.invert(np.zeros((1, h)), nothing)
-        return np.asarray((steps.invert(values[None], nothing) - rest)[0])
-
-    path_z, levels = _path_and_levels(model, history, inputs[:1, : len(extra_names)], len(rows))
-    if linear_steps:
-        terms.add("history", "last values", steps.invert(np.zeros((1, h)), history)[0])
-    if windows.level != "none":
-        terms.add("level", f"{windows.level} of the window", share(levels))
-    terms.add("bias", "bias", share(np.broadcast_to(windows.unit * bias, (len(rows), block))))
+    terms.add("bias", "bias", way.share(np.broadcast_to(unit * bias, (n_blocks, windows.block))))
     ages = [f"lag {age}" for age in reversed(windows.lags)]
     for c, name in enumerate((*extra_names, *ages)):
         j = c - inputs.shape[1] + network.n_lags
         if j < 0:  # an input of the basis functions only
             continue
         is_lag = c >= len(extra_names)
-        value = inputs[:, c] * windows.unit + levels if is_lag else inputs[:, c]
-        weight = _slope(network, j) * (1.0 if is_lag else windows.unit)
-        terms.add(
-            "linear",
-            name,
-            share(windows.unit * linear[:, j]),
-            value=over_horizon(value),
-            weight=over_horizon(np.broadcast_to(weight, (len(rows), block))),
-        )
+        value = inputs[:, c] * unit + levels if is_lag else inputs[:, c]
+        weight = _slope(network, j) * (1.0 if is_lag else unit)
+        share = way.share(unit * linear[:, j])
+        terms.add("linear", name, share, value=way.over_horizon(value), weight=repeat(weight))
     for c in range(len(network.centers)):
         terms.add(
             "exemplar",
             f"exemplar {c + 1}",
-            share(windows.unit * exemplars[:, c]),
-            weight=over_horizon(np.broadcast_to(network.w[c], (len(rows), block))),
-            activation=over_horizon(phi[:, c]),
+            way.share(unit * exemplars[:, c]),
+            weight=repeat(network.w[c]),
+            activation=way.over_horizon(activations[:, c]),
             nearest=nearest[c],
         )
-    restored = steps.invert(path_z[:, :h], history)[0]
-    if windows.tracker is not None:
-        terms.add_rest("noise", "median over the states that the noise allows", restored)
-    if not linear_steps:
-        terms.add_rest("transforms", "back from the transformed scale", restored)
-    clipped = np.clip(restored, model.preparation.low, model.preparation.high)
-    terms.add_rest("guard", "guard against runaway forecasts", clipped)
 
 
 def _path_and_levels(
