@@ -74,17 +74,20 @@ class _CompiledProducts(Products):
         """Products of G(a) with itself, the rows and the target."""
         c, d = self.centers.shape[1:]
         out = np.empty((len(a), c, c + d + 2))
-        _gram(self.which, self.rows, self.y, self.phi, self.slope, self.constant(a), a, out)
+        _gram(self._data(), self.slope, self.constant(a), a, out)
         return out
 
     def slope_sums(self, a: Any, b: Any) -> tuple[Any, Any]:
         """Sums over rows of phi (r, x r), and of all columns times J."""
         c, d = self.centers.shape[1:]
         moments, products = np.empty((len(a), c, 1 + d)), np.empty((len(a), c + 2 * d + 3, 1 + d))
-        data = (self.which, self.rows, self.y, self.phi)
         mixing = np.ascontiguousarray(self.mixing(b[:, :c]).swapaxes(1, 2))
-        _slope_sums(*data, self.slope, self.constant(a), a, b, mixing, moments, products)
+        constant = self.constant(a)
+        _slope_sums(self._data(), self.slope, constant, a, b, mixing, moments, products)
         return moments, products
+
+    def _data(self) -> tuple[Any, ...]:
+        return self.which, self.rows, self.y, self.phi
 
     def part(self, which: Any) -> _CompiledProducts:
         """Products of some of the series."""
@@ -130,14 +133,9 @@ def _contract(A: Any, B: Any, out: Any) -> None:
 @_compiled
 def _copy_block(rows: Any, first: int, out: Any) -> None:
     """Copy rows from the first on, (k, N) to (k, size); zeros follow the last row."""
-    k, n = rows.shape
-    size = out.shape[1]
-    here = min(size, n - first)
-    for i in range(k):
-        for t in range(here):
-            out[i, t] = rows[i, first + t]
-        for t in range(here, size):
-            out[i, t] = 0.0
+    here = min(out.shape[1], rows.shape[1] - first)
+    out[:, :here] = rows[:, first : first + here]
+    out[:, here:] = 0.0
 
 
 @_compiled
@@ -151,8 +149,7 @@ def _distances(rows: Any, centers: Any, left: Any, square: Any, out: Any) -> Non
             own += centers[j, i] ** 2
         left[j, d] = own
     _product(left, rows, out)
-    for t in range(square.size):
-        square[t] = 0.0
+    square[:] = 0.0
     for i in range(d):
         for t in range(square.size):
             square[t] += rows[i, t] ** 2
@@ -165,14 +162,11 @@ def _assign(rows: Any, centers: Any, tie: float, size: int, out: Any) -> None:
     tile, left, part = np.empty((d + 2, size)), np.empty((c, d + 1)), np.empty((c, d + 2))
     distance, low, square = np.empty((c, size)), np.empty(size), np.empty(size)
     for s in range(len(rows)):
-        for j in range(c):
-            for i in range(d + 2):
-                out[s, j, i] = 0.0
+        out[s] = 0.0
         for first in range(0, rows.shape[2], size):
             _copy_block(rows[s], first, tile[: d + 1])
             _distances(tile[: d + 1], centers[s], left, square, distance)
-            for t in range(size):
-                low[t] = distance[0, t]
+            low[:] = distance[0]
             for j in range(1, c):
                 for t in range(size):
                     low[t] = min(low[t], distance[j, t])
@@ -182,9 +176,7 @@ def _assign(rows: Any, centers: Any, tie: float, size: int, out: Any) -> None:
             for t in range(size):
                 tile[d + 1, t] = np.sqrt(max(low[t] + square[t], 0.0)) * tile[d, t]
             _contract(distance, tile, part)
-            for j in range(c):
-                for i in range(d + 2):
-                    out[s, j, i] += part[j, i]
+            out[s] += part
 
 
 @_compiled
@@ -220,68 +212,48 @@ def _fill_columns(
 
 
 @_compiled
-def _gram(
-    which: Any, rows: Any, y: Any, phi: Any, slope: Any, constant: Any, a: Any, out: Any
-) -> None:
+def _gram(data: Any, slope: Any, constant: Any, a: Any, out: Any) -> None:
     """Products of G(a) with itself, the rows and the target."""
+    which, rows, y, phi = data
     blocks, c, size = phi.shape[1:]
     width = out.shape[2]
     columns, own, others = np.empty((width + 1, size)), np.empty((c, c)), np.empty((c, width - c))
     for k in range(len(which)):
         s = which[k]
-        for j in range(c):
-            for i in range(width):
-                out[k, j, i] = 0.0
+        out[k] = 0.0
         for block in range(blocks):
             at = (block * size, phi[s, block], slope[k], constant[k], a[k : k + 1], columns)
             _fill_columns(rows[s], y[s : s + 1], *at)
             _contract(columns[:c], columns[:c], own)  # BLAS is faster with two small products
             _contract(columns[:c], columns[c:width], others)
-            for j in range(c):
-                for i in range(c):
-                    out[k, j, i] += own[j, i]
-                for i in range(c, width):
-                    out[k, j, i] += others[j, i - c]
+            out[k, :, :c] += own
+            out[k, :, c:] += others
 
 
 @_compiled
 def _slope_sums(
-    which: Any,
-    rows: Any,
-    y: Any,
-    phi: Any,
-    slope: Any,
-    constant: Any,
-    a: Any,
-    b: Any,
-    mixing: Any,
-    moments: Any,
-    products: Any,
+    data: Any, slope: Any, constant: Any, a: Any, b: Any, mixing: Any, moments: Any, products: Any
 ) -> None:
     """Sums over rows of phi (r, x r), and of all columns times J."""
+    which, rows, y, phi = data
     blocks, c, size = phi.shape[1:]
     d = rows.shape[1] - 1
     p, q, width = c + d + 1, 1 + d, products.shape[1]
-    columns, mixed, residuals = (
-        np.empty((width, size)),
-        np.empty((d + 2, size)),
-        np.empty((q, size)),
-    )
+    columns, mixed = np.empty((width, size)), np.empty((d + 2, size))
+    residuals = np.empty((q, size))
     left, part, more = np.empty((1, p + 1)), np.empty((c, q)), np.empty((width, q))
     for k in range(len(which)):
         s = which[k]
         moments[k] = 0.0
         products[k] = 0.0
-        for j in range(p):
-            left[0, j] = -b[k, j]
+        left[0, :p] = -b[k]
         left[0, p] = 1.0
         for block in range(blocks):
             at = (block * size, phi[s, block], slope[k], constant[k], a[k : k + 1], columns)
             _fill_columns(rows[s], y[s : s + 1], *at)
             _product(mixing[k], phi[s, block], mixed)
             _product(left, columns[: p + 1], residuals[:1])  # 0 in padding
-            for t in range(size):
-                columns[p + 1, t] = mixed[0, t]
+            columns[p + 1] = mixed[0]
             for i in range(d):
                 for t in range(size):
                     x = columns[c + i, t]
@@ -289,12 +261,8 @@ def _slope_sums(
                     residuals[1 + i, t] = x * residuals[0, t]
             _contract(phi[s, block], residuals, part)
             _contract(columns, columns[p + 1 :], more)
-            for j in range(c):
-                for i in range(q):
-                    moments[k, j, i] += part[j, i]
-            for j in range(width):
-                for i in range(q):
-                    products[k, j, i] += more[j, i]
+            moments[k] += part
+            products[k] += more
 
 
 @_compiled
@@ -311,9 +279,8 @@ def _roots(A: Any, lift: Any, out: Any) -> None:
     batch, p = A.shape[:2]
     rest, row, after = np.empty((p, p)), np.empty(p), np.empty(p)
     for s in range(batch):
+        rest[:] = A[s]
         for i in range(p):
-            for j in range(p):
-                rest[i, j] = A[s, i, j]
             rest[i, i] += lift[s, i]
         scale = 1.0
         for j in range(0, p, 2):
@@ -343,6 +310,4 @@ def _roots(A: Any, lift: Any, out: Any) -> None:
                 for k in range(p):
                     rest[i, k] -= one * row[k] + other * after[k]
         if not (scale > 0.0 and scale < np.inf):  # a bad pivot spoils those after it
-            for i in range(p):
-                for j in range(p):
-                    out[s, i, j] = np.nan
+            out[s] = np.nan

@@ -209,10 +209,7 @@ class Problem:
         gradient, hessian = self.newton(a, ridge, root, b)
         problem, positions, live = self, backend.arange(len(a), a), value == value
         for step in range(n_steps):
-            size = xp.abs(backend.diagonal_of(hessian)).mean(axis=1)
-            lift = (damping * size + 1e-300)[:, None] + 0.0 * a
-            trial = a - backend.solve(hessian + backend.diagonal(lift), gradient)
-            trial = trial / xp.clip(xp.sqrt((trial**2).sum(axis=1)), 1e-12, None)[:, None]
+            trial = self.step(a, gradient, hessian, damping)
             root, b_new, value_new = problem.solve_linear_part(trial, ridge)
             better = live & (value_new < value)
             done = better & (value - value_new < _ENOUGH * value_new)
@@ -235,16 +232,32 @@ class Problem:
                     values[stay] for values in state
                 )
                 better, trial, root, b_new = (values[stay] for values in trials)
-            n_better = backend.count(better)
-            some = backend.worth_selecting(better, n_better)
-            if some is not None and n_better:
-                at = (values[some] for values in (trial, ridge, root, b_new))
-                gradient[some], hessian[some] = problem.part(some).newton(*at)
-            elif n_better:
-                new = problem.newton(trial, ridge, root, b_new)
-                gradient = xp.where(better[:, None], new[0], gradient)
-                hessian = xp.where(better[:, None, None], new[1], hessian)
+            at = (trial, ridge, root, b_new)
+            gradient, hessian = problem.renew(gradient, hessian, better, at)
         return result
+
+    def step(self, a: Any, gradient: Any, hessian: Any, damping: Any) -> Any:
+        """Where a damped Newton step from a leads, at length 1."""
+        xp, backend = self.xp, self.backend
+        size = xp.abs(backend.diagonal_of(hessian)).mean(axis=1)
+        lift = (damping * size + 1e-300)[:, None] + 0.0 * a
+        trial = a - backend.solve(hessian + backend.diagonal(lift), gradient)
+        return trial / xp.clip(xp.sqrt((trial**2).sum(axis=1)), 1e-12, None)[:, None]
+
+    def renew(
+        self, gradient: Any, hessian: Any, which: Any, at: tuple[Any, ...]
+    ) -> tuple[Any, Any]:
+        """Gradients and Hessians, made anew for the series of a mask; `at` is as for `newton`."""
+        xp, n = self.xp, self.backend.count(which)
+        some = self.backend.worth_selecting(which, n)
+        if some is not None and n:
+            part = (values[some] for values in at)
+            gradient[some], hessian[some] = self.part(some).newton(*part)
+        elif n:
+            new = self.newton(*at)
+            gradient = xp.where(which[:, None], new[0], gradient)
+            hessian = xp.where(which[:, None, None], new[1], hessian)
+        return gradient, hessian
 
     def part(self, which: Any) -> Problem:
         """The problem of some of the series."""
