@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rbfdiffnet.network.basis import BASES, Array
+from rbfdiffnet.network.basis import BASES
 from rbfdiffnet.network.centers import CENTERS, Placement
 from rbfdiffnet.network.losses import LOSSES, LossFunction
 from rbfdiffnet.network.network import Network
@@ -28,6 +28,7 @@ from rbfdiffnet.network.trainers import SOLVERS
 from rbfdiffnet.network.widths import WIDTH_RULES, WidthRule
 from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import (
     Noise,
     as_floats,

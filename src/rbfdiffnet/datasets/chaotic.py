@@ -4,11 +4,10 @@ import math
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
+
+from rbfdiffnet.support.arrays import Array
 
 __all__ = ["henon_map", "logistic_map", "lorenz", "mackey_glass"]
-
-Array = npt.NDArray[np.float64]
 
 # The longest step of an integration, in units of the fastest rate of the equation.
 _LORENZ_STEP = 0.02

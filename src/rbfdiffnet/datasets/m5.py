@@ -162,6 +162,12 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
             rows = names == name
             totals[name] += sales[rows].sum(axis=0)
             items[name] += int(rows.sum())
+    _check_complete(items, file)
+    return pd.DataFrame(totals)
+
+
+def _check_complete(items: dict[str, int], file: str) -> None:
+    """Raise ValueError if a series lacks rows, and warn if there are not as many as in M5."""
     # Every store sells the same items, so a download that broke off shows.
     for name, count in items.items():
         full = max(items[f"{store}_{name[5:]}"] for store in _STORES)
@@ -176,9 +182,8 @@ def _read_items(stream: IO[bytes], header: list[str], file: str) -> pd.DataFrame
         warnings.warn(
             f"'{file}' has {n_rows:,} rows, the competition's has {_N_ITEMS:,}: the sums are those "
             "of other sales",
-            stacklevel=3,
+            stacklevel=4,
         )
-    return pd.DataFrame(totals)
 
 
 def _check_not_repeated(ids: pd.DataFrame, lines: dict[tuple[str, ...], int], file: str) -> None:

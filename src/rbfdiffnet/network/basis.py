@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 
 from rbfdiffnet.network.differential import (
-    Array,
     DifferentialBasis,
     Profile,
     RadialBasis,
@@ -45,6 +44,7 @@ from rbfdiffnet.network.differential import (
     squared_distances,
 )
 from rbfdiffnet.network.gaussians import GaussianBasis
+from rbfdiffnet.support.arrays import Array
 
 __all__ = ["BASES", "Array", "DifferentialBasis", "GaussianBasis", "Profile", "RadialBasis"]
 __all__ += ["contract", "derivatives", "evaluate", "gaussian", "mean_width", "profile"]

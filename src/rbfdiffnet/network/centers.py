@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.network.basis import Array, gaussian, squared_distances
+from rbfdiffnet.network.basis import gaussian, squared_distances
+from rbfdiffnet.support.arrays import Array
 
 __all__ = [
     "CENTERS",
@@ -132,7 +133,8 @@ def self_organizing_map(
     array([0.1, 0.4, 0.6, 0.9])
     """
     X, weight = _sort_rows(X, weight)
-    n_centers = min(n_centers, _count_distinct(X))
+    n_distinct = 1 + int(np.any(np.diff(X, axis=0) != 0, axis=1).sum())
+    n_centers = min(n_centers, n_distinct)
     rows = max(r for r in range(1, int(n_centers**0.5) + 1) if n_centers % r == 0)
     grid = np.stack(np.divmod(np.arange(n_centers), n_centers // rows), axis=1).astype(float)
     steps = squared_distances(grid, grid)
@@ -207,9 +209,7 @@ def forward_selection(
     >>> forward_selection(X, y, 1, width=1.0).round(6)
     array([[1.]])
     """
-    order = np.lexsort(X.T[::-1])
-    X, y = X[order], y.reshape(len(X), -1)[order]
-    weight = np.ones(len(X)) if weight is None else weight[order]
+    X, weight, y = _sort_rows(X, weight, y.reshape(len(X), -1))
     candidates = np.unique(X, axis=0)
     if len(candidates) > max_candidates:
         candidates = kmeans(X, max_candidates, weight=weight, n_init=1, max_iter=5)
@@ -218,23 +218,30 @@ def forward_selection(
         width = 2.0 * float(reach) / np.sqrt(2.0 * n_centers)
     if not width > 0.0:
         return candidates[:1]
+    columns = gaussian(X, candidates, np.full(len(candidates), 0.5 / width**2))
+    chosen = _pick_columns(columns, y, weight, min(n_centers, len(candidates)), ridge)
+    return candidates[chosen] if chosen else candidates[:1]
+
+
+def _pick_columns(columns: Array, y: Array, weight: Array, most: int, ridge: float) -> list[int]:
+    """Pick columns (n, p) one by one by leave-one-out error of y (n, m); see above."""
     root = np.sqrt(weight)[:, None]
-    columns = root * gaussian(X, candidates, np.full(len(candidates), 0.5 / width**2))
     residual = root * (y - np.average(y, axis=0, weights=weight))
     # The bias is part of every model: its mean leaves the columns, its leverage leaves the slack.
     constant = root / np.linalg.norm(root)
+    columns = root * columns
     columns -= constant @ (constant.T @ columns)
-    slack = np.full(len(X), 1.0 - 1.0 / weight.sum())
+    slack = np.full(len(y), 1.0 - 1.0 / weight.sum())
     power = np.einsum("np,np->p", columns, columns)
     smallest = 1e-10 * power
     gamma = ridge * weight.sum()
     chosen: list[int] = []
-    lowest = _loo_error(residual, slack)
-    for _ in range(min(n_centers, len(candidates))):
+    lowest = float(np.sum((residual / np.maximum(slack, 1e-6)[:, None]) ** 2))
+    for _ in range(most):
         gain = columns.T @ residual / (power + gamma)[:, None]
         leverage = columns**2 / (weight[:, None] * (power + gamma))
         slacks = np.maximum(slack[:, None] - leverage, 1e-6)
-        errors = np.zeros(len(candidates))
+        errors = np.zeros(len(power))
         for o in range(y.shape[1]):
             left_out = (residual[:, o : o + 1] - columns * gain[:, o]) / slacks
             errors += np.sum(left_out**2, axis=0)
@@ -249,7 +256,7 @@ def forward_selection(
         slack = slacks[:, pick]
         columns -= column @ (column.T @ columns) / power[pick]
         power = np.einsum("np,np->p", columns, columns)
-    return candidates[chosen] if chosen else candidates[:1]
+    return chosen
 
 
 #: The rules to place centers, by name.
@@ -314,20 +321,11 @@ def place_centers(
     return centers
 
 
-def _loo_error(residual: Array, slack: Array) -> float:
-    """Return the sum of squared leave-one-out residuals (rows carry the root of their weight)."""
-    return float(np.sum((residual / np.maximum(slack, 1e-6)[:, None]) ** 2))
-
-
-def _sort_rows(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Sort the rows, so that nothing depends on the order they came in."""
+def _sort_rows(X: Array, weight: Array | None, *others: Array) -> tuple[Array, ...]:
+    """Sort the rows, so that nothing depends on the order they came in; weights are 1 if None."""
     order = np.lexsort(X.T[::-1])
-    return X[order], np.ones(len(X)) if weight is None else weight[order]
-
-
-def _count_distinct(X: Array) -> int:
-    """Count the distinct rows of sorted X."""
-    return 1 + int(np.any(np.diff(X, axis=0) != 0, axis=1).sum())
+    weight = np.ones(len(X)) if weight is None else weight
+    return tuple(values[order] for values in (X, weight, *others))
 
 
 def _cluster_means(

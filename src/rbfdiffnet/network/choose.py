@@ -33,10 +33,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from rbfdiffnet.network.basis import Array, DifferentialBasis
+from rbfdiffnet.network.basis import DifferentialBasis
 from rbfdiffnet.network.objective import TRACE, Objective, Weights
 from rbfdiffnet.network.projection import Projection, project
 from rbfdiffnet.network.trainers import minimize_varpro
+from rbfdiffnet.support.arrays import Array
 
 _QUICK_STEPS, _QUICK_TOL = 8, 1e-3  # enough to compare settings
 _MOST_FREEDOM = 0.5  # of the number of rows; beyond, leaving rows out says little

@@ -15,9 +15,8 @@ from math import factorial
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from rbfdiffnet.support.arrays import Array
 
 #: Takes s and an order; returns g(s) and its derivatives up to that order, along a first axis.
 Profile = Callable[[Array, int], Array]

@@ -9,12 +9,8 @@ from math import comb
 
 import numpy as np
 
-from rbfdiffnet.network.differential import (
-    Array,
-    DifferentialBasis,
-    mean_width,
-    squared_distances,
-)
+from rbfdiffnet.network.differential import DifferentialBasis, mean_width, squared_distances
+from rbfdiffnet.support.arrays import Array
 
 # Largest relative error that expanding powers of x may cause before the direct route is taken.
 _CANCELLATION_LIMIT = 1e-11

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbfdiffnet.network.basis import Array
+from rbfdiffnet.support.arrays import Array
 
 LOSSES = ("squared", "huber", "absolute", "quantile")
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbfdiffnet.network.basis import Array, DifferentialBasis, evaluate, squared_distances
+from rbfdiffnet.network.basis import DifferentialBasis, evaluate, squared_distances
+from rbfdiffnet.support.arrays import Array
 
 # Standardized inputs are cut off here inside the basis functions: Gaussians are zero long before.
 _FARTHEST = 1e6

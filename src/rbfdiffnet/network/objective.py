@@ -27,8 +27,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rbfdiffnet.network.basis import Array, DifferentialBasis
+from rbfdiffnet.network.basis import DifferentialBasis
 from rbfdiffnet.network.losses import CustomLoss, Loss
+from rbfdiffnet.support.arrays import Array
 
 PENALTIES = ("ridge", "lasso")
 

@@ -35,8 +35,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import Objective, Quadratic, Weights
+from rbfdiffnet.support.arrays import Array
 
 LARGEST_STEP = 1.0  # in units of the length of a
 MOST_RETRIES = 25  # of one step

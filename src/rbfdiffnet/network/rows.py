@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rbfdiffnet.network.basis import Array
+from rbfdiffnet.support.arrays import Array
 
 _DECIMALS = 10  # of standardized data
 _FENCE = 6.0  # interquartile ranges beyond the quartiles

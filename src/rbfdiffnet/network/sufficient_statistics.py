@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
-from rbfdiffnet.network.basis import Array, GaussianBasis, mean_width
+from rbfdiffnet.network.basis import GaussianBasis, mean_width
 from rbfdiffnet.network.objective import TRACE, Solution, Weights
 from rbfdiffnet.network.projection import (
     LARGEST_STEP,
@@ -43,6 +43,7 @@ from rbfdiffnet.network.projection import (
     factorize,
     solve,
 )
+from rbfdiffnet.support.arrays import Array
 
 #: Beyond, a single row costs more than a million operations, and training on rows is quicker.
 MOST_COLUMNS = 1000
@@ -367,17 +368,7 @@ def minimize_all(
         active, here = active[going], here.pick(going)
         models = zip(here.a, gradient[going], hessian[going], radius[active], strict=True)
         regions = [TrustRegion.around(*model) for model in models]
-        waiting = np.arange(len(active))
-        for _ in range(MOST_RETRIES):
-            if not waiting.size:
-                break
-            candidates = np.array([regions[i].candidate() for i in waiting])
-            trial = project_all(products, ridge[active[waiting]], candidates)
-            gains = here.value[waiting] - trial.value
-            accepted = [regions[i].accepts(g) for i, g in zip(waiting, gains, strict=True)]
-            better = np.flatnonzero(accepted)
-            points.put(active[waiting[better]], trial.pick(better))
-            waiting = np.delete(waiting, better)
+        _step_all(products, ridge, points, active, regions)
         radius[active] = [region.radius for region in regions]
         gain = here.value - points.value[active]
         converged[active] = gain <= 1e-14 * here.value + 1e-3 * floor
@@ -391,6 +382,27 @@ def minimize_all(
         )
         for b in range(n_problems)
     ]
+
+
+def _step_all(
+    products: InnerProducts,
+    ridge: Array,
+    points: Points,
+    active: npt.NDArray[np.intp],
+    regions: list[TrustRegion],
+) -> None:
+    """Move the active points, each within its region, unless every candidate is worse."""
+    values, waiting = points.value[active], np.arange(len(active))
+    for _ in range(MOST_RETRIES):
+        if not waiting.size:
+            break
+        candidates = np.array([regions[i].candidate() for i in waiting])
+        trial = project_all(products, ridge[active[waiting]], candidates)
+        gains = values[waiting] - trial.value
+        accepted = [regions[i].accepts(g) for i, g in zip(waiting, gains, strict=True)]
+        better = np.flatnonzero(accepted)
+        points.put(active[waiting[better]], trial.pick(better))
+        waiting = np.delete(waiting, better)
 
 
 def _penalty(products: InnerProducts, ridge: Array) -> Array:

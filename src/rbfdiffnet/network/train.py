@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.network.basis import Array, DifferentialBasis, evaluate
+from rbfdiffnet.network.basis import DifferentialBasis, evaluate
 from rbfdiffnet.network.centers import Placement, place_centers
 from rbfdiffnet.network.choose import Candidate, choose_settings
 from rbfdiffnet.network.losses import CustomLoss, Loss, LossFunction, huber_delta
@@ -26,6 +26,7 @@ from rbfdiffnet.network.trainers import (
     taylor_start,
 )
 from rbfdiffnet.network.widths import WidthRule, widths
+from rbfdiffnet.support.arrays import Array
 
 METRICS = ("learned", "standard", "common")
 

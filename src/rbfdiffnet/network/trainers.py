@@ -27,7 +27,6 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
-from rbfdiffnet.network.basis import Array
 from rbfdiffnet.network.objective import TRACE, Objective, Quadratic, Solution, Weights
 from rbfdiffnet.network.projection import (
     LARGEST_STEP,
@@ -38,6 +37,7 @@ from rbfdiffnet.network.projection import (
     project,
     solve,
 )
+from rbfdiffnet.support.arrays import Array
 
 _LARGEST_WORKSPACE = 2**20  # numbers
 _LARGEST_REGRESSION, _ROWS_FOR_STARTS = 1500, 2000  # features and rows for spectral starts

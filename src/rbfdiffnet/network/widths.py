@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.network.differential import Array, squared_distances
+from rbfdiffnet.network.differential import squared_distances
+from rbfdiffnet.support.arrays import Array
 
 __all__ = ["WIDTH_RULES", "WidthRule", "widths"]
 
