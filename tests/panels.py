@@ -131,5 +131,5 @@ def forecast(df, h=5, X_df=None, level=None, freq="D", **parameters):
 
 def fit_panel(panel, plan, *, scope, calibrate=False, n_jobs=1):
     """Fit single series by the method of a scope."""
-    method = METHODS["fast" if scope == "local" and plan.fast else scope]
+    method = METHODS[scope]
     return method.fit(SeriesPanel.of(panel), plan, calibrate=calibrate, n_jobs=n_jobs)

@@ -627,7 +627,7 @@ class RBFDiffNet:
 
     @property
     def report_(self) -> Any:
-        """Everything unusual: a frame of series, problem, what was done.
+        """Everything unusual in the latest call: a frame of series, problem, what was done.
 
         After `predict` and `forecast` also forecasts that the rule of `support.stability` held
         back: no step of a network leaves its window by more than twice what was seen, and no
@@ -650,10 +650,10 @@ class RBFDiffNet:
     def chosen_(self) -> Any:
         """What was chosen from the data: a frame with a row for every series.
 
-        With ``scope="auto"`` the weights of the members in the latest forecasts, all 0 where no
-        errors were known and their median was taken, or where there are none. Otherwise the lags of
-        differences, ages of inputs, level of the windows, order and number of centers of every
-        series that has a network.
+        With ``scope="auto"`` the weights of the members in the latest call that forecast the fitted
+        panel, all 0 where no errors were known and their median was taken, or where there are none.
+        Otherwise the lags of differences, ages of inputs, level of the windows, order and number of
+        centers of every series that has a network.
 
         Examples
         --------
@@ -705,8 +705,9 @@ class RBFDiffNet:
     def weights_(self) -> dict[str, float]:
         """How much each member counts in the latest forecasts, with ``scope="auto"``.
 
-        That is on average over the series; all 0 where no errors are known, and the median of the
-        members was taken.
+        These are of the latest call that forecast the fitted panel, such as `predict`. The weights
+        are means over the series; all 0 where no errors are known, and the median of the members
+        was taken.
 
         Examples
         --------

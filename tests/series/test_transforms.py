@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -143,6 +143,8 @@ def test_difference_errors():
 def test_fitted_steps_restore_a_future_they_have_not_seen(names, log, series, season_length):
     # Logarithms come first: what other steps leave may be negative.
     transform = fit_transforms((*["log1p"] * log, *names), series[:45], season_length)
+    # Every difference multiplies rounding errors.
+    assume(sum(isinstance(step, Difference) for step in transform.steps) <= 10)
     future = transform.apply(series)[-15:]
     size = np.abs(transform.apply(series[:45])).max()
     np.testing.assert_allclose(

@@ -116,8 +116,7 @@ class Options:
     @property
     def method(self) -> PanelMethod:
         """The method that models a panel."""
-        scope = self.chosen_scope
-        return METHODS["fast" if scope == "local" and self._is_fast else scope]
+        return METHODS[self.chosen_scope]
 
     @property
     def memory_bytes(self) -> int:

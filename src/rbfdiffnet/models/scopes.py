@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from rbfdiffnet.models.base import PanelMethod
-from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
+from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.shared import SharedNetwork
 from rbfdiffnet.models.stack.model import Stack
 
-#: Methods by the value of `scope`; the fast networks stand for "local" with preset="fast".
+#: Methods by the value of `scope`.
 METHODS: dict[str, PanelMethod] = {
     "auto": Stack(),
     "local": LocalNetworks(),
-    "fast": FastNetworks(),
     "global": SharedNetwork(),
 }
 SCOPES = ("auto", "local", "global")

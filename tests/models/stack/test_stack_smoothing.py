@@ -214,21 +214,3 @@ def test_forecasts_on_logarithms_do_not_explode():
     np.testing.assert_allclose(up, [[10.0, 10.0], [13.0, 13.0], [1e4, 1e4]])
     down = forecast_on_logarithms(lambda Z, h: np.full((len(Z), h), -1e4), Y, 2)
     np.testing.assert_allclose(down, [[0.0, 0.0], [6.0, 6.0], [-1e4, -1e4]])
-
-
-@pytest.mark.parametrize(
-    ("Y", "message"),
-    [
-        ([1.0, 2.0], r"got shape \(2,\)"),
-        (np.empty((2, 0)), r"got shape \(2, 0\)"),
-        ([[1.0, 2.0], [np.nan, np.nan]], "Series 1 has the value nan in column 0"),
-        ([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]], "Series 1 has the value nan in column 1"),
-        ([[np.nan, 2.0, np.inf]], "Series 0 has the value inf in column 2"),
-    ],
-)
-@pytest.mark.parametrize(
-    "method", [*METHODS, lambda Y, h: forecast_on_logarithms(forecast_theta, Y, h)]
-)
-def test_gaps_are_refused(method, Y, message):
-    with pytest.raises(ValueError, match=message):
-        method(Y, 3)

@@ -72,23 +72,13 @@ class NetworkMethod(PanelMethod):
 
 
 class LocalNetworks(NetworkMethod):
-    """A network for each series, with every setting chosen for it."""
+    """A network for each series: many at once where that is possible, others one at a time."""
 
     fitted_class = FittedNetworks
     weights_refusal = (
         "refit='weights' needs scope='global': networks of single series have no statistics "
         "that rows can be added to. Use refit=True."
     )
-
-    def _fit_many(
-        self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
-    ) -> tuple[list[SeriesModel | str], dict[str, Any]]:
-        jobs = list(zip(panel, plans[: len(panel)], strict=True))
-        return parallel_map(lambda job: fit_or_say_why(lambda: fit_local(*job)), jobs, n_jobs), {}
-
-
-class FastNetworks(LocalNetworks):
-    """A network for each series, with fixed settings, fitted to many series at once."""
 
     def _fit_many(
         self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
@@ -102,8 +92,11 @@ class FastNetworks(LocalNetworks):
                 f"device={plans[others[0]].device!r} takes no inputs, transforms, lags with gaps "
                 "or direct strategy; leave them out, or use device='cpu'."
             )
-        rest, _ = super()._fit_many([panel[i] for i in others], [plans[i] for i in others], n_jobs)
-        results |= dict(zip(others, rest, strict=True))
+
+        def fit_alone(i: int) -> SeriesModel | str:
+            return fit_or_say_why(lambda: fit_local(panel[i], plans[i]))
+
+        results.update(zip(others, parallel_map(fit_alone, others, n_jobs), strict=True))
         return [results[i] for i in range(len(panel))], {}
 
 

@@ -32,7 +32,7 @@ from rbfdiffnet.models.base import (
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.networks.fitted import FittedNetworks
-from rbfdiffnet.models.networks.local import FastNetworks, LocalNetworks
+from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import (
     combine,
@@ -284,8 +284,7 @@ class FittedStack(FittedModel):
 
     def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
         """Fit networks to chosen series."""
-        method = FastNetworks() if self.plan.fast else LocalNetworks()
-        return method.fit(panel.select(chosen), self.plan)
+        return LocalNetworks().fit(panel.select(chosen), self.plan)
 
     def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
         """Refuse: no network is kept."""

@@ -1,9 +1,9 @@
 r"""Theta and the damped trend: exponential smoothing of many short series at once.
 
-Series are the rows of an array and end in its last column; before a series starts there is NaN.
-They come without seasons. `forecast_theta` and `forecast_damped_holt` take such an array and a
-horizon, and return one row of forecasts for each series, which does not depend on the other series.
-Every series has its own parameters:
+Series are the rows of an array and end in its last column; before a series starts there is NaN, and
+then there are no gaps. They come without seasons. `forecast_theta` and `forecast_damped_holt` take
+such an array and a horizon, and return one row of forecasts for each series, which does not depend
+on the other series. Every series has its own parameters:
 
 .. math::
 
@@ -41,7 +41,7 @@ _RIDGE = 1e-6  # on the first trend, which without damping (phi = 0) has no effe
 _TIE = 1e-12
 
 
-def forecast_theta(Y: npt.ArrayLike, h: int) -> Array:
+def forecast_theta(Y: Array, h: int) -> Array:
     r"""Forecast with the classic Theta method: simple smoothing with half the trend as drift.
 
     .. math:: \hat y_{T+k} = \tfrac12 \big( a + c\,(T + k) \big) + \tfrac12\, \ell_T
@@ -65,7 +65,7 @@ def forecast_theta(Y: npt.ArrayLike, h: int) -> Array:
     return last + np.where(lengths[:, None] < 3, 0.0, (line + smoothed.forecast(h)) / 2.0)
 
 
-def forecast_damped_holt(Y: npt.ArrayLike, h: int) -> Array:
+def forecast_damped_holt(Y: Array, h: int) -> Array:
     r"""Forecast with exponential smoothing of the level and of a damped trend.
 
     .. math:: \hat y_{T+k} = \ell_T + (\phi + \phi^2 + \cdots + \phi^k)\, b_T
@@ -80,9 +80,7 @@ def forecast_damped_holt(Y: npt.ArrayLike, h: int) -> Array:
     return last + np.where(lengths[:, None] <= 5, 0.0, smoothed.forecast(h))
 
 
-def forecast_on_logarithms(
-    method: Callable[[Array, int], Array], Y: npt.ArrayLike, h: int
-) -> Array:
+def forecast_on_logarithms(method: Callable[[Array, int], Array], Y: Array, h: int) -> Array:
     r"""Apply a method to the logarithms of the series that are positive throughout.
 
     .. math:: \hat y_{T+k} = \exp \hat z_{T+k}, \qquad z_t = \log y_t
@@ -92,9 +90,8 @@ def forecast_on_logarithms(
     `support.stability`. Series with zeros or negative values are forecast as they are.
     ``method(Y, h)`` gives forecasts of shape (n, h), as `forecast_theta` does.
     """
-    values, _ = _check(Y)
-    least, largest = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
-    positive = least > 0.0
+    least, largest = np.nanmin(Y, axis=1), np.nanmax(Y, axis=1)
+    values, positive = Y.copy(), least > 0.0
     values[positive] = np.log(values[positive])
     forecast = np.array(method(values, h), dtype=np.float64)
     lower, upper = (bound[positive, None] for bound in forecast_bounds(least, largest))
@@ -103,32 +100,14 @@ def forecast_on_logarithms(
     return forecast
 
 
-def _check(Y: npt.ArrayLike) -> tuple[Array, Ints]:
-    """Return the series, copied, and where they start."""
-    values = np.array(Y, dtype=np.float64)
-    if values.ndim != 2 or not values.shape[1]:
-        raise ValueError(f"Y must have a row for each series, got shape {values.shape}.")
-    starts = np.argmin(np.isnan(values), axis=1)
-    wrong = ~np.isfinite(values) & (np.arange(values.shape[1]) >= starts[:, None])
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"Series {row} has the value {values[row, column]} in column {column}; from its first "
-            "value to the last column a series must be finite: fill its gaps, and align it right."
-        )
-    return values, starts
-
-
-def _align_left(Y: npt.ArrayLike) -> tuple[Array, Ints, Array]:
+def _align_left(Y: Array) -> tuple[Array, Ints, Array]:
     """Return series less their last value that begin in the first column; their lengths; the last.
 
     After the end of a series there is 0.
     """
-    values, starts = _check(Y)
-    columns = values.shape[1]
-    last = values[:, -1:]
+    starts, columns, last = np.argmin(np.isnan(Y), axis=1), Y.shape[1], Y[:, -1:]
     places = np.arange(columns) + starts[:, None]
-    moved = np.take_along_axis(values - last, np.minimum(places, columns - 1), axis=1)
+    moved = np.take_along_axis(Y - last, np.minimum(places, columns - 1), axis=1)
     return moved, columns - starts, last
 
 
