@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import one_blas_thread
 
 SEASONS = {"yearly": 1, "quarterly": 4, "monthly": 12, "hospital": 12, "weekly": 52, "births": 7}
 M5_ORIGIN, M5_HORIZON = 1549, 28

@@ -35,7 +35,7 @@ from rbfdiffnet.noise import Trajectory, learn, learn_trajectory, search
 from rbfdiffnet.noise.maps import CENTERS, MapBasis, MapShape, make_basis, place_centers, regress
 from rbfdiffnet.noise.trajectory import improve
 from rbfdiffnet.series.windows import lag_windows
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import one_blas_thread
 from speed_parts.timing import Table
 
 NOISE_LEVELS, LAGS = (0.1, 0.4), (4, 8)

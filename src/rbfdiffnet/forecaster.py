@@ -24,7 +24,7 @@ from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_list, check_count
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 __all__ = ["RBFDiffNet"]
 

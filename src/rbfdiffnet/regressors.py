@@ -39,7 +39,7 @@ from rbfdiffnet.support.checks import (
     check_size,
     is_number,
 )
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import one_blas_thread
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 

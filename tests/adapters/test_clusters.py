@@ -28,7 +28,7 @@ from rbfdiffnet.adapters.clusters.groups import (
     find_groups,
     hash_ids,
 )
-from rbfdiffnet.support.collective import SINGLE_MACHINE
+from rbfdiffnet.support.parallel import SINGLE_MACHINE
 
 HERE = Path(__file__).parents[1]
 GUIDE = HERE.parent / "docs" / "clusters.md"

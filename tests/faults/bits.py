@@ -10,7 +10,7 @@ from writes import panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.cli import main
 from rbfdiffnet.readers import read_data
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 
 def damages(data, bits):

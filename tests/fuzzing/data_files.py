@@ -14,7 +14,7 @@ from fuzzing.claims import Refused, attempt
 from fuzzing.mutations import edited, edits
 from fuzzing.trial import for_all
 from rbfdiffnet.readers import ColumnChoices, read_data
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 PIECES = [
     *(

@@ -24,7 +24,7 @@ from rbfdiffnet.readers.dates import (
 )
 from rbfdiffnet.readers.numbers import MarkEvidence
 from rbfdiffnet.readers.table import Table
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 29)]
 

@@ -5,7 +5,7 @@ import pytest
 
 from cli_files import fails
 from rbfdiffnet.readers import ColumnChoices, read_data
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 DAYS = pd.date_range("2023-01-01", periods=120)
 ISO = DAYS.strftime("%Y-%m-%d").tolist()

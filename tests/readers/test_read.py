@@ -11,7 +11,7 @@ from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.dates import parse_times
 from rbfdiffnet.readers.read import describe_frequency
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 
 def known(data):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet.support import checks, text
+from rbfdiffnet.support.parallel import parallel_map
 from rbfdiffnet.support.stability import describe_runaway, forecast_bounds
-from rbfdiffnet.support.threads import parallel_map
 
 
 def test_numbers_are_finite_and_neither_flags_nor_text():

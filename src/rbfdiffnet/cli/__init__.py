@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import arguments as declared
 from rbfdiffnet.cli.signals import StopHandler, Stopped
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import remove_unfinished
 from rbfdiffnet.support.text import one_line
 

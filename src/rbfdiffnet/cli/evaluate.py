@@ -35,7 +35,7 @@ from rbfdiffnet.evaluation import (
 )
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import Data
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
 

@@ -15,7 +15,7 @@ from rbfdiffnet.cli.run import (
     read_input,
 )
 from rbfdiffnet.readers import Data
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, format_number, one_line
 

@@ -23,7 +23,7 @@ import pandas as pd
 from rbfdiffnet.cli.run import Console, as_command_error, future_inputs, make_model
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_dates

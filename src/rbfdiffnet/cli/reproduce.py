@@ -15,7 +15,7 @@ from rbfdiffnet import __version__
 from rbfdiffnet.datasets.m5 import load_m5_level8
 from rbfdiffnet.experiments import logistic, m5, report, results, rivals
 from rbfdiffnet.experiments.runner import run_tasks
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.text import format_table
 
 _INSTALL = "pip install 'rbfdiffnet[paper]'"

@@ -21,7 +21,7 @@ from rbfdiffnet.panel.calendar import (
 )
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
 from rbfdiffnet.support.arrays import Ints, Mask
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.progress import ProgressLine, watch_progress
 from rbfdiffnet.support.text import one_line, printable
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
+from rbfdiffnet.support.files import BoundedStream, unpacked_limit
 
 if TYPE_CHECKING:
     import pandas as pd

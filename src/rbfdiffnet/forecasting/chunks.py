@@ -20,8 +20,8 @@ from rbfdiffnet.models.plan import default_lags
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
-from rbfdiffnet.support.collective import SINGLE_MACHINE
 from rbfdiffnet.support.notes import Note
+from rbfdiffnet.support.parallel import SINGLE_MACHINE
 from rbfdiffnet.support.progress import progress_between
 
 _SHARE = 0.5  # of the memory limit that a chunk is to take, since what it takes is an estimate

@@ -30,7 +30,7 @@ from rbfdiffnet.support.checks import (
     check_number,
     is_number,
 )
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 NAME = "RBFDiffNet"  # of the column of forecasts
 _MOST_STEPS = 1_000_000  # of lags and seasons

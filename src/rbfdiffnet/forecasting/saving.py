@@ -38,11 +38,10 @@ from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Arrays
-from rbfdiffnet.support.collective import SINGLE_MACHINE
-from rbfdiffnet.support.files import replace_file
+from rbfdiffnet.support.files import replace_file, unpacked_limit
 from rbfdiffnet.support.notes import Note
+from rbfdiffnet.support.parallel import SINGLE_MACHINE
 from rbfdiffnet.support.stability import LARGEST
-from rbfdiffnet.support.unpacking import unpacked_limit
 
 FORMAT_VERSION = 5
 _FORMAT = "rbfdiffnet-forecaster"

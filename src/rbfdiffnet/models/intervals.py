@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.collective import Collective, flatten
+from rbfdiffnet.support.parallel import Collective, flatten
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -13,7 +13,7 @@ from rbfdiffnet.series.differences import adf_test
 from rbfdiffnet.series.transforms import Difference, Transform
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 _MANY_ROWS = 200  # from which on the mean of a window is a better level than its latest value
 _VALUES_A_LAG, _FEWEST_LAGS = 8, 8  # of a series too short for the lags asked for

@@ -18,7 +18,7 @@ from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_floats, check_noise, check_number, check_size
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import one_blas_thread
 
 _ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are compared
 _MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to replace the usual one

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.frames import convert_empty
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, flatten
 
 FlatColumns = Mapping[str, npt.NDArray[Any]]
 DescribeRow = Callable[[int], str]  # such as "series 'A' on 2024-05-01", for errors

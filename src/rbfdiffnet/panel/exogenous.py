@@ -17,7 +17,7 @@ from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.regularize import place_values
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 _NOTHING = Encoder(())
 _DAY = 24 * 60 * 60  # seconds

@@ -23,7 +23,7 @@ from rbfdiffnet.readers.dates import (
 from rbfdiffnet.readers.numbers import parse_numbers
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.arrays import Ints
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
 _SAMPLE = 200  # cells that tell what a column is

@@ -23,8 +23,8 @@ import pandas as pd
 from rbfdiffnet.readers.numbers import MarkEvidence
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.arrays import Array, Mask
-from rbfdiffnet.support.errors import CommandError
-from rbfdiffnet.support.unpacking import BoundedStream, unpacked_limit
+from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.files import BoundedStream, unpacked_limit
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
 _DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")

@@ -39,7 +39,7 @@ from rbfdiffnet.readers.table import (
     shrink_floats,
 )
 from rbfdiffnet.support.arrays import Mask
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 _MOST_UNUSED = 8  # columns without use that a note names
 _MOST_TOTALS = 3  # lines at the end that may be totals, and series whose totals are noted

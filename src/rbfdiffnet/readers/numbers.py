@@ -15,7 +15,7 @@ import pandas as pd
 
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.arrays import Ints
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.stability import LARGEST
 
 _MISSING = frozenset(

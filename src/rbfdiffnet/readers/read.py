@@ -22,7 +22,7 @@ from rbfdiffnet.readers.layouts import (
 )
 from rbfdiffnet.readers.table import Layout, LongLayout, Table, quote_names
 from rbfdiffnet.support.arrays import Ints
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.text import format_dates
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rbfdiffnet.panel.regularize import concatenate_ranges
 from rbfdiffnet.support.arrays import Ints
-from rbfdiffnet.support.errors import CommandError
+from rbfdiffnet.support.checks import CommandError
 
 _MOST_MARK_NOTES = 3  # columns whose decimal marks get a note of their own
 _MOST_LISTED = 20

@@ -34,7 +34,7 @@ import numpy as np
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.outliers import OutlierRule
 from rbfdiffnet.support.arrays import Array, Mask
-from rbfdiffnet.support.collective import SINGLE_MACHINE, Collective, flatten
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, flatten
 
 RIDGE = 0.3  # in rows with the input switched on
 _SHORTEST_WINDOW = 57  # steps: longer than a month of days

@@ -18,7 +18,7 @@ import numpy as np
 
 from rbfdiffnet.batch.backend import NUMPY, Backend
 from rbfdiffnet.support.arrays import Array, Mask
-from rbfdiffnet.support.threads import Key, group_equal
+from rbfdiffnet.support.parallel import Key, group_equal
 
 _NEIGHBORS = 3  # seasons compared with on either side
 _FAR = 8.0  # robust standard deviations that make an outlier

@@ -17,6 +17,10 @@ Noise = float | Literal["auto"] | None
 _COUNT_LIMIT = 10**9
 
 
+class CommandError(Exception):
+    """The input of a reader or a command is at fault: what, where, and the remedy, in one line."""
+
+
 def is_number(value: Any, kind: type = numbers.Real) -> bool:
     """Tell whether a value is a finite number; flags and spans of time are not."""
     if not isinstance(value, kind) or isinstance(value, bool | np.timedelta64):

@@ -1,8 +1,12 @@
-"""Files that are either complete or not there."""
+"""Files that are either complete or not there, and limits to what a packed file may unpack to.
+
+So an interrupted program leaves no half a file, and a small file cannot fill the memory.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import secrets
@@ -10,7 +14,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _LONGEST = 40  # characters of a name that go into the name of its temporary file: 255 are allowed
 _REMEDIES = {
@@ -23,6 +27,8 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "give a shorter name",
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a folder you may write to"),
 }
+_ALWAYS = 2**30  # bytes that any file may unpack to
+_TIMES = 100  # what numbers and tables hardly ever reach; deflate could reach 1,032
 _unfinished: set[Path] = set()
 
 
@@ -112,3 +118,39 @@ def _is_running(process: int) -> bool:
     except OSError:  # the process belongs to someone else
         return True
     return True
+
+
+def unpacked_limit(size: int) -> int:
+    """Return how many bytes a file of `size` bytes may unpack to: 1 GiB, or 100 times its size."""
+    return max(_ALWAYS, _TIMES * size)
+
+
+class BoundedStream(io.RawIOBase):
+    """A stream of unpacked bytes that raises ValueError where there are more than `most`."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._most, self._left = stream, most, most
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell whether the stream below is seekable."""
+        return self._stream.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, and count anew."""
+        self._left = self._most
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes into a buffer and return how many."""
+        data = self._stream.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(
+                f"it unpacks to more than {self._most:,} bytes; if you trust it, unpack it first"
+            )
+        buffer[: len(data)] = data
+        return len(data)

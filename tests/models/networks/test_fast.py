@@ -24,7 +24,7 @@ from rbfdiffnet.models.networks.window_model import window_rows
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.threads import even_chunks
+from rbfdiffnet.support.parallel import even_chunks
 
 
 @pytest.fixture

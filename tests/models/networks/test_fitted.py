@@ -12,8 +12,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel
-from rbfdiffnet.support.collective import SINGLE_MACHINE
-from rbfdiffnet.support.threads import parallel_map
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, parallel_map
 
 
 def quick(_n_inputs):

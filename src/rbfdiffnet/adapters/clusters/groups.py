@@ -28,8 +28,7 @@ import pandas as pd
 
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.support.arrays import Ints
-from rbfdiffnet.support.collective import Collective
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import Collective, one_blas_thread
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -37,8 +37,8 @@ from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
 from rbfdiffnet.series.windows import stack_windows
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.parallel import count_threads, even_chunks, group_equal, parallel_map
 from rbfdiffnet.support.stability import forecast_bounds
-from rbfdiffnet.support.threads import count_threads, even_chunks, group_equal, parallel_map
 
 _TRANSFORMS = ("auto", "mean")
 _MOST_DIFFERENCES = 10

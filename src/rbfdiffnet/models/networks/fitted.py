@@ -34,7 +34,7 @@ from rbfdiffnet.series.prepare import clean_many
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.series.transforms import Difference
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
-from rbfdiffnet.support.threads import parallel_map
+from rbfdiffnet.support.parallel import parallel_map
 
 _MOST_ORIGINS = 200  # that calibrate intervals
 

@@ -14,8 +14,8 @@ from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Compose
 from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.parallel import count_threads, even_chunks, group_equal, parallel_map
 from rbfdiffnet.support.stability import describe_runaway
-from rbfdiffnet.support.threads import count_threads, even_chunks, group_equal, parallel_map
 
 #: Forecasts of u and y from each origin, (B, h) both, and the network's inputs, block by block.
 Path = tuple[Array, Array, Sequence[Array]]

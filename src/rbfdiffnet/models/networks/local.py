@@ -17,7 +17,7 @@ from rbfdiffnet.models.networks.series_model import SeriesModel, fit_local
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.arrays import Arrays, Ints
-from rbfdiffnet.support.threads import parallel_map
+from rbfdiffnet.support.parallel import parallel_map
 
 Result = TypeVar("Result")
 

@@ -27,8 +27,7 @@ from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negativ
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError, check_fit, find_usable
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
-from rbfdiffnet.support.collective import flatten
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import flatten, one_blas_thread
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
-from rbfdiffnet.support.collective import SINGLE_MACHINE, flatten
-from rbfdiffnet.support.threads import one_blas_thread
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, flatten, one_blas_thread
 
 Penalties = tuple[float, float]  # on the RBF part and on the linear part
 

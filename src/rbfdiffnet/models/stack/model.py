@@ -46,9 +46,9 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.parallel import one_blas_thread
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
-from rbfdiffnet.support.threads import one_blas_thread
 
 _LARGEST_CHUNK = 4_000_000  # values
 _MOST_VALUES = 10_000  # of a series, its latest, that are learned from

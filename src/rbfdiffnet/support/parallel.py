@@ -1,6 +1,11 @@
-"""Work cut into chunks, and threads over them, each with one thread of the linear algebra library.
+"""Work cut into chunks, spread over threads, or over machines.
 
-On small matrices the threads of that library only get in each other's way.
+Each thread has one thread of the linear algebra library: on small matrices more of these only get
+in each other's way. Of a cluster, each machine sees one part of a panel. Few steps need all parts:
+how text becomes numbers, the basis and the sufficient statistics of a shared network, the pool of
+errors for intervals. Each of these steps is written as what one machine makes and how the results
+of all machines are combined. So the code is the same on one machine, where there is one result to
+combine.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -76,3 +82,29 @@ def even_chunks(n: int, largest: int, n_workers: int = 1, smallest: int = 1) -> 
     count = min(n_workers * -(-n // (largest * n_workers)), max(n // smallest, -(-n // largest)))
     size = -(-n // max(count, 1))
     return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]
+
+
+class Collective:
+    """All machines that hold parts of a panel; this class is for a single one.
+
+    Every machine calls the methods in the same order.
+    """
+
+    def all_reduce(
+        self, make: Callable[[], Item], combine: Callable[[list[Item]], Result]
+    ) -> Result:
+        """Combine what `make` returns on every machine; `combine` gets a list in a fixed order."""
+        return combine([make()])
+
+    def memoize(self, make: Callable[[], Item]) -> Item:
+        """Make something for this machine alone; on a cluster it is made only once."""
+        return make()
+
+
+#: The collective of a panel that lies on one machine.
+SINGLE_MACHINE = Collective()
+
+
+def flatten(lists: Iterable[Iterable[Item]]) -> list[Item]:
+    """Put the items of all lists into one list."""
+    return list(chain.from_iterable(lists))
