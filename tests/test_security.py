@@ -17,7 +17,7 @@ from cli_files import days, fails, panel, run
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting.saving import read_arrays, write_arrays
-from rbfdiffnet.support import unpacking
+from rbfdiffnet.support import files as whole_files
 
 SOURCE = Path(rbfdiffnet.__file__).parent
 LOCAL = ("--horizon", 2, "--scope", "local")
@@ -146,7 +146,7 @@ def test_sizes_that_do_not_agree_are_refused(saved, tmp_path, change):
 
 
 def test_a_small_gzip_file_cannot_fill_the_memory(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "_ALWAYS", 2**20)
+    monkeypatch.setattr(whole_files, "_ALWAYS", 2**20)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"ds,y\n" + b"2024-01-01,1\n" * 10**6))
     message = fails(capsys, "forecast", path, *LOCAL)
@@ -180,7 +180,7 @@ def test_m5_downloads_unpack_within_bounds(tmp_path, monkeypatch):
 
     from rbfdiffnet.datasets.m5 import load_m5_level8
 
-    monkeypatch.setattr(unpacking, "_ALWAYS", 2**20)
+    monkeypatch.setattr(whole_files, "_ALWAYS", 2**20)
     text = b"store_id,cat_id,d_1\n" + b"a,b,1\n" * 10**6
     path = tmp_path / "sales_train_evaluation.csv.gz"
     path.write_bytes(gzip.compress(text))

@@ -13,7 +13,7 @@ from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting import saving
 from rbfdiffnet.forecasting.saving import FORMAT_VERSION, Damaged, read_arrays, write_arrays
-from rbfdiffnet.support import unpacking
+from rbfdiffnet.support import files as whole_files
 
 ARRAYS = {"panel/y": np.arange(5.0), "ids": np.array(["a", "ü"]), "none": np.zeros((0, 2))}
 
@@ -133,7 +133,7 @@ def test_links_are_not_followed(tmp_path):
 
 def test_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
-    monkeypatch.setattr(unpacking, "_ALWAYS", 2**22)
+    monkeypatch.setattr(whole_files, "_ALWAYS", 2**22)
     header = {"descr": "|u1", "fortran_order": False, "shape": (2**20,)}
     zipped(path, {f"y{i}.npy": npy(header=header, content=bytes(2**20)) for i in range(5)})
     assert path.stat().st_size < 2**14
@@ -181,7 +181,7 @@ def test_other_ways_of_packing_and_too_many_members_are_refused(tmp_path, monkey
 
 def test_what_packs_too_well_is_not_packed(tmp_path, monkeypatch):
     path, values = tmp_path / "a.npz", {"y": np.zeros(10**6)}
-    monkeypatch.setattr(unpacking, "_ALWAYS", 10**6)
+    monkeypatch.setattr(whole_files, "_ALWAYS", 10**6)
     write_arrays(path, values)
     assert path.stat().st_size > 2 * 10**6
     np.testing.assert_array_equal(read_arrays(path)[0]["y"], values["y"])
