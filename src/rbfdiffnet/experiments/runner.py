@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from multiprocessing import active_children, get_context, parent_process
@@ -65,7 +65,7 @@ def run_tasks(
     yield from done
     if not todo:
         return
-    durations = _Durations()
+    seconds_of: dict[str, list[float]] = {}
     with (
         path.open("a", encoding="utf-8") as file,
         ProgressLine(stream=stream, log_every=10.0) as progress,
@@ -77,8 +77,8 @@ def run_tasks(
             kind = todo.pop(record["key"]).kind
             progress.clear()  # whoever gets the record may print
             yield record
-            durations.add(kind, seconds)
-            left = durations.estimate([task.kind for task in todo.values()]) / n_jobs
+            seconds_of.setdefault(kind, []).append(seconds)
+            left = _estimate_seconds(seconds_of, [task.kind for task in todo.values()]) / n_jobs
             progress.update(kind, len(tasks) - len(todo), len(tasks), "tasks", left)
 
 
@@ -109,7 +109,8 @@ def _read_known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> d
             _write_records(path, records)
         return {record["key"]: record for record in records[1:]}
     if lines:
-        aside = _free_name(path)
+        names = (path.with_name(f"{path.name}.old{number}") for number in count(1))
+        aside = next(name for name in names if not name.exists())
         path.replace(aside)
         owner = records[0].get("belongs_to", {}) if records else {}
         say(
@@ -119,12 +120,6 @@ def _read_known(path: Path, belongs_to: Record, say: Callable[[str], None]) -> d
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_records(path, [{"belongs_to": belongs_to}])
     return {}
-
-
-def _free_name(path: Path) -> Path:
-    """Name the first of the file's names ending in .old1, .old2, ... that is not taken."""
-    names = (path.with_name(f"{path.name}.old{number}") for number in count(1))
-    return next(name for name in names if not name.exists())
 
 
 def _describe(owner: Record) -> str:
@@ -187,17 +182,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-@dataclass
-class _Durations:
-    """How long tasks of each kind took, from which the time left is estimated."""
-
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, kind: str, seconds: float) -> None:
-        self.seconds.setdefault(kind, []).append(seconds)
-
-    def estimate(self, kinds: list[str]) -> float:
-        """Estimate the seconds that tasks of these kinds take, one after the other."""
-        means = {name: sum(times) / len(times) for name, times in self.seconds.items()}
-        overall = sum(means.values()) / len(means)
-        return sum(means.get(name, overall) for name in kinds)
+def _estimate_seconds(seconds_of: dict[str, list[float]], kinds: list[str]) -> float:
+    """Estimate how long tasks of these kinds take, one after the other, from what others took."""
+    means = {kind: sum(times) / len(times) for kind, times in seconds_of.items()}
+    overall = sum(means.values()) / len(means)
+    return sum(means.get(kind, overall) for kind in kinds)

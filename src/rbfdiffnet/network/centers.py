@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.network.basis import gaussian, squared_distances
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.checks import check_choice
 
 __all__ = [
     "CENTERS",
@@ -305,8 +306,7 @@ def place_centers(
            [0.2]])
     """
     if isinstance(how, str):
-        if how not in CENTERS:
-            raise ValueError(f"centers must be one of {', '.join(CENTERS)}; got {how!r}")
+        check_choice("centers", how, CENTERS)
         how = CENTERS[how]
     weight = np.ones(len(X)) if weight is None else weight
     rng = np.random.default_rng(0) if rng is None else rng

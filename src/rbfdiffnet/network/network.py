@@ -216,8 +216,7 @@ class Network:
 
     def _basis_inputs(self, Z: Array) -> Array:
         """Return standardized inputs as the basis functions see them, shape (n, d_active)."""
-        active = self.metric > 0
-        return np.asarray(np.clip(Z[:, active], -_FARTHEST, _FARTHEST) * self.metric[active])
+        return apply_metric(np.clip(Z, -_FARTHEST, _FARTHEST), self.metric)
 
     def _features(self, X: Array) -> tuple[DifferentialBasis, Array]:
         """Return basis functions and linear inputs at the rows of X."""
@@ -235,6 +234,12 @@ class Network:
             basis = basis.normalize()
         offset = self.x_shift / self.x_scale
         return basis, linear_inputs(Z, self.n_lags, self.intercept, offset)
+
+
+def apply_metric(Z: Array, metric: Array) -> Array:
+    """Multiply inputs (n, d) by the metric, and leave out those whose metric is 0."""
+    active = metric > 0
+    return np.asarray(Z[:, active] * metric[active])
 
 
 def linear_inputs(Z: Array, n_lags: int, intercept: bool, offset: Array) -> Array:

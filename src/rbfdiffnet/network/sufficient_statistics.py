@@ -35,6 +35,7 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from rbfdiffnet.network.basis import GaussianBasis, mean_width
+from rbfdiffnet.network.network import apply_metric
 from rbfdiffnet.network.objective import TRACE, Solution, Weights
 from rbfdiffnet.network.projection import (
     LARGEST_STEP,
@@ -208,9 +209,8 @@ class SufficientStatistics:
 
     def _columns(self, X: Array, Y: Array) -> Array:
         """Return the columns z of rows, shape (k, n)."""
-        active = self.metric > 0
         basis = GaussianBasis.evaluate(
-            X[:, active] * self.metric[active],
+            apply_metric(X, self.metric),
             self.centers,
             self.beta,
             order=self.order,

@@ -12,7 +12,7 @@ from rbfdiffnet.network.basis import DifferentialBasis, evaluate
 from rbfdiffnet.network.centers import Placement, place_centers
 from rbfdiffnet.network.choose import Candidate, choose_settings
 from rbfdiffnet.network.losses import CustomLoss, Loss, LossFunction, huber_delta
-from rbfdiffnet.network.network import Network, linear_inputs
+from rbfdiffnet.network.network import Network, apply_metric, linear_inputs
 from rbfdiffnet.network.objective import Objective, Solution, Weights
 from rbfdiffnet.network.projection import project
 from rbfdiffnet.network.rows import StandardizedRows, standardize_rows
@@ -82,7 +82,8 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Networ
     robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
     clipped = rows.clip_outliers() if robust else rows
     candidate = _choose_candidate(clipped.subsample(_ROWS_TO_CHOOSE), settings)
-    basis = _basis(rows, candidate.metric, candidate.centers, candidate.beta, settings)
+    near = apply_metric(rows.Z, candidate.metric)
+    basis = _basis(near, candidate.centers, candidate.beta, settings)
     objective = _add_penalty(rows, _objective(rows, basis, settings), candidate, settings)
     objective, solution, loss = _train(objective, candidate, clipped, settings)
     weights = solution.weights.with_unit_a() if settings.order else solution.weights
@@ -118,14 +119,11 @@ def _n_lags(rows: StandardizedRows, settings: Settings) -> int:
     return rows.Z.shape[1] if settings.n_lags is None else settings.n_lags
 
 
-def _basis(
-    rows: StandardizedRows, metric: Array, centers: Array, beta: Array, settings: Settings
-) -> DifferentialBasis:
-    """Return the basis functions at the rows."""
-    active = metric > 0
+def _basis(near: Array, centers: Array, beta: Array, settings: Settings) -> DifferentialBasis:
+    """Return the basis functions at rows to which the metric was applied."""
     basis = evaluate(
         settings.basis,
-        rows.Z[:, active] * metric[active],
+        near,
         centers,
         beta,
         order=settings.order,
@@ -145,8 +143,7 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
     """Choose the width factor, the penalties and the metric, where they are not given."""
 
     def builder(metric: Array) -> Callable[[float], Objective]:
-        active = metric > 0
-        near = rows.Z[:, active] * metric[active]
+        near = apply_metric(rows.Z, metric)
         centers = _place_centers(near, rows, metric, settings)
         sigma = widths(
             settings.width, near, centers, weight=rows.weight, n_nearest=settings.n_nearest
@@ -154,7 +151,7 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
 
         def build(factor: float) -> Objective:
             beta = 0.5 / (factor * sigma) ** 2
-            return _objective(rows, _basis(rows, metric, centers, beta, settings), settings)
+            return _objective(rows, _basis(near, centers, beta, settings), settings)
 
         return build
 
@@ -183,7 +180,7 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
 def _place_centers(near: Array, rows: StandardizedRows, metric: Array, settings: Settings) -> Array:
     how = settings.centers
     if isinstance(how, np.ndarray):
-        return (((how - rows.x_shift) / rows.x_scale) * metric)[:, metric > 0]
+        return apply_metric((how - rows.x_shift) / rows.x_scale, metric)
     rng = np.random.default_rng(settings.seed)
     return place_centers(
         how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng

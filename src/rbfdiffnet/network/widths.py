@@ -23,6 +23,7 @@ import numpy as np
 
 from rbfdiffnet.network.differential import squared_distances
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.checks import check_choice
 
 __all__ = ["WIDTH_RULES", "WidthRule", "widths"]
 
@@ -107,8 +108,7 @@ def widths(
     array([5.5, 5.5])
     """
     if isinstance(rule, str):
-        if rule not in WIDTH_RULES:
-            raise ValueError(f"width must be one of {', '.join(WIDTH_RULES)}; got {rule!r}")
+        check_choice("width", rule, WIDTH_RULES)
         rule = WIDTH_RULES[rule]
     weight = np.ones(len(X)) if weight is None else weight
     sigma = np.asarray(rule(X, centers, weight=weight, n_nearest=n_nearest), dtype=np.float64)

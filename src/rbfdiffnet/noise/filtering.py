@@ -23,7 +23,7 @@ forecasts are repeatable.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,14 +62,9 @@ class StateFilter:
     low: float
     high: float
 
-    @classmethod
-    def tune(
-        cls, network: Network, noise: float, process: float, latent: Array, history: Array
-    ) -> StateFilter:
+    def tune(self, history: Array) -> StateFilter:
         """Return the filter whose slack makes a noisy history likeliest."""
-        low, high = float(latent.min()), float(latent.max())
-        slacks = [process * factor for factor in _SLACKS]
-        filters = [cls(network, noise, process, slack, low, high) for slack in slacks]
+        filters = [replace(self, slack=self.process * factor) for factor in _SLACKS]
         return max(filters, key=lambda tracker: tracker.log_likelihood(history))
 
     @property

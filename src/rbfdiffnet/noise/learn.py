@@ -70,13 +70,11 @@ class Trajectory:
 
         Its slack is tuned to these values, or taken in proportion from another filter.
         """
-        net, latent = self.network, self.latent
+        low, high = float(self.latent.min()), float(self.latent.max())
+        tracker = StateFilter(self.network, self.noise, self.process, self.process, low, high)
         if template is not None:
-            slack = template.slack / template.process * self.process
-            low, high = float(latent.min()), float(latent.max())
-            return StateFilter(net, self.noise, self.process, slack, low, high)
-        recent = s[-_TRACKED - net.n_lags :]
-        return StateFilter.tune(net, self.noise, self.process, latent, recent)
+            return replace(tracker, slack=template.slack / template.process * self.process)
+        return tracker.tune(s[-_TRACKED - self.network.n_lags :])
 
 
 def learn_trajectory(
