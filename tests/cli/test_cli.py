@@ -8,7 +8,6 @@ import sys
 import pandas as pd
 import pytest
 
-import rbfdiffnet.cli.forecast as command
 from cli_files import days, fails, panel, run
 from rbfdiffnet import RBFDiffNet, __version__
 from rbfdiffnet.cli import main
@@ -134,7 +133,7 @@ def test_report_is_written(capsys, long_file, tmp_path):
 
 
 def test_targets_are_checked_before_the_work(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "read_input", lambda *_: pytest.fail("worked first"))
+    monkeypatch.setattr("rbfdiffnet.cli.run.read_input", lambda *_: pytest.fail("worked first"))
 
     def message(*arguments):
         return fails(capsys, "forecast", "--horizon", 1, *arguments)
@@ -191,7 +190,7 @@ def test_other_ends(capsys, monkeypatch, error, code, said):
         raise error
 
     monkeypatch.delenv("RBFDIFFNET_TRACEBACK", raising=False)
-    monkeypatch.setattr(command, "read_input", end)
+    monkeypatch.setattr("rbfdiffnet.cli.run.read_input", end)
     found, _, err = run(capsys, "forecast", "--horizon", 1)
     assert found == code
     assert err.startswith(said)

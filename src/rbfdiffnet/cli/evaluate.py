@@ -14,15 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.run import (
-    Console,
-    backtest_series,
-    describe_problems,
-    forecast_series,
-    note_closed_weekdays,
-    read_input,
-    spread_evenly,
-)
+from rbfdiffnet.cli.run import Job, describe_problems, spread_evenly, start_job
 from rbfdiffnet.evaluation import (
     BacktestRows,
     Comparison,
@@ -51,45 +43,39 @@ _SAMPLE_WINDOWS, _FEW = 3, 100  # windows for at most this many series; one wind
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     output.check_outputs(arguments)
-    console = Console(arguments.quiet, arguments.json)
-    with ProgressLine(quiet=arguments.quiet) as progress:
-        progress.update("Reading")
-        data = read_input(arguments, console)
-        windows = _check_windows(arguments, data, console)
-        result = evaluate(arguments, data, windows, progress)
+    problems = []
+    with start_job(arguments) as job:
+        result = evaluate(job, _check_windows(job))
         if arguments.rival_seconds > 0.0:
-            result = add_rivals(result, arguments, data, progress, console)
+            result = add_rivals(result, job)
             if find_spec("statsforecast") is None:
-                console.say("Not compared with AutoETS and AutoARIMA: pip install statsforecast")
-        folds, notes = note_closed_weekdays(arguments, data, result.folds, result.notes)
-        problems = []
+                job.console.say(
+                    "Not compared with AutoETS and AutoARIMA: pip install statsforecast"
+                )
+        folds, notes = job.note_closed_weekdays(result.folds, result.notes)
         if arguments.out:
             problems = output.write_all(lambda: output.write_frame(arguments.out, folds))
     for line in describe_problems(notes):
-        console.warn(line)
+        job.console.warn(line)
     if arguments.json:
-        output.print_result(
-            "evaluate",
-            data,
-            horizon=arguments.horizon,
-            **result.as_json(),
-            report=output.frame_to_json(notes),
-        )
+        report = output.frame_to_json(notes)
+        facts = {"horizon": arguments.horizon, **result.as_json(), "report": report}
+        output.print_result("evaluate", job.data, **facts)
     else:
         print(result.text(), flush=True)
     if arguments.report:
         with ProgressLine(quiet=arguments.quiet) as progress:
-            forecast, notes = forecast_series(arguments, data, progress)
+            job = replace(job, progress=progress)
+            forecast, notes = job.forecast()
             problems += output.write_all(
-                lambda: output.write_report(
-                    arguments, data, forecast, notes, result, data, progress
-                )
+                lambda: output.write_report(job, forecast, notes, result, job.data)
             )
-    output.finish(console, problems, arguments.out, arguments.report)
+    output.finish(job.console, problems, arguments.out, arguments.report)
 
 
-def _check_windows(arguments: argparse.Namespace, data: Data, console: Console) -> int:
+def _check_windows(job: Job) -> int:
     """Return how many windows there is room for, or raise CommandError if there is none."""
+    arguments, data = job.arguments, job.data
     if arguments.report and data.inputs and data.future is None:
         raise CommandError(
             f"--report also shows forecasts, for which the inputs ({', '.join(data.inputs)}) "
@@ -103,7 +89,7 @@ def _check_windows(arguments: argparse.Namespace, data: Data, console: Console) 
             "out; choose a smaller --horizon"
         )
     if windows < arguments.windows:
-        console.warn(f"there is room for {windows} of {arguments.windows} windows")
+        job.console.warn(f"there is room for {windows} of {arguments.windows} windows")
     return windows
 
 
@@ -200,57 +186,46 @@ def count_windows(data: Data, h: int, most: int) -> int:
     return max(0, min(most, (data.series.longest - _FEWEST) // h))
 
 
-def backtest_sample(
-    arguments: argparse.Namespace, data: Data, progress: ProgressLine
-) -> tuple[Evaluation | None, Data]:
+def backtest_sample(job: Job) -> tuple[Evaluation | None, Data]:
     """Evaluate all series, or evenly spread ones of many, and return them too.
 
     The evaluation is None where all series are too short.
     """
-    tested = data.select(spread_evenly(data.series.n_series, _SAMPLE))
+    tested = job.data.select(spread_evenly(job.data.series.n_series, _SAMPLE))
     most = _SAMPLE_WINDOWS if tested.series.n_series <= _FEW else 1
-    windows = count_windows(tested, arguments.horizon, most)
-    if not windows:
-        return None, tested
-    return evaluate(arguments, tested, windows, progress), tested
+    windows = count_windows(tested, job.arguments.horizon, most)
+    return (evaluate(replace(job, data=tested), windows) if windows else None), tested
 
 
-def evaluate(
-    arguments: argparse.Namespace, data: Data, n_windows: int, progress: ProgressLine
-) -> Evaluation:
+def evaluate(job: Job, n_windows: int) -> Evaluation:
     """Backtest the forecaster and simple rules."""
     began = time.perf_counter()
-    folds, notes = backtest_series(arguments, data, n_windows, progress)
+    folds, notes = job.backtest(n_windows)
     seconds = time.perf_counter() - began
-    progress.update("Scoring")
-    folds, scores = _score_simple_rules(data, folds)
+    job.progress.update("Scoring")
+    folds, scores = _score_simple_rules(job.data, folds)
     ours = MethodScores.mean(scores, _OURS, seconds)
     names = [name for name in scores.names if name != _OURS]
     rules = [MethodScores.mean(scores, name) for name in names]
     pairs = tuple((ours, rule) for rule in rules)
-    comparisons = tuple(compare(scores, _OURS, name, data.series.n_series) for name in names)
+    n = job.data.series.n_series
+    comparisons = tuple(compare(scores, _OURS, name, n) for name in names)
     return Evaluation(folds, scores, (ours, *rules), pairs, comparisons, notes, n_windows)
 
 
-def add_rivals(
-    evaluation: Evaluation,
-    arguments: argparse.Namespace,
-    data: Data,
-    progress: ProgressLine,
-    console: Console,
-) -> Evaluation:
+def add_rivals(evaluation: Evaluation, job: Job) -> Evaluation:
     """Backtest the methods of statsforecast too, on as many series as there is time for."""
+    arguments, data = job.arguments, job.data
     n, season, limit = data.series.n_series, data.season_length, arguments.rival_seconds
     folds, methods = evaluation.folds.copy(), list(evaluation.methods)
     pairs, comparisons = list(evaluation.pairs), list(evaluation.comparisons)
     sample = spread_evenly(n, _CHUNK)
     in_sample = np.isin(data.find_series(folds), sample)
     panel = Panel.from_frame(data.select(sample).frame(), freq=data.freq)
-    windows = evaluation.n_windows
-    for rival in choose_rivals(panel, arguments.horizon, windows, season, limit):
-        progress.update(f"Backtesting {rival.name}")
+    for rival in choose_rivals(panel, arguments.horizon, evaluation.n_windows, season, limit):
+        job.progress.update(f"Backtesting {rival.name}")
         if len(rival.series) < n:
-            console.say(
+            job.console.say(
                 f"{rival.name} gets {len(rival.series):,} of {n:,} series, evenly "
                 f"spread, to take about {limit:g} s (more: --rival-seconds)"
             )

@@ -7,16 +7,9 @@ import argparse
 import pandas as pd
 
 from rbfdiffnet.cli import output
-from rbfdiffnet.cli.run import (
-    Console,
-    as_command_error,
-    future_inputs,
-    make_model,
-    read_input,
-)
+from rbfdiffnet.cli.run import Job, start_job
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.checks import CommandError
-from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, format_number, one_line
 
 _MOST_TERMS = 15  # of each table, the largest ones
@@ -27,13 +20,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
-    console = Console(arguments.quiet, arguments.json)
-    with ProgressLine(quiet=arguments.quiet) as progress:
-        progress.update("Reading")
-        data = read_input(arguments, console)
+    with start_job(arguments) as job:
+        data = job.data
         name = _choose_series(arguments, data)
-        progress.update("Explaining")
-        parts = _explain(arguments, data, name)
+        job.progress.update("Explaining")
+        parts = _explain(job, name)
     if arguments.json:
         output.print_result(
             "explain",
@@ -72,29 +63,23 @@ def _choose_series(arguments: argparse.Namespace, data: Data) -> str:
     raise CommandError(f"{what}; there are {known}{more}")
 
 
-def _explain(arguments: argparse.Namespace, data: Data, name: str) -> dict[str, pd.DataFrame]:
+def _explain(job: Job, name: str) -> dict[str, pd.DataFrame]:
     """Return tables for one step of one series: members of the stack, the network, its operator."""
     parts: dict[str, pd.DataFrame] = {}
-    h = arguments.horizon
-    model = make_model(arguments, data)
-    with as_command_error():
-        method = model.options.method
-        if not method.learns_series_alone:
-            model.fit(data.frame())
-            key = "network" if method.has_networks else "members"
-            parts[key] = model.explain(h, X_df=future_inputs(model, data, h), ids=[name])
-        if method.learns_series_alone or not method.has_networks:
-            position = data.ids.index(name)
-            model = make_model(arguments, data, scope="local")
-            model.fit(data.series.part(position, position + 1))
-            parts["network"] = model.explain(h, X_df=future_inputs(model, data, h), ids=[name])
-        parts["equation"] = model.equation([name])
-    for key in ("members", "network"):
-        if key in parts:
-            dates = parts[key]["ds"]
-            rows = dates == dates.unique()[arguments.step - 1]
-            parts[key] = parts[key][rows].reset_index(drop=True)
-    return parts
+    data, model = job.data, job.make_model()
+    method = model.options.method
+    if not method.learns_series_alone:
+        key = "network" if method.has_networks else "members"
+        parts[key], parts["equation"] = job.explain(model, data.frame(), [name])
+    if method.learns_series_alone or not method.has_networks:
+        position = data.ids.index(name)
+        frame = data.series.part(position, position + 1)
+        parts["network"], parts["equation"] = job.explain(job.make_model("local"), frame, [name])
+    for key in parts.keys() - {"equation"}:
+        dates = parts[key]["ds"]
+        rows = dates == dates.unique()[job.arguments.step - 1]
+        parts[key] = parts[key][rows].reset_index(drop=True)
+    return {key: parts[key] for key in ("members", "network", "equation") if key in parts}
 
 
 def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:

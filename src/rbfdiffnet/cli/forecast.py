@@ -12,9 +12,8 @@ import pandas as pd
 
 from rbfdiffnet.cli import output
 from rbfdiffnet.cli.evaluate import Evaluation, backtest_sample
-from rbfdiffnet.cli.run import Console, describe_problems, forecast_series, read_input
+from rbfdiffnet.cli.run import Console, Job, describe_problems, start_job
 from rbfdiffnet.readers import Data
-from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_frame, printable
 
 _MOST_SHOWN, _FIRST_SHOWN = 60, 12  # rows of a table on the terminal: all, or the first of more
@@ -25,47 +24,41 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]+$)")  # to a spreadsheet; -1 is a
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     output.check_outputs(arguments)
-    console = Console(arguments.quiet, arguments.json)
-    with ProgressLine(quiet=arguments.quiet) as progress:
-        progress.update("Reading")
-        data = read_input(arguments, console)
+    with start_job(arguments) as job:
+        data, console = job.data, job.console
         rows = data.series.n_series * arguments.horizon
         if rows > _MANY and not (arguments.out or arguments.json or arguments.quiet):
             console.warn(f"of {rows:,} forecasts the first are shown; --out FILE keeps them all")
         began = time.perf_counter()
-        forecast, notes = forecast_series(arguments, data, progress)
+        forecast, notes = job.forecast()
         seconds = time.perf_counter() - began
         evaluation, tested = None, data
         alone = data.series.n_series == 1 and (arguments.json or not arguments.quiet)
         if alone or arguments.report:
-            evaluation, tested = backtest_sample(arguments, data, progress)
+            evaluation, tested = backtest_sample(job)
         if alone and evaluation is None:
             count = data.series.n_values
             console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
-        progress.update("Writing")
+        job.progress.update("Writing")
         writers = {
             arguments.out: lambda: output.write_frame(arguments.out, forecast),
             arguments.plot: lambda: output.write_plot(arguments.plot, data, forecast),
-            arguments.report: lambda: output.write_report(
-                arguments, data, forecast, notes, evaluation, tested, progress
-            ),
+            arguments.report: lambda: output.write_report(job, forecast, notes, evaluation, tested),
         }
         problems = output.write_all(*(write for path, write in writers.items() if path))
-    backtest = evaluation if alone else None
-    _print_results(arguments, console, data, forecast, notes, backtest, seconds)
+    _print_results(job, forecast, notes, evaluation if alone else None, seconds)
     output.finish(console, problems, arguments.out, arguments.plot, arguments.report)
 
 
 def _print_results(
-    arguments: argparse.Namespace,
-    console: Console,
-    data: Data,
+    job: Job,
     forecast: pd.DataFrame,
     notes: pd.DataFrame,
     backtest: Evaluation | None,
     seconds: float,
 ) -> None:
     """Print the results for a person, as CSV (quietly) or as one JSON document."""
+    arguments, data, console = job.arguments, job.data, job.console
     _show_forecast(console, data, forecast, notes, seconds)
     if arguments.json:
         output.print_result(

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.cli.run import Console, as_command_error, future_inputs, make_model
+from rbfdiffnet.cli.run import Console, Job
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
-from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_dates
 
 if TYPE_CHECKING:
@@ -170,13 +169,11 @@ def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
 
 
 def write_report(
-    arguments: argparse.Namespace,
-    data: Data,
+    job: Job,
     forecast: pd.DataFrame,
     notes: pd.DataFrame,
     evaluation: Evaluation | None,
     tested: Data,
-    progress: ProgressLine,
 ) -> None:
     """Write the HTML report, with explanations of some series.
 
@@ -187,14 +184,15 @@ def write_report(
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
 
+    arguments, data = job.arguments, job.data
     n, n_tested = data.series.n_series, tested.series.n_series
     errors = np.full(n, np.nan)
     if evaluation is not None:
         positions = {name: i for i, name in enumerate(data.ids)}
         errors[[positions[name] for name in tested.ids]] = evaluation.scores.mase[:, 0]
     chosen = choose_series(n, errors)
-    explanations = _explain_some(arguments, data, _choose_explained(errors), progress)
-    progress.update("Writing")
+    explanations = _explain_some(job, _choose_explained(errors))
+    job.progress.update("Writing")
     source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
     remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
     full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
@@ -228,25 +226,20 @@ def _choose_explained(errors: Array) -> list[int]:
     return sorted({*range(min(len(errors), _EXPLAINED)), *extremes})
 
 
-def _explain_some(
-    arguments: argparse.Namespace, data: Data, positions: Sequence[int], progress: ProgressLine
-) -> dict[str, Any] | None:
+def _explain_some(job: Job, positions: Sequence[int]) -> dict[str, Any] | None:
     """Fit the series that the forecasts of some depend on, and explain them.
 
     Returns None where the forecasts depend on too many series.
     """
-    model = make_model(arguments, data)
+    data, model = job.data, job.make_model()
     fitted = data
     if model.options.method.learns_series_alone and not data.inputs:
         fitted = data.select(positions)
     elif data.series.n_series > _MOST_FITTED:
         return None
-    progress.update("Explaining")
-    h, ids = arguments.horizon, [data.ids[i] for i in positions]
-    with as_command_error():
-        model.fit(fitted.frame())
-        terms = model.explain(h, X_df=future_inputs(model, fitted, h), ids=ids)
-        return {"terms": terms, "equation": model.equation(ids)}
+    job.progress.update("Explaining")
+    terms, equation = job.explain(model, fitted.frame(), [data.ids[i] for i in positions])
+    return {"terms": terms, "equation": equation}
 
 
 def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:

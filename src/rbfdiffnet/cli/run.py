@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -91,128 +91,170 @@ def as_command_error(origins: Mapping[str, str] | None = None) -> Iterator[None]
         raise CommandError(message) from error
 
 
-def read_input(arguments: argparse.Namespace, console: Console) -> Data:
-    """Read the data that the arguments name, and say what was read and assumed."""
+def read_input(arguments: argparse.Namespace) -> Data:
+    """Read the data that the arguments name."""
     if arguments.file is None:
         for name in _FILE_OPTIONS:
             if given := getattr(arguments, name):
                 remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
                 raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
-        data = example_data(arguments.season_length)
-    else:
-        data = read_data(
-            arguments.file,
-            ColumnChoices(
-                arguments.layout,
-                arguments.id_col,
-                arguments.time_col,
-                arguments.target_col,
-                arguments.dates,
-                arguments.repeats,
-            ),
-            freq=arguments.freq,
-            season_length=arguments.season_length,
-            exog=arguments.exog,
-            decimal=arguments.decimal,
-            missing=arguments.missing,
-        )
-    console.say(data.describe())
-    for note in data.notes:
-        console.say(note)
-    return data
-
-
-def make_model(arguments: argparse.Namespace, data: Data, scope: str | None = None) -> RBFDiffNet:
-    """Return the forecaster that the arguments ask for, or the same with another scope."""
-    from rbfdiffnet import RBFDiffNet
-
-    with as_command_error():
-        return RBFDiffNet(
-            freq=data.freq,
-            preset=arguments.preset,
-            scope=scope or arguments.scope,
-            season_length=data.season_length,
-            lower=arguments.lower,
-            n_jobs=arguments.jobs,
-            random_state=arguments.seed,
-        )
-
-
-def forecast_series(
-    arguments: argparse.Namespace, data: Data, progress: ProgressLine
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.report_``."""
-    h, level = arguments.horizon, arguments.level
-
-    def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
-        if not data.inputs:
-            return model.forecast(frame, h, level=level)
-        model.fit(frame)
-        return model.predict(h, X_df=future_inputs(model, data, h), level=level)
-
-    found, notes = _run_in_chunks(arguments, data, forecast, progress, "Forecasting")
-    return note_closed_weekdays(arguments, data, found, notes)
-
-
-def backtest_series(
-    arguments: argparse.Namespace, data: Data, n_windows: int, progress: ProgressLine
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Forecast windows at the end of all series; return the folds and the notes."""
-    h, level = arguments.horizon, arguments.level
-
-    def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
-        return model.cross_validation(frame, h, n_windows=n_windows, level=level)
-
-    return _run_in_chunks(arguments, data, backtest, progress, "Backtesting")
-
-
-def _run_in_chunks(
-    arguments: argparse.Namespace,
-    data: Data,
-    work: Callable[[RBFDiffNet, pd.DataFrame], Any],
-    progress: ProgressLine,
-    stage: str,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Work on chunks of the series if each has a network of its own, otherwise on all at once.
-
-    Intervals need all series, because short series borrow the errors of others.
-    """
-    total = size = data.series.n_series
-    model = make_model(arguments, data)
-    if model.options.method.learns_series_alone and not (data.inputs or arguments.level):
-        size = min(total, _FAST_CHUNK if arguments.preset == "fast" else _CHUNK)
-    frames, notes = [], []
-    progress.update(stage, 0, total if size < total else 0)
-    for start, stop, chunk in data.chunks(size):
-
-        def show_share(share: float, start: int = start, stop: int = stop) -> None:
-            progress.update(stage, start + int(share * (stop - start)), total)
-
-        with as_command_error(data.origins), watch_progress(show_share):
-            frames.append(work(model, chunk))
-        notes.append(model.report_)
-        progress.update(stage, stop, total)
-        model = make_model(arguments, data)
-    with_rows = [frame for frame in notes if len(frame)] or notes[:1]
-    return (
-        pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0],
-        pd.concat(with_rows, ignore_index=True),
+        return example_data(arguments.season_length)
+    columns = ("layout", "id_col", "time_col", "target_col", "dates", "repeats")
+    return read_data(
+        arguments.file,
+        ColumnChoices(*(getattr(arguments, name) for name in columns)),
+        freq=arguments.freq,
+        season_length=arguments.season_length,
+        exog=arguments.exog,
+        decimal=arguments.decimal,
+        missing=arguments.missing,
     )
 
 
-def future_inputs(model: RBFDiffNet, data: Data, h: int) -> Any:
-    """Return the inputs at the dates that a fitted model forecasts; None if there are no inputs."""
-    if not data.inputs:
-        return None
-    dates = model.make_future_frame(h)
-    if data.future is None:
-        raise CommandError(
-            f"the inputs ({', '.join(data.inputs)}) must be known for the {h} steps to forecast: "
-            "add rows after the last date with the target left empty, or name a file with them in "
-            "--exog"
+@contextmanager
+def start_job(arguments: argparse.Namespace) -> Iterator[Job]:
+    """Read the series, say what was read and assumed, and show progress until the end."""
+    console = Console(arguments.quiet, arguments.json)
+    with ProgressLine(quiet=arguments.quiet) as progress:
+        progress.update("Reading")
+        data = read_input(arguments)
+        for line in (data.describe(), *data.notes):
+            console.say(line)
+        yield Job(arguments, data, console, progress)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command at work: its arguments, the series that were read, and what it says on the way."""
+
+    arguments: argparse.Namespace
+    data: Data
+    console: Console
+    progress: ProgressLine
+
+    def make_model(self, scope: str | None = None) -> RBFDiffNet:
+        """Return the forecaster that the arguments ask for, or the same with another scope."""
+        from rbfdiffnet import RBFDiffNet
+
+        arguments = self.arguments
+        with as_command_error():
+            return RBFDiffNet(
+                freq=self.data.freq,
+                preset=arguments.preset,
+                scope=scope or arguments.scope,
+                season_length=self.data.season_length,
+                lower=arguments.lower,
+                n_jobs=arguments.jobs,
+                random_state=arguments.seed,
+            )
+
+    def forecast(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.report_``."""
+        h, level = self.arguments.horizon, self.arguments.level
+
+        def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
+            if not self.data.inputs:
+                return model.forecast(frame, h, level=level)
+            model.fit(frame)
+            return model.predict(h, X_df=self.future_inputs(model), level=level)
+
+        return self.note_closed_weekdays(*self._run_in_chunks(forecast, "Forecasting"))
+
+    def backtest(self, n_windows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Forecast windows at the end of all series; return the folds and the notes."""
+        h, level = self.arguments.horizon, self.arguments.level
+
+        def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
+            return model.cross_validation(frame, h, n_windows=n_windows, level=level)
+
+        return self._run_in_chunks(backtest, "Backtesting")
+
+    def _run_in_chunks(
+        self, work: Callable[[RBFDiffNet, pd.DataFrame], Any], stage: str
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Work on chunks of the series if each has a network of its own, otherwise on all at once.
+
+        Intervals need all series, because short series borrow the errors of others.
+        """
+        data, progress = self.data, self.progress
+        total = size = data.series.n_series
+        model = self.make_model()
+        if model.options.method.learns_series_alone and not (data.inputs or self.arguments.level):
+            size = min(total, _FAST_CHUNK if self.arguments.preset == "fast" else _CHUNK)
+        frames, notes = [], []
+        progress.update(stage, 0, total if size < total else 0)
+        for start, stop, chunk in data.chunks(size):
+
+            def show_share(share: float, start: int = start, stop: int = stop) -> None:
+                progress.update(stage, start + int(share * (stop - start)), total)
+
+            with as_command_error(data.origins), watch_progress(show_share):
+                frames.append(work(model, chunk))
+            notes.append(model.report_)
+            progress.update(stage, stop, total)
+            model = self.make_model()
+        with_rows = [frame for frame in notes if len(frame)] or notes[:1]
+        return (
+            pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0],
+            pd.concat(with_rows, ignore_index=True),
         )
-    keys = [key for key in ("unique_id", "ds") if key in data.future.columns]
-    return dates.merge(data.future[[*keys, *data.inputs]], on=keys, how="left")
+
+    def explain(
+        self, model: RBFDiffNet, frame: pd.DataFrame, ids: Sequence[str]
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Fit a model; return the terms of the forecasts of some series, and their equations."""
+        h = self.arguments.horizon
+        with as_command_error():
+            model.fit(frame)
+            terms = model.explain(h, X_df=self.future_inputs(model), ids=ids)
+            return terms, model.equation(ids)
+
+    def future_inputs(self, model: RBFDiffNet) -> Any:
+        """Return the inputs at the dates that a fitted model forecasts; None if there are none."""
+        data, h = self.data, self.arguments.horizon
+        if not data.inputs:
+            return None
+        dates = model.make_future_frame(h)
+        if data.future is None:
+            raise CommandError(
+                f"the inputs ({', '.join(data.inputs)}) must be known for the {h} steps to "
+                "forecast: add rows after the last date with the target left empty, or name a file "
+                "with them in --exog"
+            )
+        keys = [key for key in ("unique_id", "ds") if key in data.future.columns]
+        return dates.merge(data.future[[*keys, *data.inputs]], on=keys, how="left")
+
+    def note_closed_weekdays(
+        self, forecast: pd.DataFrame, notes: pd.DataFrame
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Note the weekdays on which daily series never have a value.
+
+        With ``--skip-closed`` the forecasts of these weekdays are left out.
+        """
+        closed = _find_closed_weekdays(self.data)
+        positions = np.flatnonzero(closed.any(axis=1)).tolist()
+        if not positions:
+            return forecast, notes
+        action = "they repeat the day before; --skip-closed leaves their forecasts out"
+        if self.arguments.skip_closed:
+            action = "their forecasts are left out"
+            weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
+            kept = ~closed[self.data.find_series(forecast), weekdays]
+            forecast = forecast[kept].reset_index(drop=True)
+            if not len(forecast):
+                raise CommandError(
+                    "--skip-closed leaves nothing: no series ever has a value on the weekdays to "
+                    "forecast; choose a larger --horizon, or leave --skip-closed out"
+                )
+        lines = pd.DataFrame(
+            {
+                "unique_id": [self.data.ids[i] for i in positions],
+                "problem": [f"no value on {name_weekdays(closed[i])}, ever" for i in positions],
+                "action": action,
+            }
+        )
+        earlier = [notes.astype({"unique_id": object})] if len(notes) else []
+        return forecast, pd.concat([*earlier, lines], ignore_index=True)
 
 
 def spread_evenly(n: int, most: int) -> Ints:
@@ -220,56 +262,14 @@ def spread_evenly(n: int, most: int) -> Ints:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
-def note_closed_weekdays(
-    arguments: argparse.Namespace, data: Data, forecast: pd.DataFrame, notes: pd.DataFrame
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Note the weekdays on which daily series never have a value.
-
-    With ``--skip-closed`` the forecasts of these weekdays are left out.
-    """
-    closed = _find_closed_weekdays(data)
-    if closed is None:
-        return forecast, notes
-    if arguments.skip_closed:
-        weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
-        kept = ~closed[data.find_series(forecast), weekdays]
-        forecast = forecast[kept].reset_index(drop=True)
-        if not len(forecast):
-            raise CommandError(
-                "--skip-closed leaves nothing: no series ever has a value on the weekdays to "
-                "forecast; choose a larger --horizon, or leave --skip-closed out"
-            )
-    return forecast, _add_closed_notes(data, notes, closed, skipped=arguments.skip_closed)
-
-
-def _find_closed_weekdays(data: Data) -> Mask | None:
-    """Return which weekdays are closed, of shape (n_series, 7); None where all are open."""
+def _find_closed_weekdays(data: Data) -> Mask:
+    """Return which weekdays are closed, of shape (n_series, 7)."""
     if not is_daily(data.frequency):
-        return None
+        return np.zeros((data.series.n_series, 7), dtype=bool)
     tables = []
     for start, stop, chunk in data.chunks(_WEEKDAY_CHUNK):
         rows = chunk[np.isfinite(chunk["y"].to_numpy(dtype=np.float64))]
         dates = rows["ds"].dt.tz_localize(None).to_numpy()
         codes = rows["unique_id"].cat.codes.to_numpy().astype(np.int64) - start
         tables.append(find_closed_weekdays(codes, dates, stop - start))
-    closed = np.concatenate(tables)
-    return closed if closed.any() else None
-
-
-def _add_closed_notes(
-    data: Data, notes: pd.DataFrame, closed: Mask, *, skipped: bool
-) -> pd.DataFrame:
-    positions = np.flatnonzero(closed.any(axis=1)).tolist()
-    action = "their forecasts are left out"
-    if not skipped:
-        action = "they repeat the day before; --skip-closed leaves their forecasts out"
-    lines = pd.DataFrame(
-        {
-            "unique_id": [data.ids[i] for i in positions],
-            "problem": [f"no value on {name_weekdays(closed[i])}, ever" for i in positions],
-            "action": action,
-        }
-    )
-    if not len(notes):
-        return lines
-    return pd.concat([notes.astype({"unique_id": object}), lines], ignore_index=True)
+    return np.concatenate(tables)
