@@ -106,16 +106,7 @@ def test_columns_may_have_other_names(library):
     df = long_frame("a").rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
     panel = Panel.from_frame(library(df), ColumnNames("shop", "day", "sales"), "D")
     assert list(panel.make_frame([4], [1], {"x": [1.0]}).columns) == ["shop", "day", "x"]
-    assert list(panel.make_frame([4], [1], {}, time_name="cutoff").columns) == ["shop", "cutoff"]
-
-
-def test_a_target_may_be_absent():
-    df = long_frame("a").drop(columns="y").assign(x=1)
-    panel = Panel.from_frame(df, freq="D", inputs=["x"], target_required=False)
-    assert np.isnan(panel.y).all()
-    assert panel.inputs["x"].tolist() == [1, 1, 1, 1]
-    df["y"] = 2.0
-    assert Panel.from_frame(df, freq="D", target_required=False).y.tolist() == [2, 2, 2, 2]
+    assert list(panel.make_frame([4], [1], {}).columns) == ["shop", "day"]
 
 
 def dateutil_zone(df):

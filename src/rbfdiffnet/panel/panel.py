@@ -69,7 +69,6 @@ class Panel:
         freq: Any = None,
         inputs: Sequence[str] = (),
         errors: str = "fallback",
-        target_required: bool = True,
     ) -> Panel:
         """Bring a long data frame to regular grids.
 
@@ -83,13 +82,11 @@ class Panel:
             raise ValueError(f"errors must be 'fallback' or 'raise', got {errors!r}.")
         columns = columns or ColumnNames()
         frequency = None if freq is None else Frequency.parse(freq)
-        has_target = target_required or columns.target in getattr(df, "columns", ())
-        targets = (columns.target,) if has_target else ()
-        frame = read_frame(df, [columns.id, columns.time, *targets, *inputs])
+        frame = read_frame(df, [columns.id, columns.time, columns.target, *inputs])
         codes, ids, time = read_keys(frame, columns, frequency)
         times, zone = read_times(time), time_zone(time)
         frequency = _check_frequency(frequency, times, codes, time)
-        values = {name: read_target(frame[name]) for name in targets}
+        values = {columns.target: read_target(frame[columns.target])}
         values |= {name: read_values(frame[name]) for name in inputs}
         grid, offsets, flat, problems, n_off = regularize_in_chunks(
             frequency, zone, times, codes, len(ids), values, columns.target
@@ -102,9 +99,8 @@ class Panel:
                 f"Series {str(ids[problems[0].series])!r}: {problems[0].problem}; correct the "
                 f"frame, or pass errors='fallback' ({problems[0].action})."
             )
-        y = flat.get(columns.target, np.full(offsets[-1], np.nan))
-        kept = {name: flat[name] for name in inputs}
-        return cls(offsets, y, kept, tuple(problems), columns, grid, ids, time[:0])
+        y = flat.pop(columns.target)
+        return cls(offsets, y, flat, tuple(problems), columns, grid, ids, time[:0])
 
     @property
     def n_series(self) -> int:
@@ -219,7 +215,6 @@ class Panel:
         steps_first: npt.ArrayLike,
         n_steps: npt.ArrayLike,
         values: Mapping[str, npt.ArrayLike],
-        time_name: str | None = None,
         extra_times: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Any:
         """Make a frame that looks like the one the panel came from, series by series.
@@ -231,10 +226,7 @@ class Panel:
         counts = np.broadcast_to(_ints(n_steps), self.n_series)
         codes = np.repeat(np.arange(self.n_series), counts)
         starts = np.broadcast_to(_ints(steps_first), self.n_series)
-        times = {
-            time_name or self.columns.time: concatenate_ranges(starts, counts),
-            **(extra_times or {}),
-        }
+        times = {self.columns.time: concatenate_ranges(starts, counts), **(extra_times or {})}
         dates = {
             name: make_times(self.time, self.grid.times(codes, _ints(steps)), self.grid.zone)
             for name, steps in times.items()

@@ -106,7 +106,7 @@ def regularize(
             infinite = np.unique(places[np.isinf(column)])
             found.add_places(f"infinite {name!r} value", "treated as missing", infinite)
             column[np.isinf(column)] = np.nan
-    if target in rows and (huge := np.abs(rows[target]) > LARGEST).any():
+    if (huge := np.abs(rows[target]) > LARGEST).any():
         found.add_places(f"huge {target!r} value", "treated as missing", np.unique(places[huge]))
         rows[target][huge] = np.nan
     counts = np.bincount(places, minlength=total)
@@ -115,7 +115,7 @@ def regularize(
     found.add_places("missing date", "treated as missing", np.flatnonzero(counts == 0))
 
     columns = {name: place_values(column, places, total) for name, column in rows.items()}
-    if target in rows and counts.max(initial=0) > 1:
+    if counts.max(initial=0) > 1:
         columns[target] = _average_target(rows, target, places, total)
     return found, columns
 
@@ -135,7 +135,7 @@ def regularize_in_chunks(
     grids, the problems, and the number of rows off the grids.
     """
     problems: list[Note] = []
-    grids, lengths, parts, n_off = [], [], [], 0
+    grids, lengths, chunks, n_off = [], [], [], 0
     for series, rows in split_rows(codes, n_series):
         own, at = codes[rows] - series.start, times[rows]
         grid = Grid.from_times(frequency, at, own, series.stop - series.start, zone)
@@ -145,9 +145,9 @@ def regularize_in_chunks(
         problems += [replace(p, series=p.series + series.start) for p in found.problems()]
         grids.append(found.grid)
         lengths.append(np.diff(found.offsets))
-        parts.append(arrays)
+        chunks.append(arrays)
     offsets = np.append(0, np.cumsum(np.concatenate(lengths)))
-    flat = {name: np.concatenate([arrays.pop(name) for arrays in parts]) for name in values}
+    flat = {name: np.concatenate([arrays.pop(name) for arrays in chunks]) for name in values}
     return reduce(Grid.concatenate, grids), offsets, flat, problems, n_off
 
 

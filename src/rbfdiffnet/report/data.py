@@ -11,7 +11,6 @@ import numpy as np
 
 from rbfdiffnet.evaluation import (
     BacktestRows,
-    ModelColumns,
     Scores,
     find_models,
     score_models,
@@ -67,16 +66,33 @@ class _Tables:
         ids: dict[str, int] = {}
         past = read_table(history, "history", columns, ids, [columns.target], grow=True)
         ahead = read_table(forecasts, "forecasts", columns, ids).drop(columns.target)
-        _check_times(past, ahead, "forecasts")
-        tested = None
+        find_models(ahead.columns, "forecasts")  # there is one, and its intervals have both ends
+        tables = {"forecasts": ahead}
         if backtest is not None and len(read_frame(backtest, [columns.id])):
-            tested = read_table(backtest, "backtest", columns, ids)
-            _check_times(past, tested, "backtest")
-            _check_backtest(tested, columns)
-        return cls(ids, past, ahead, tested)
+            names = getattr(backtest, "columns", ())
+            for name in ("cutoff", columns.target):
+                if name not in names:
+                    raise ValueError(
+                        f"backtest has no column {name!r}; give what RBFDiffNet.cross_validation "
+                        "returns, with columns of other models if you like."
+                    )
+            tables["backtest"] = read_table(backtest, "backtest", columns, ids)
+        kinds = {True: "dates", False: "whole numbers"}
+        for what, table in tables.items():
+            if past.dates != table.dates:
+                raise ValueError(
+                    f"Times are {kinds[past.dates]} in history but {kinds[table.dates]} in {what}; "
+                    "use the same in both."
+                )
+        return cls(ids, past, ahead, tables.get("backtest"))
 
     def present(self) -> list[Table]:
         return [table for table in (self.past, self.ahead, self.backtest) if table is not None]
+
+    def forecast_columns(self) -> list[str]:
+        """Return the columns of forecasts and backtest, without targets."""
+        tested = {} if self.backtest is None else self.backtest.columns
+        return list(dict.fromkeys([*self.ahead.columns, *tested]))
 
     def choose(self, chosen: Ints) -> _Tables:
         """Keep some series, in the order given."""
@@ -109,32 +125,26 @@ def payload(
     are of some series of a larger panel only.
     """
     tables = _Tables.read(history, forecasts, backtest, columns)
-    models: Sequence[ModelColumns] = find_models(tables.ahead.columns, "forecasts")
     frequency = find_frequency(tables.present(), freq)
     season = 1 if frequency is None else frequency.season_length
     if season_length is not None:
         season = check_count("season_length", season_length)
     full = full or FullPanel(len(tables.ids))
     tables, full = _score(tables, full, columns.target, frequency, season)
-    scores = full.scores
-    if tables.backtest is not None and scores is not None:
-        models = _merge_models(models, scores.models)
-    scored = scores.names if scores else []
-    main = next((m.name for m in models if m.name in scored), models[0].name)
-    opinion = verdict(scores, main, season, full.n_series)
+    models = find_models(tables.forecast_columns(), "forecasts")
     remarks = [full.remark] if full.remark else []
     if tables.past.dates and is_daily(frequency):
         remarks += _describe_closed_days(tables, columns.target)
+    accuracy = _judge(full, [model.name for model in models], season, remarks)
 
     errors = _errors_by_series(full, tables.ids)
     if len(tables.ids) > MOST_SERIES:
         wanted = _explained_series(explanations, columns, tables.ids)
-        chosen = choose_series(len(tables.ids), errors.get(f"mase/{main}"), wanted)
+        chosen = choose_series(len(tables.ids), errors.get(f"mase/{accuracy['main']}"), wanted)
         tables = tables.choose(chosen)
         errors = {key: values[chosen] for key, values in errors.items()}
 
     packed, numbers = _pack(tables, columns, errors, explanations)
-    remembered = _read_notes(notes, columns, tables.ids)
     past, ahead = tables.past, tables.ahead
     facts = {
         "ids": list(tables.ids),
@@ -145,18 +155,29 @@ def payload(
             {"name": model.name, "levels": model.levels, "ahead": model.name in ahead.columns}
             for model in models
         ],
-        "main": main,
         "season": season,
         "span": past.displayed(np.array([past.times.min(), past.times.max()])).tolist(),
         "steps": int(np.bincount(ahead.series).max()),
-        "scores": None if scores is None else _accuracy(scores),
-        "verdict": asdict(replace(opinion, more=[*opinion.more, *remarks])),
-        "notes": remembered[:_MOST_NOTES],
-        "n_notes": len(remembered),
-        "n_fallbacks": sum(note["fallback"] for note in remembered),
+        **_read_notes(notes, columns, tables.ids),
+        **accuracy,
         **packed,
     }
     return facts, numbers
+
+
+def _judge(
+    full: FullPanel, models: list[str], season: int, remarks: Sequence[str]
+) -> dict[str, Any]:
+    """Return the main model, the accuracy of all models, and the verdict."""
+    scores = full.scores
+    scored = scores.names if scores else []
+    main = next((name for name in models if name in scored), models[0])
+    opinion = verdict(scores, main, season, full.n_series)
+    return {
+        "main": main,
+        "scores": None if scores is None else _accuracy(scores),
+        "verdict": asdict(replace(opinion, more=[*opinion.more, *remarks])),
+    }
 
 
 def choose_series(n: int, errors: Array | None = None, wanted: Collection[int] = ()) -> Ints:
@@ -294,34 +315,6 @@ def _explained_series(
     return {ids[name] for name in names if name in ids}
 
 
-def _merge_models(
-    models: Sequence[ModelColumns], others: Sequence[ModelColumns]
-) -> list[ModelColumns]:
-    """Return the models of both lists, with the levels of both."""
-    levels: dict[str, set[str]] = {}
-    for model in (*models, *others):
-        levels.setdefault(model.name, set()).update(model.levels)
-    return [ModelColumns(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
-
-
-def _check_times(past: Table, other: Table, what: str) -> None:
-    if past.dates != other.dates:
-        kinds = {True: "dates", False: "whole numbers"}
-        raise ValueError(
-            f"Times are {kinds[past.dates]} in history but {kinds[other.dates]} in {what}; use "
-            "the same in both."
-        )
-
-
-def _check_backtest(table: Table, columns: ColumnNames) -> None:
-    for name, found in (("cutoff", table.cutoffs), (columns.target, table.columns)):
-        if found is None or (found is table.columns and name not in table.columns):
-            raise ValueError(
-                f"backtest has no column {name!r}; give what RBFDiffNet.cross_validation returns, "
-                "with columns of other models if you like."
-            )
-
-
 def _count_values_that_fit(past: Table, target: str, used: int, n: int) -> int:
     """Return how many values of every history fit, judged by how well the last ones compress."""
     sample = Packer()
@@ -367,21 +360,23 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def _read_notes(notes: Any, columns: ColumnNames, ids: dict[str, int]) -> list[dict[str, Any]]:
-    """Return what happened to series, fallbacks first."""
-    if notes is None:
-        return []
-    frame = read_frame(notes, [columns.id, "problem", "action"])
+def _read_notes(notes: Any, columns: ColumnNames, ids: dict[str, int]) -> dict[str, Any]:
+    """Return what happened to series, fallbacks first, and how often."""
+    names = [columns.id, "problem", "action"]
+    rows: list[tuple[str, ...]] = []
+    if notes is not None:
+        frame = read_frame(notes, names)
+        rows = [*zip(*(map(str, frame[name].to_list()) for name in names), strict=True)]
+    rows.sort(key=lambda row: row[2] not in FALLBACK_ACTIONS)
+    fallbacks = [action in FALLBACK_ACTIONS for _, _, action in rows]
     found = [
         {
-            "id": str(name),
-            "series": ids.get(str(name)),
-            "problem": str(problem),
-            "action": str(action),
-            "fallback": str(action) in FALLBACK_ACTIONS,
+            "id": name,
+            "series": ids.get(name),
+            "problem": what,
+            "action": action,
+            "fallback": fallback,
         }
-        for name, problem, action in zip(
-            *(frame[key].to_list() for key in (columns.id, "problem", "action")), strict=True
-        )
+        for (name, what, action), fallback in zip(rows[:_MOST_NOTES], fallbacks, strict=False)
     ]
-    return sorted(found, key=lambda note: not note["fallback"])
+    return {"notes": found, "n_notes": len(rows), "n_fallbacks": sum(fallbacks)}

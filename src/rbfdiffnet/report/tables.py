@@ -19,7 +19,7 @@ from rbfdiffnet.panel.frames import (
     time_zone,
 )
 from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.panel.grid import infer_frequency, to_wall
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
 
 if TYPE_CHECKING:
@@ -137,9 +137,7 @@ def find_frequency(tables: Sequence[Table], freq: Any = None) -> Frequency | Non
         return Frequency.parse(freq)
     times = np.concatenate([table.times for table in tables])
     series = np.concatenate([table.series for table in tables])
-    if tables[0].dates:
-        return Frequency.infer(to_wall(times, tables[0].zone).view("M8[ns]"), series)
-    return Frequency.infer(times, series)
+    return infer_frequency(times, series, tables[0].zone, integer=not tables[0].dates)
 
 
 def _read_numbers(column: FrameColumn, what: str) -> Array:
