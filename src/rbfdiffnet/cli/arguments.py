@@ -105,16 +105,13 @@ def add_reproduce(commands: Any) -> None:
         "report.html. ARIMA, LSTM and the figures need: pip install 'rbfdiffnet[paper]'. "
         "The LSTM ensemble takes minutes for a series; everything else, seconds.",
     )
-    m5.add_argument(
-        "--data",
-        metavar="DIR",
-        required=True,
-        help="the competition's download (folder, zip or sales_train_evaluation.csv), or a CSV "
-        "file with the 30 series as columns",
+    data = (
+        "the competition's download (folder, zip or sales_train_evaluation.csv), or a CSV file "
+        "with the 30 series as columns"
     )
-    m5.add_argument(
-        "--models", metavar="MODEL", nargs="+", help="models to run (default: all of them)"
-    )
+    models = "models to run (default: all of them)"
+    m5.add_argument("--data", metavar="DIR", required=True, help=data)
+    m5.add_argument("--models", metavar="MODEL", nargs="+", help=models)
 
 
 def _add_experiment(
@@ -123,16 +120,10 @@ def _add_experiment(
     parser: argparse.ArgumentParser = experiments.add_parser(
         name, help=summary, description=description
     )
-    parser.add_argument(
-        "--out", metavar="DIR", default=_RESULTS, help=f"folder to write (default: {_RESULTS})"
-    )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        default=1,
-        help="processes (default: 1; times are to be compared from runs with 1)",
-    )
+    out = f"folder to write (default: {_RESULTS})"
+    jobs = "processes (default: 1; times are to be compared from runs with 1)"
+    parser.add_argument("--out", metavar="DIR", default=_RESULTS, help=out)
+    parser.add_argument("--jobs", metavar="N", type=positive, default=1, help=jobs)
     return parser
 
 
@@ -167,92 +158,54 @@ def percent(text: str) -> float:
 
 def _add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the arguments that say what to read; with ``optional``, FILE may be left out."""
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?" if optional else None,
-        help="CSV (also .gz) or Parquet file, or - for standard input",
-    )
-    parser.add_argument(
-        "--horizon", metavar="H", type=positive, required=True, help="steps to forecast"
-    )
+    file = "CSV (also .gz) or Parquet file, or - for standard input"
+    h = "steps to forecast"
+    parser.add_argument("file", metavar="FILE", nargs="?" if optional else None, help=file)
+    parser.add_argument("--horizon", metavar="H", type=positive, required=True, help=h)
     _add_reading(parser)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say what the columns of a file mean, and how it is written."""
+    layout = "a row for each series and date, a column for each series, a row for each series"
+    exog = (
+        "inputs known ahead: columns of FILE, files with inputs by date (and series), and which "
+        "columns of these"
+    )
+    repeats = "add up or average rows with the same series and date, as sales of a day"
+    dates = "whether days, months or years come first in 1/2/2024 and 01-02-03"
+    missing = "what cells say where there is no value, beside NA, null, - and the like: closed -999"
     group = parser.add_argument_group("reading (all of it is guessed, and said, if not given)")
-    group.add_argument(
-        "--layout",
-        choices=("long", "wide", "rows"),
-        help="a row for each series and date, a column for each series, a row for each series",
-    )
-    group.add_argument(
-        "--id-col", metavar="C", nargs="+", default=[], help="columns that name the series"
-    )
-    group.add_argument("--time-col", metavar="C", help="column of dates or whole-number steps")
-    group.add_argument("--target-col", metavar="C", help="column of values")
-    group.add_argument(
-        "--exog",
-        metavar="X",
-        nargs="+",
-        default=[],
-        help="inputs known ahead: columns of FILE, files with inputs by date (and series), and "
-        "which columns of these",
-    )
-    group.add_argument("--freq", metavar="F", help="step of time: D, W, MS, QS, h, 15min, 1, ...")
-    group.add_argument("--season-length", metavar="M", type=positive, help="steps in a season")
-    group.add_argument(
-        "--repeats",
-        choices=("sum", "mean"),
-        help="add up or average rows with the same series and date, as sales of a day",
-    )
-    group.add_argument(
-        "--dates",
-        choices=("dmy", "mdy", "ymd"),
-        help="whether days, months or years come first in 1/2/2024 and 01-02-03",
-    )
-    group.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers")
-    group.add_argument(
-        "--missing",
-        metavar="WORD",
-        nargs="+",
-        default=[],
-        help="what cells say where there is no value, beside NA, null, - and the like: closed -999",
-    )
+    add = group.add_argument
+    add("--layout", choices=("long", "wide", "rows"), help=layout)
+    add("--id-col", metavar="C", nargs="+", default=[], help="columns that name the series")
+    add("--time-col", metavar="C", help="column of dates or whole-number steps")
+    add("--target-col", metavar="C", help="column of values")
+    add("--exog", metavar="X", nargs="+", default=[], help=exog)
+    add("--freq", metavar="F", help="step of time: D, W, MS, QS, h, 15min, 1, ...")
+    add("--season-length", metavar="M", type=positive, help="steps in a season")
+    add("--repeats", choices=("sum", "mean"), help=repeats)
+    add("--dates", choices=("dmy", "mdy", "ymd"), help=dates)
+    add("--decimal", choices=(".", ","), help="decimal mark of numbers")
+    add("--missing", metavar="WORD", nargs="+", default=[], help=missing)
 
 
 def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     """Declare the arguments that say how to forecast; ``level`` says if there are intervals."""
-    group = parser.add_argument_group("forecasting")
+    preset = "milliseconds a series (fast), more time for accuracy (best), the paper's settings"
+    scope = "a stack of forecasts, a network for each series, one for all (default: by preset)"
+    jobs = f"threads (default: 1; this computer has {os.cpu_count()} cores)"
+    add = parser.add_argument_group("forecasting").add_argument
     if level:
-        group.add_argument(
-            "--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95"
-        )
-    group.add_argument(
-        "--preset",
-        choices=tuple(PRESETS),
-        default="default",
-        help="milliseconds a series (fast), more time for accuracy (best), the paper's settings",
-    )
-    group.add_argument(
-        "--scope",
-        choices=("auto", "local", "global"),
-        help="a stack of forecasts, a network for each series, one for all (default: by preset)",
-    )
-    group.add_argument("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
-    group.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        default=1,
-        help=f"threads (default: 1; this computer has {os.cpu_count()} cores)",
-    )
-    group.add_argument("--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but results and errors")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document, and nothing else"
-    )
+        add("--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95")
+    add("--preset", choices=tuple(PRESETS), default="default", help=preset)
+    add("--scope", choices=("auto", "local", "global"), help=scope)
+    add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
+    add("--jobs", metavar="N", type=positive, default=1, help=jobs)
+    add("--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)")
+    add = parser.add_argument
+    add("--quiet", action="store_true", help="say nothing but results and errors")
+    add("--json", action="store_true", help="print one JSON document, and nothing else")
 
 
 def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
@@ -260,14 +213,11 @@ def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._Argumen
 
     Returns the group, to which a command may add arguments of its own.
     """
+    closed = "leave out forecasts of weekdays on which a daily series never has a value"
     group = parser.add_argument_group("results")
     group.add_argument("--out", metavar="FILE", help=f"{out} (.csv, .csv.gz, .parquet)")
     group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
-    group.add_argument(
-        "--skip-closed",
-        action="store_true",
-        help="leave out forecasts of weekdays on which a daily series never has a value",
-    )
+    group.add_argument("--skip-closed", action="store_true", help=closed)
     return group
 
 

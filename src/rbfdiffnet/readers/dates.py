@@ -312,20 +312,19 @@ def _parse_triples(cells: list[str], order: str | None) -> ParsedTimes:
     triples = [match for cell in cells if (match := _TRIPLE.fullmatch(cell))]
     readings = {
         name: _parse_by_pandas([_reorder(cell, name) or _normalize(cell) for cell in cells])
-        for name in DATE_ORDERS
+        for name in ([order] if order else DATE_ORDERS)
     }
     if order is not None:
         return ParsedTimes.from_dates(readings[order])
     failures = {name: int(dates.isna().sum()) for name, dates in readings.items()}
     by_year = failures.pop("ymd")
     best = min(failures, key=lambda name: failures[name])
-    other = _exchange(best)
     if by_year < failures[best]:
         return _note_order(readings["ymd"], triples[0][0], "ymd", best)
     certain = failures["dmy"] != failures["mdy"] or readings["dmy"].equals(readings["mdy"])
     if not certain:
         best = _USUAL_ORDER[triples[0][2]]
-        other = _exchange(best)
+        other = "mdy" if best == "dmy" else "dmy"
         if fill_share(readings[other]) > fill_share(readings[best]) + 1e-9:
             best, other = other, best
     if by_year == failures[best]:  # 23-01-31: is 23 the year?
@@ -341,10 +340,6 @@ def _parse_triples(cells: list[str], order: str | None) -> ParsedTimes:
         return ParsedTimes.from_dates(readings[best])
     example = next(match[0] for match in triples if int(match[1]) != int(match[3]))
     return _note_order(readings[best], example, best, other)
-
-
-def _exchange(order: str) -> str:
-    return "mdy" if order == "dmy" else "dmy"
 
 
 def _check_exchanged(cells: list[str], dates: pd.Series[Any], certain: bool) -> ParsedTimes | None:

@@ -132,31 +132,24 @@ def parse_numbers(
     whole numbers stay small. A minus may come last, as in 12,5-, or be written as parentheses.
     """
     cells = table.frame[column] if cells is None else cells
-    decimal, missing = table.decimal_mark(column) or ".", table.missing_words
-    values, bad = _parse_cells(cells, decimal, {word.strip().lower() for word in missing})
-    numbers = [number for word in missing if (number := _parse_cell(word, decimal)) is not None]
+    decimal, words = table.decimal_mark(column) or ".", table.missing_words
+    nothing = np.empty(0, dtype=np.int64)
+    if is_text(cells):
+        missing = {word.strip().lower() for word in words}
+        codes, distinct = pd.factorize(cells)
+        found = [_parse_cell(cell, decimal, missing) for cell in distinct]
+        values = np.array([*found, np.nan], dtype=np.float64)[codes]  # None becomes NaN
+        bad = np.flatnonzero(np.array([*(x is None for x in found), False])[codes])
+    elif cells.dtype.kind not in "iufb":
+        values, bad = np.full(len(cells), np.nan), np.flatnonzero(cells.notna())
+    elif isinstance(cells.dtype, np.dtype):
+        values, bad = cells.to_numpy(), nothing
+    else:
+        values, bad = cells.to_numpy(dtype=np.float64, na_value=np.nan), nothing
+    numbers = [number for word in words if (number := _parse_cell(word, decimal)) is not None]
     if numbers and (hit := np.isin(values, numbers)).any():
         values = np.where(hit, np.nan, values)
     return values, bad
-
-
-def _parse_cells(
-    cells: pd.Series[Any], decimal: str, missing: set[str]
-) -> tuple[npt.NDArray[Any], Ints]:
-    nothing = np.empty(0, dtype=np.int64)
-    if not is_text(cells):
-        if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind in "iufb":
-            if isinstance(cells.dtype, np.dtype):
-                return cells.to_numpy(), nothing
-            return cells.to_numpy(dtype=np.float64, na_value=np.nan), nothing
-        return np.full(len(cells), np.nan), np.flatnonzero(cells.notna())
-    codes, distinct = pd.factorize(cells)
-    values, good = np.full(len(distinct) + 1, np.nan), np.ones(len(distinct) + 1, dtype=bool)
-    for i, cell in enumerate(distinct):
-        found = _parse_cell(cell, decimal, missing)
-        good[i] = found is not None
-        values[i] = np.nan if found is None else found
-    return values[codes], np.flatnonzero(~good[codes])
 
 
 def _parse_cell(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
