@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.batch.backend import NUMPY, Backend, padded_rows, standardize
-from rbfdiffnet.batch.networks import forecast_batch
-from rbfdiffnet.batch.train import Problem, fit_batch, place_centers
+from rbfdiffnet.batch.train import Problem, fit_batch, forecast_batch, place_centers
 
 B, D, N, C = 3, 4, 200, 7
 

@@ -23,10 +23,15 @@ numbers or on the other series of the batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from rbfdiffnet.batch.backend import NUMPY, Backend, backend_for, standardize
-from rbfdiffnet.batch.networks import BatchNetworks
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.support.stability import LEAP
 
 _LLOYD_STEPS = 6
 _RIDGES = (1e-5, 1e-3, 1e-2, 1e-1, 1e4)  # on the RBF part; the last switches it off
@@ -36,6 +41,71 @@ _SMALLEST_WIDTH = 1e-3  # of the spread of the inputs
 _ENOUGH = 3e-3  # of the objective: a smaller gain ends the training
 _MOST_DAMPING = 1e5
 _FIRST_DAMPING = 5.0  # of the mean curvature: far from a minimum the Hessian is indefinite
+
+_BY_OUTPUT = ("w", "linear", "y_shift", "y_scale")  # a network has an axis for its outputs there
+_OF_A_NETWORK = ("centers", "beta", "a", "x_shift", "x_scale", *_BY_OUTPUT)
+
+
+@dataclass(frozen=True)
+class BatchNetworks:
+    """Trained networks of order 1, with order zero and intercept; a leading axis for the series.
+
+    `centers` has shape (B, c, d), `beta` and w (B, c), a and `linear` (B, d + 1), `x_shift` and
+    `x_scale` (B, d), and the rest (B,): shift and scale of the target, unit of the first
+    derivatives, largest target, objective, and the penalty chosen for the RBF part.
+    """
+
+    centers: Any
+    beta: Any
+    a: Any
+    w: Any
+    linear: Any
+    x_shift: Any
+    x_scale: Any
+    y_shift: Any
+    y_scale: Any
+    unit: Any
+    largest: Any
+    value: Any
+    ridge: Any
+
+    def network(self, i: int) -> Network:
+        """Return one of the networks (NumPy arrays only)."""
+        arrays = {name: getattr(self, name)[i] for name in _OF_A_NETWORK}
+        arrays |= {name: arrays[name][..., None] for name in _BY_OUTPUT}
+        d = self.x_shift.shape[1]
+        unit = float(self.unit[i])
+        return Network(**arrays, unit=unit, metric=np.ones(d), n_lags=d, order=1)
+
+    @classmethod
+    def stack(cls, networks: Sequence[Network], largest: Sequence[float]) -> BatchNetworks:
+        """Return networks of the same shape, made by `network`, as a batch."""
+        arrays = {
+            name: np.array([getattr(n, name) for n in networks])
+            for name in (*_OF_A_NETWORK, "unit")
+        }
+        arrays |= {name: arrays[name][..., 0] for name in _BY_OUTPUT}
+        unknown = np.full(len(networks), np.nan)
+        return cls(**arrays, largest=np.array(largest), value=unknown, ridge=unknown.copy())
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
+        """Return several batches as one (NumPy arrays only)."""
+        if len(parts) == 1:
+            return parts[0]
+        names = [f.name for f in fields(cls)]
+        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
+    def select(self, numbers: Sequence[int]) -> BatchNetworks:
+        """Return some of the networks (NumPy arrays only)."""
+        which = np.asarray(numbers, dtype=np.int64)
+        return BatchNetworks(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+    def to_numpy(self) -> BatchNetworks:
+        """Return the same in NumPy arrays."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        on_device = {n: v.cpu().numpy() for n, v in arrays.items() if not isinstance(v, np.ndarray)}
+        return BatchNetworks(**{**arrays, **on_device})
 
 
 def train(
@@ -91,6 +161,38 @@ def fit_batch(
         value=value,
         ridge=ridge,
     )
+
+
+def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:
+    """Continue windows recursively, as `models.networks.window_model.WindowModel.forecast` does.
+
+    `window` has shape (B, d), latest values last, or (B, k, d) for k windows of each network; the
+    forecasts have shape (B, h) or (B, k, h).
+    """
+    if window.ndim == 2:
+        return forecast_batch(networks, window[:, None], h, xp)[:, 0]
+    d = networks.centers.shape[2]
+    centers = networks.centers.swapaxes(1, 2)
+    a0, a1 = networks.a[:, :1, None], networks.a[:, 1:, None]
+    slope = (-2.0 * networks.beta * networks.unit[:, None])[:, None]
+    at = a1.swapaxes(1, 2) @ centers
+    square = (centers**2).sum(axis=1)[:, None]
+    beta, weights = networks.beta[:, None], networks.w[:, :, None]
+    lam, constant = networks.linear[:, :d, None], networks.linear[:, d:, None]
+    x_shift, x_scale = networks.x_shift[:, None], networks.x_scale[:, None]
+    y_shift, y_scale = networks.y_shift[:, None], networks.y_scale[:, None]
+    limit = (LEAP * networks.largest)[:, None]
+    steps = []
+    for _ in range(h):
+        z = (window - x_shift) / x_scale
+        distance = (z**2).sum(axis=2)[:, :, None] + square - 2.0 * (z @ centers)
+        phi = xp.exp(-beta * xp.clip(distance, 0.0, None))
+        g = phi * (a0 + slope * (z @ a1 - at))
+        value = (g @ weights + z @ lam + constant)[:, :, 0] * y_scale + y_shift
+        value = xp.minimum(xp.maximum(value, -limit), limit)
+        steps.append(value)
+        window = xp.concatenate([window[:, :, 1:], value[:, :, None]], axis=2)
+    return xp.stack(steps, axis=2)
 
 
 def place_centers(

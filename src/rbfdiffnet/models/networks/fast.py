@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.batch.backend import Backend, backend_for, padded_rows
-from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
-from rbfdiffnet.batch.train import train
+from rbfdiffnet.batch.train import BatchNetworks, forecast_batch, train
 from rbfdiffnet.models.networks.series_model import CleaningCache, SeriesModel
 from rbfdiffnet.models.networks.window_model import (
     FEWEST_ROWS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.batch.networks import BatchNetworks
+from rbfdiffnet.batch.train import BatchNetworks
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.network.basis import profile

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.batch.networks import BatchNetworks, forecast_batch
+from rbfdiffnet.batch.train import BatchNetworks, forecast_batch
 from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows
 from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.series.series import Series

@@ -23,8 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rbfdiffnet.batch.networks import BatchNetworks
-from rbfdiffnet.batch.train import train
+from rbfdiffnet.batch.train import BatchNetworks, train
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.train import Settings, fit_network
