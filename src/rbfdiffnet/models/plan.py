@@ -76,7 +76,8 @@ class Plan:
     def tendency(self, z: Array) -> tuple[float, int]:
         """Return what the level depends on: a unit root's p-value where it matters, and length."""
         matters = self.level is None and not self._differs
-        return _unit_root(z) if matters else 1.0, z.size
+        p_value = adf_test(z).p_value if matters else 1.0
+        return float(np.nan_to_num(p_value, nan=1.0)), z.size  # 1 where the test has no answer
 
     def level_of(self, tendencies: Sequence[tuple[float, int]]) -> str:
         """Return the level for series of these tendencies; see `level_for`."""
@@ -98,8 +99,3 @@ def default_lags(season_length: int) -> int:
     if season_length == 24:
         return 48
     return season_length + max(3, min(4, season_length // 4))
-
-
-def _unit_root(z: Array) -> float:
-    """Return the p-value of the test for a unit root, 1 where it has no answer."""
-    return float(np.nan_to_num(adf_test(z).p_value, nan=1.0))

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -105,16 +105,10 @@ def fit_robust_effects(
     Every series has shape (T,) with NaN where missing, its inputs (T, q). With ``clean``, outliers
     do not count. The ``collective`` has the other parts of the panel.
     """
+    settings: Any = {"season_length": season_length, "relative": relative, "collective": collective}
 
     def fit(filled: list[Array], known: list[Mask]) -> Effects:
-        return fit_effects(
-            filled,
-            inputs,
-            known,
-            season_length=season_length,
-            relative=relative,
-            collective=collective,
-        )
+        return fit_effects(filled, inputs, known, **settings)
 
     return _fit_without_outliers(fit, series, inputs, season_length, clean)
 

@@ -53,8 +53,7 @@ class Preparation:
 
     def apply(self, y: Array, inputs: Array) -> PreparedSeries:
         """Make a series ready: observations y with NaN where missing, inputs (T, q)."""
-        raw = self.without_effects(y, inputs)
-        return PreparedSeries.of(self, raw, *clean_many([self], [raw])[0])
+        return apply_many([self], [y], [inputs])[0]
 
     def restore(self, u: Array, inputs: Array) -> Array:
         """Return forecasts of u, (..., h), in units of the observations; inputs are (..., h, q)."""
@@ -91,6 +90,16 @@ class PreparedSeries:
             else:
                 known = known[step.lost :]
         return steps.apply(self.u), known
+
+
+def apply_many(
+    preparations: Sequence[Preparation], series: Sequence[Array], inputs: Sequence[Array]
+) -> list[PreparedSeries]:
+    """Make many series ready by their preparations; see `Preparation.apply`."""
+    given = zip(preparations, series, inputs, strict=True)
+    raw = [preparation.without_effects(y, x) for preparation, y, x in given]
+    found = zip(preparations, raw, clean_many(preparations, raw), strict=True)
+    return [PreparedSeries.of(p, before, *cleaned) for p, before, cleaned in found]
 
 
 def clean_many(

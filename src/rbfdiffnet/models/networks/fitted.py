@@ -30,7 +30,7 @@ from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.naive import naive_errors, naive_forecast, values_after
-from rbfdiffnet.series.prepare import clean_many
+from rbfdiffnet.series.prepare import apply_many
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.series.transforms import Difference
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
@@ -172,10 +172,10 @@ class FittedNetworks(FittedModel):
                 found[i] = model.seen.outliers
             else:
                 unseen[i] = model.preparation
-        bare = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in unseen.items()]
-        cleaned = clean_many(list(unseen.values()), bare)
-        for i, b, (_, known) in zip(unseen, bare, cleaned, strict=True):
-            found[i] = np.flatnonzero(np.isfinite(b) & ~known)
+        series = [panel[i].y for i in unseen], [panel[i].known_ahead for i in unseen]
+        ready = apply_many(list(unseen.values()), *series)
+        for i, own in zip(unseen, ready, strict=True):
+            found[i] = np.flatnonzero(own.is_outlier)
         return [(i, outliers) for i, outliers in sorted(found.items()) if outliers.size]
 
     def noise_by_series(self) -> dict[int, tuple[tuple[float, float] | None, bool, str]]:

@@ -15,7 +15,7 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
-from rbfdiffnet.series.prepare import PreparedSeries, clean_many
+from rbfdiffnet.series.prepare import PreparedSeries, apply_many
 from rbfdiffnet.series.series import Series, UnfitError, find_usable
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.checks import Noise
@@ -38,8 +38,23 @@ class PreparedPanel:
 
     @classmethod
     def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
-        """Make a panel ready."""
-        return cls(panel, *_prepare(panel, plan))
+        """Make a panel ready, in an order of its own: what is learned must not depend on another."""
+        order, reasons = find_usable(panel)
+        effects: Sequence[Effects | None] | None = fit_pooled_effects(
+            [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
+            [panel[i].known_ahead for i in order],
+            season_length=plan.season_length,
+            clean=plan.clean,
+            relative=not plan.log,
+        )
+        found = prepare_all([panel[i] for i in order], plan, effects or [None] * len(order))
+        ready = {}
+        for i, own in zip(order, found, strict=True):
+            if isinstance(own, UnfitError):
+                reasons[i] = str(own)
+            else:
+                ready[i] = own
+        return cls(panel, ready, dict(sorted(reasons.items())))
 
     def is_of(self, panel: Sequence[Series]) -> bool:
         """Tell whether the series are those of this panel: the same rows of the same arrays."""
@@ -53,9 +68,8 @@ class PreparedPanel:
         if self.is_of(panel):
             return self
         own = {i: ready.preparation for i, ready in self.ready.items()}
-        raw = [p.without_effects(panel[i].y, panel[i].known_ahead) for i, p in own.items()]
-        found = zip(own.items(), raw, clean_many(list(own.values()), raw), strict=True)
-        ready = {i: PreparedSeries.of(p, r, *cleaned) for (i, p), r, cleaned in found}
+        series = [panel[i].y for i in own], [panel[i].known_ahead for i in own]
+        ready = dict(zip(own, apply_many(list(own.values()), *series), strict=True))
         return replace(self, panel=panel, ready=ready)
 
     @property
@@ -70,31 +84,6 @@ class PreparedPanel:
         for i, own in self.ready.items():
             values[i] = np.where(own.is_outlier, np.nan, values[i])
         return values
-
-
-def _prepare(
-    panel: Sequence[Series], plan: Plan
-) -> tuple[dict[int, PreparedSeries], dict[int, str]]:
-    """Return the series that could be made ready, and why the others could not, by position.
-
-    Series are taken in an order of their own: what is learned must not depend on that of the panel.
-    """
-    order, reasons = find_usable(panel)
-    effects: Sequence[Effects | None] | None = fit_pooled_effects(
-        [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
-        [panel[i].known_ahead for i in order],
-        season_length=plan.season_length,
-        clean=plan.clean,
-        relative=not plan.log,
-    )
-    found = prepare_all([panel[i] for i in order], plan, effects or [None] * len(order))
-    ready = {}
-    for i, own in zip(order, found, strict=True):
-        if isinstance(own, UnfitError):
-            reasons[i] = str(own)
-        else:
-            ready[i] = own
-    return ready, dict(sorted(reasons.items()))
 
 
 @dataclass(frozen=True)
