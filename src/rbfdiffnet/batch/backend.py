@@ -311,6 +311,9 @@ class Products:
     G(a), the rows, the target and the slopes J.
     """
 
+    #: What all parts of the series have in common.
+    shared: tuple[str, ...] = ("backend",)
+
     def __init__(
         self, backend: Any, rows: Any, y: Any, centers: Any, beta: Any, slope: Any
     ) -> None:
@@ -377,7 +380,7 @@ class Products:
         """Products of some of the series."""
         part = object.__new__(type(self))
         for name, value in vars(self).items():
-            setattr(part, name, value if name == "backend" else value[which])
+            setattr(part, name, value if name in self.shared else value[which])
         return part
 
 

@@ -60,6 +60,8 @@ class _CompiledProducts(Products):
     `which` are the positions of the series in `rows`, `y` and `phi`, which are never copied.
     """
 
+    shared = ("backend", "rows", "y", "phi")
+
     def __init__(
         self, backend: NumbaBackend, rows: Any, y: Any, centers: Any, beta: Any, slope: Any
     ) -> None:
@@ -88,14 +90,6 @@ class _CompiledProducts(Products):
 
     def _data(self) -> tuple[Any, ...]:
         return self.which, self.rows, self.y, self.phi
-
-    def part(self, which: Any) -> _CompiledProducts:
-        """Products of some of the series."""
-        part = object.__new__(type(self))
-        vars(part).update(vars(self))
-        for name in ("centers", "slope", "which"):
-            setattr(part, name, getattr(self, name)[which])
-        return part
 
 
 def _block_size(n_rows: int) -> int:

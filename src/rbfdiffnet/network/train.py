@@ -61,6 +61,16 @@ class Settings:
     tol: float = 1e-6
     seed: int = 0
 
+    @property
+    def metric_name(self) -> str | None:
+        """Name of the metric; None where its numbers are given."""
+        return self.metric if isinstance(self.metric, str) else None
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether the loss is one of ours, and not the squared one."""
+        return self.loss != "squared" and not callable(self.loss)
+
 
 @dataclass(frozen=True)
 class NetworkFit:
@@ -77,10 +87,9 @@ class NetworkFit:
 def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> NetworkFit:
     """Train a network on X (n, d), Y (n, m) and weights (n,), not negative and not all zero."""
     rows = standardize_rows(
-        X, Y, weight, center_target=settings.intercept, common=_is_named(settings.metric, "common")
+        X, Y, weight, center_target=settings.intercept, common=settings.metric_name == "common"
     )
-    robust = settings.order > 0 and settings.loss != "squared" and not callable(settings.loss)
-    clipped = rows.clip_outliers() if robust else rows
+    clipped = rows.clip_outliers() if settings.order > 0 and settings.is_robust else rows
     candidate = _choose_candidate(clipped.subsample(_ROWS_TO_CHOOSE), settings)
     near = apply_metric(rows.Z, candidate.metric)
     basis = _basis(near, candidate.centers, candidate.beta, settings)
@@ -109,10 +118,6 @@ def fit_network(X: Array, Y: Array, weight: Array, settings: Settings) -> Networ
     return NetworkFit(
         network, objective.alpha, objective.alpha_linear, candidate.factor, loss, solution
     )
-
-
-def _is_named(metric: str | Array, name: str) -> bool:
-    return isinstance(metric, str) and metric == name
 
 
 def _n_lags(rows: StandardizedRows, settings: Settings) -> int:
@@ -157,7 +162,7 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
 
     given = settings.metric
     metric = np.ones(rows.Z.shape[1]) if isinstance(given, str) else given
-    ridge, learn = settings.penalty == "ridge", _is_named(given, "learned")
+    ridge, learn = settings.penalty == "ridge", settings.metric_name == "learned"
     # The strength of a lasso is chosen later, by cross-validation.
     factor, alpha = settings.width_factor, settings.alpha
     if factor is not None and not learn and not (ridge and alpha is None):
@@ -173,7 +178,7 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
         alpha_linear=settings.alpha_linear if ridge else None,
         learn_metric=learn,
         may_switch_off=ridge and alpha is None and settings.order > 0,
-        robust=settings.loss != "squared" and not callable(settings.loss),
+        robust=settings.is_robust,
     )
 
 
