@@ -89,12 +89,12 @@ class BatchNetworks:
         return cls(**arrays, largest=np.array(largest), value=unknown, ridge=unknown.copy())
 
     @classmethod
-    def concatenate(cls, parts: Sequence[BatchNetworks]) -> BatchNetworks:
+    def concatenate(cls, chunks: Sequence[BatchNetworks]) -> BatchNetworks:
         """Return several batches as one (NumPy arrays only)."""
-        if len(parts) == 1:
-            return parts[0]
+        if len(chunks) == 1:
+            return chunks[0]
         names = [f.name for f in fields(cls)]
-        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+        return cls(**{n: np.concatenate([getattr(c, n) for c in chunks]) for n in names})
 
     def select(self, numbers: Sequence[int]) -> BatchNetworks:
         """Return some of the networks (NumPy arrays only)."""
@@ -116,9 +116,9 @@ def train(
     if backend.rows_trained_together is None:
         return fit_batch(X, y, weight, n_centers=n_centers, backend=backend)
     size = max(1, backend.rows_trained_together // X.shape[2])
-    parts = [slice(i, i + size) for i in range(0, len(X), size)]
+    chunks = [slice(i, i + size) for i in range(0, len(X), size)]
     return BatchNetworks.concatenate(
-        [fit_batch(X[p], y[p], weight[p], n_centers=n_centers, backend=backend) for p in parts]
+        [fit_batch(X[c], y[c], weight[c], n_centers=n_centers, backend=backend) for c in chunks]
     )
 
 
