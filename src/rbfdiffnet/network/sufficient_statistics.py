@@ -27,7 +27,7 @@ which are matrix products with one column for each problem. The steps are those 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -280,20 +280,17 @@ class Points:
     a: Array  # (B, K)
     u: Array  # (B, c + q, m): the linear weights that are best for a, w first
     half: Array  # (B, c, K, c): theta contracted with a
-    factors: list[Array]  # Cholesky factors, (c + q, c + q) each
+    factors: Array  # (B, c + q, c + q): Cholesky factors
     value: Array  # (B,): the objective, times the total weight
 
     def pick(self, which: npt.NDArray[np.intp]) -> Points:
         """Return some of the points."""
-        factors = [self.factors[i] for i in which]
-        return Points(self.a[which], self.u[which], self.half[which], factors, self.value[which])
+        return Points(*(getattr(self, f.name)[which] for f in fields(self)))
 
     def put(self, where: npt.NDArray[np.intp], other: Points) -> None:
         """Overwrite some of the points by others."""
-        for name in ("a", "u", "half", "value"):
-            getattr(self, name)[where] = getattr(other, name)
-        for i, factor in zip(where, other.factors, strict=True):
-            self.factors[i] = factor
+        for f in fields(self):
+            getattr(self, f.name)[where] = getattr(other, f.name)
 
 
 def project_all(products: InnerProducts, ridge: Array, a: Array) -> Points:
@@ -310,10 +307,8 @@ def project_all(products: InnerProducts, ridge: Array, a: Array) -> Points:
     right[:, :n_centers] = np.tensordot(a, products.moment, axes=1)
     right[:, n_centers:] = products.linear_moment
     penalty = _penalty(products, ridge)
-    factors = [factorize(g, p) for g, p in zip(gram, penalty, strict=True)]
-    u = np.empty_like(right)
-    for b, factor in enumerate(factors):
-        u[b] = solve(factor, right[b])
+    factors = np.stack([factorize(g, p) for g, p in zip(gram, penalty, strict=True)])
+    u = np.stack([solve(factor, y) for factor, y in zip(factors, right, strict=True)])
     # At the minimum the quadratic form is the square less the product of both sides.
     value = 0.5 * (products.square - np.einsum("bio,bio->b", right, u))
     return Points(a, u, half, factors, value)
