@@ -100,8 +100,8 @@ class RBFDiffNet:
         Threads; results do not depend on it.
     memory_limit : int or str, default="2GB"
         Bytes, or text, that `forecast` may take for its work beside the frames where series have
-        networks of their own: it goes through a large panel piece by piece. At least 1 GB; results
-        do not depend on it. The default scope goes in parts of four million values whatever the
+        networks of their own: it goes through a large panel chunk by chunk. At least 1 GB; results
+        do not depend on it. The default scope goes in chunks of four million values whatever the
         limit. See docs/reliability.md for what was measured.
     random_state : int, default=0
     errors : {"fallback", "raise"}, default="fallback"

@@ -21,7 +21,7 @@ from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.notes import Note
-from rbfdiffnet.support.parallel import SINGLE_MACHINE
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, even_chunks
 from rbfdiffnet.support.progress import progress_between
 
 _SHARE = 0.5  # of the memory limit that a chunk is to take, since what it takes is an estimate
@@ -90,16 +90,16 @@ class _Job:
         lenders = self._lenders()
         largest = max(chunk.size for chunk in self.chunks)
         loans: list[Loan] = []
-        for first in range(0, lenders.size, largest):
-            some = lenders[first : first + largest]
-            part = self.panel.select(some)
-            series = self.exogenous.series(part)
+        for chunk in even_chunks(lenders.size, largest):
+            some = lenders[chunk]
+            panel = self.panel.select(some)
+            series = self.exogenous.series(panel)
             if self.whole is None:
                 model = self.pipeline.fit_model(series, calibrate=True)
             else:
                 model = self.whole.model.select(some.tolist())
             ahead = [self.ahead[i] for i in some.tolist()]
-            request = ForecastRequest(series, part.lengths, self.h, ahead)
+            request = ForecastRequest(series, panel.lengths, self.h, ahead)
             loans += lend_errors(model.held_out_errors(request, self.pipeline.options.n_jobs))
         return sorted(loans, key=lambda loan: loan.fingerprint)
 

@@ -99,6 +99,16 @@ def test_forecasts_are_those_of_the_models(panel):
         np.testing.assert_allclose(path, expected[0], rtol=1e-9)
 
 
+def test_a_network_of_a_batch_can_be_changed_like_any_other(panel):
+    (model,) = fit_fast(panel[:1], season_length=7, n_lags=14).models()
+    bolder = replace(model.windows, largest=2.0 * model.windows.largest)
+    assert bolder.limit == 2.0 * model.windows.limit
+    assert bolder.network is model.windows.network  # made once, when somebody asks for it
+    alone = replace(model.windows, source=model.windows.network)
+    z, none = panel[:1, -20:-6] - 60.0, np.zeros((1, 0))
+    np.testing.assert_array_equal(alone.forecast(z, 5, none)[0], bolder.forecast(z, 5, none)[0])
+
+
 def test_a_series_does_not_depend_on_the_others(panel):
     together = forecast_arrays(panel, 20, season_length=7)
     for i, y in enumerate(panel):

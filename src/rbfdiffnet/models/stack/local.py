@@ -48,13 +48,13 @@ def forecast_local(histories: Histories, h: int, *, common: bool) -> Array:
             X, z = X.reshape(-1, n_lags)[rows], z.ravel()[rows]
             toward = fit_least_absolute(X, z, np.ones(rows.size), np.full(n_lags, _COMMON))
     at_once = max(1, _CELLS // (values.shape[1] * n_lags))
-    parts = [
+    chunks = [
         _fit_coefficients(values[start : start + at_once], n_lags, toward)
         for start in range(0, len(values), at_once)
     ]
     path = histories.with_values(values).fill_start()
     path = np.pad(path, ((0, 0), (max(n_lags - path.shape[1], 0), 0)), mode="edge")
-    return _continue(path, np.concatenate(parts), h) * unit
+    return _continue(path, np.concatenate(chunks), h) * unit
 
 
 def _choose_lags(histories: Histories) -> int:

@@ -204,12 +204,12 @@ def _find_best(z: Array, active: Ints, grids: list[Array], places: Array) -> Arr
     rows = max(1, _CELLS // candidates)
     best = np.empty((3, n))
     for start in range(0, n, rows):
-        part = slice(start, start + rows)
-        own = part if places.shape[1] > 1 else slice(None)
-        still = np.clip(active - start, 0, len(z[part]))
-        loss, _, _ = _profile_loss(z[part], still[still > 0], *parameters[:, own])
+        chunk = slice(start, start + rows)
+        own = chunk if places.shape[1] > 1 else slice(None)
+        still = np.clip(active - start, 0, len(z[chunk]))
+        loss, _, _ = _profile_loss(z[chunk], still[still > 0], *parameters[:, own])
         first = np.argmax(loss <= loss.min(axis=1, keepdims=True) + _TIE, axis=1)
-        best[:, part] = np.take_along_axis(places[:, own], first[None, :, None], axis=2)[..., 0]
+        best[:, chunk] = np.take_along_axis(places[:, own], first[None, :, None], axis=2)[..., 0]
     return best
 
 

@@ -38,7 +38,7 @@ class PreparedPanel:
 
     @classmethod
     def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
-        """Make a panel ready, in an order of its own: what is learned must not depend on another."""
+        """Make a panel ready; what is learned does not depend on the order of its series."""
         order, reasons = find_usable(panel)
         effects: Sequence[Effects | None] | None = fit_pooled_effects(
             [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
