@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli_files import run
+from cli_files import panel, run
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.cli.run import describe_problems, spread_evenly
 from rbfdiffnet.readers import example_data
@@ -46,3 +46,13 @@ def test_problems_of_a_kind_share_a_line():
     notes = pd.DataFrame({"unique_id": ["a", "b"], "problem": problems, "action": "none"})
     line = "series 'a': 2 missing dates, first 2024-01-05; none (and 1 more series)"
     assert describe_problems(notes) == [line]
+
+
+def test_closed_days_that_have_rows_are_named(capsys, tmp_path):
+    frame = panel(2, 60)
+    frame.loc[frame["ds"].dt.day_of_week == 0, "y"] = np.nan
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    code, _, err = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, "--scope", "local")
+    assert code == 0
+    assert "no value on Mondays, ever" in err
+    assert "(and 1 more series)" in err

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_parts
+from rbfdiffnet.panel.calendar import (
+    CalendarInputs,
+    Event,
+    choose_calendar_parts,
+    find_closed_weekdays,
+    is_daily,
+    name_weekdays,
+)
+from rbfdiffnet.panel.frequency import Frequency
 
 PARTS = ("minute", "hour", "dayofweek", "day", "weekofyear", "month", "quarter")
 DAY = 24 * 3600
@@ -242,3 +250,19 @@ def test_json_restores_the_calendar():
     restored = CalendarInputs.from_json(json.loads(json.dumps(calendar.to_json())))
     assert restored == calendar
     np.testing.assert_array_equal(restored.matrix(DAYS), calendar.matrix(DAYS))
+
+
+def test_weekdays_without_values_are_named():
+    days = pd.date_range("2024-01-01", periods=60)
+    kept = [days[days.day_of_week != 6], days, days[days.day_of_week == 2], days[:20:7]]
+    series = np.repeat(np.arange(4), [len(part) for part in kept])
+    closed = find_closed_weekdays(series, np.concatenate([part.to_numpy() for part in kept]), 5)
+    found = [name_weekdays(row) for row in closed]
+    assert found[:2] == ["Sundays", ""]
+    assert found[2] == "Mondays, Tuesdays, Thursdays, Fridays, Saturdays and Sundays"
+    assert found[3:] == ["", ""]  # too short, and none
+
+
+def test_days_are_daily_and_business_days_are_not():
+    assert [is_daily(Frequency.parse(f)) for f in ("D", "B", "W", "MS", 1)] == [True] + 4 * [False]
+    assert not is_daily(None)

@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.parallel import even_chunks
 
 FrameColumn = nw.Series[Any]
 
-_BLOCK = 1_000_000  # rows compared at once
+_ROWS_AT_ONCE = 1_000_000  # are compared
 _LARGEST = 2**61  # whole number that is allowed: differences must fit into 64 bits, too
 # Nanoseconds since 1970 fit into 64 bits between these years.
 _EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
@@ -141,11 +142,9 @@ def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
     if python_text:
         values[codes < 0] = None  # pandas.NA is neither equal nor different
     names = values[first]
-    for start in range(0, len(values), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        wrong = np.flatnonzero(names[codes[block]] != values[block])
-        if len(wrong):
-            raise _invalid_text(name, values[start + wrong[0]], start + int(wrong[0]))
+    for chunk in even_chunks(len(values), _ROWS_AT_ONCE):
+        for wrong in np.flatnonzero(names[codes[chunk]] != values[chunk])[:1]:
+            raise _invalid_text(name, values[chunk][wrong], chunk.start + int(wrong))
     for row, value in zip(first.tolist(), names.tolist(), strict=True):
         try:
             str(value).encode()

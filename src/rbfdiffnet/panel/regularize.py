@@ -76,13 +76,13 @@ def regularize(
     codes: Ints,
     values: Mapping[str, npt.NDArray[Any]],
     target: str,
-) -> tuple[ProblemList, Arrays]:
+) -> tuple[ProblemList, Arrays, int]:
     """Bring rows to the grids of their series.
 
     `times`, `codes` (numbers of series) and the columns in `values` have shape (n_rows,). Where a
     date has several rows, the mean of the target and the last known value of other columns are
-    taken. Returned are the problems, with the grids and offsets that are left, and the columns on
-    the grids, one series after the other, each of shape (offsets[-1],).
+    taken. Returned are the problems, with the grids and offsets that are left, the columns on the
+    grids, one series after the other, each of shape (offsets[-1],), and how many rows are off them.
     """
     n_series = len(grid.origin)
     steps, on_grid = grid.locate(times, codes)
@@ -117,7 +117,7 @@ def regularize(
     columns = {name: place_values(column, places, total) for name, column in rows.items()}
     if counts.max(initial=0) > 1:
         columns[target] = _average_target(rows, target, places, total)
-    return found, columns
+    return found, columns, int((~on_grid).sum())
 
 
 def regularize_in_chunks(
@@ -139,9 +139,9 @@ def regularize_in_chunks(
     for series, rows in split_rows(codes, n_series):
         own, at = codes[rows] - series.start, times[rows]
         grid = Grid.from_times(frequency, at, own, series.stop - series.start, zone)
-        n_off += int((~grid.locate(at, own)[1]).sum())
         some = {name: column[rows] for name, column in values.items()}
-        found, arrays = regularize(grid, at, own, some, target)
+        found, arrays, off = regularize(grid, at, own, some, target)
+        n_off += off
         problems += [replace(p, series=p.series + series.start) for p in found.problems()]
         grids.append(found.grid)
         lengths.append(np.diff(found.offsets))

@@ -23,6 +23,7 @@ from rbfdiffnet.readers.layouts import (
 from rbfdiffnet.readers.table import Layout, LongLayout, Table, quote_names
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.parallel import even_chunks
 from rbfdiffnet.support.text import format_dates
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency
@@ -62,11 +63,9 @@ class Data:
         return self.series.part(0, self.series.n_series)
 
     def chunks(self, size: int) -> Iterator[tuple[int, int, pd.DataFrame]]:
-        """Yield long frames of `size` series each, with the positions where they start and stop."""
-        n = self.series.n_series
-        for start in range(0, n, size):
-            stop = min(start + size, n)
-            yield start, stop, self.series.part(start, stop)
+        """Yield long frames of up to `size` series, with the positions of their start and stop."""
+        for chunk in even_chunks(self.series.n_series, size):
+            yield chunk.start, chunk.stop, self.series.part(chunk.start, chunk.stop)
 
     def select(self, positions: Sequence[int] | Ints) -> Data:
         """Return the data of some series, given by ascending positions."""
