@@ -37,7 +37,7 @@ class Plan:
     block: int = 1  # number of steps a network forecasts at once
     fast: bool = False  # whether networks of one output are trained by `batch.train`
     device: str = "cpu"  # where `batch.train` runs
-    noise: Noise = None  # whether noise in the observations is treated; see `models.networks.noisy`
+    noise: Noise = None  # whether noise in the observations is treated; see `series_model`
     like: StateFilter | None = None  # what was learned from more of the same series
     thorough: bool = False  # whether a stack learns from more rows, and treats noise
     collective: Collective = SINGLE_MACHINE  # the machines that hold parts of the panel

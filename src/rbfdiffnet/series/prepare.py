@@ -55,6 +55,10 @@ class Preparation:
         """Make a series ready: observations y with NaN where missing, inputs (T, q)."""
         return apply_many([self], [y], [inputs])[0]
 
+    def clip(self, u: Array) -> Array:
+        """Return forecasts of u within their bounds; see `support.stability`."""
+        return np.clip(u, self.low, self.high)
+
     def restore(self, u: Array, inputs: Array) -> Array:
         """Return forecasts of u, (..., h), in units of the observations; inputs are (..., h, q)."""
         y = u if self.effects is None else self.effects.restore(u, inputs)

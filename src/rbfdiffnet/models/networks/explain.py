@@ -58,8 +58,8 @@ def explain_series(
         terms.add_rest("noise", "median over the states that the noise allows", restored)
     if not way.is_linear:
         terms.add_rest("transforms", "back from the transformed scale", restored)
-    clipped = np.clip(restored, model.preparation.low, model.preparation.high)
-    terms.add_rest("guard", "guard against runaway forecasts", clipped)
+    bounded = model.preparation.clip(restored)
+    terms.add_rest("guard", "guard against runaway forecasts", bounded)
     _add_effects(terms, model, u, ahead, ahead_names)
     if model.preparation.log:
         terms.add_rest("logarithm", "back from logarithms", y)

@@ -112,14 +112,10 @@ def forecast_many(
     ends = np.cumsum([len(own) for own in z])[:-1]
     paths, blocks = np.split(path, ends), [np.split(block, ends) for block in inputs]
     forecasts = [
-        np.clip(model.preparation.steps.invert(own, base), *_bounds(model))
+        model.preparation.clip(model.preparation.steps.invert(own, base))
         for model, own, base in zip(models, paths, bases, strict=True)
     ]
     return forecasts, [[block[k] for block in blocks] for k in range(len(models))]
-
-
-def _bounds(model: SeriesModel) -> tuple[float, float]:
-    return model.preparation.low, model.preparation.high
 
 
 def _forecast_in_chunks(
@@ -169,7 +165,8 @@ def _forecast_fast(
     u = path * unit + mean
     for differences, members, base in groups:
         u[members] = differences.invert(u[members], base)
-    low, high = (column(list(side)) for side in zip(*map(_bounds, models), strict=True))
+    low = column([model.preparation.low for model in models])
+    high = column([model.preparation.high for model in models])
     rows = np.concatenate([latest, path], axis=2)
     return list(np.clip(u, low, high)), [SlidingWindows(own, n_lags) for own in rows]
 
@@ -204,14 +201,14 @@ class SlidingWindows(Sequence[Array]):
 
 def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
     """What is said of a forecast that is held back; see `rbfdiffnet.support.stability`."""
-    windows, held = model.windows, None
+    preparation, windows, held = model.preparation, model.windows, None
     if isinstance(rows, SlidingWindows):
         held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
     elif windows.tracker is None:
         with np.errstate(all="ignore"):
             steps = windows.network.predict(np.concatenate(rows))
         held = np.abs(steps).ravel()[: u.size] > windows.limit
-    return describe_runaway(u, *_bounds(model), held)
+    return describe_runaway(u, preparation.low, preparation.high, held)
 
 
 def tracked_paths(
@@ -226,5 +223,5 @@ def tracked_paths(
     (base,) = _latest_windows([model], [series], [origins])
     z = preparation.steps.apply(base)[:, -windows.reach :]
     path, spread, _ = windows.roll_noisy(z, h, _PARTICLES)
-    u = np.clip(preparation.steps.invert(path, base), *_bounds(model))
+    u = preparation.clip(preparation.steps.invert(path, base))
     return preparation.restore(u, ahead), spread[-1] / spread[:-1]
