@@ -246,9 +246,10 @@ class Job:
                     "--skip-closed leaves nothing: no series ever has a value on the weekdays to "
                     "forecast; choose a larger --horizon, or leave --skip-closed out"
                 )
+        ids = self.data.ids
         lines = pd.DataFrame(
             {
-                "unique_id": [self.data.ids[i] for i in positions],
+                "unique_id": [ids[i] for i in positions],
                 "problem": [f"no value on {name_weekdays(closed[i])}, ever" for i in positions],
                 "action": action,
             }

@@ -181,7 +181,7 @@ class LongLayout:
         starts = self.offsets[positions]
         rows = concatenate_ranges(starts, self.offsets[positions + 1] - starts)
         frame = self.frame.iloc[rows].reset_index(drop=True)
-        names = [self.ids[i] for i in positions]
+        names = self.frame["unique_id"].cat.categories[positions]
         return LongLayout.of(frame.assign(unique_id=frame["unique_id"].cat.set_categories(names)))
 
     def sample_times(self, most: int) -> tuple[pd.Series[Any], Ints]:
