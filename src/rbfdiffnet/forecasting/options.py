@@ -94,19 +94,22 @@ class Options:
     @property
     def chosen_scope(self) -> str:
         """The scope that was given, or the one that the other arguments ask for."""
-        if self.scope is not None:
-            return self.scope
-        asks_for_networks = (
-            PRESETS[self.preset].single,
-            not isinstance(self.lags, str),
-            self.strategy != "recursive",
-            not isinstance(self.transforms, str),
-            self.regressor is not None,
-            self.past_exog,
-            self.noise is not None,
-            self.device != "cpu",
+        asks_for_networks = self._for_networks or self.noise is not None or self.device != "cpu"
+        return (
+            self.scope or PRESETS[self.preset].scope or ("local" if asks_for_networks else "auto")
         )
-        return "local" if any(asks_for_networks) else "auto"
+
+    @property
+    def _for_networks(self) -> list[str]:
+        """Names of the arguments that were given and matter to fitted networks only."""
+        given = {
+            "lags": not isinstance(self.lags, str),
+            "strategy": self.strategy != "recursive",
+            "transforms": not isinstance(self.transforms, str),
+            "regressor": self.regressor is not None,
+            "past_exog": bool(self.past_exog),
+        }
+        return [name for name, is_given in given.items() if is_given]
 
     @property
     def _is_fast(self) -> bool:
@@ -216,10 +219,16 @@ class Options:
     def _check_together(self) -> None:
         """Refuse arguments that do not go together."""
         scope = self.chosen_scope
-        if self.device != "cpu" and not (self._is_fast and scope == "local"):
+        pretrained = scope == "pretrained"
+        if pretrained and self._for_networks:
             raise ValueError(
-                f"device={self.device!r} is for preset='fast' with scope='local' and its own "
-                "regressor; use these, or device='cpu'."
+                f"{self._for_networks[0]} is for networks that are fitted, and the pretrained "
+                "network is not; leave it out, or use another preset or scope."
+            )
+        if self.device != "cpu" and not (pretrained or (self._is_fast and scope == "local")):
+            raise ValueError(
+                f"device={self.device!r} is for preset='instant', and for preset='fast' with "
+                "scope='local' and its own regressor; use these, or device='cpu'."
             )
         if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from rbfdiffnet.forecasting.options import NAME, Options, column_names
 from rbfdiffnet.models.base import FittedModel, ForecastRequest, Terms
-from rbfdiffnet.models.intervals import Pools, find_intervals
+from rbfdiffnet.models.intervals import Pools
 from rbfdiffnet.models.networks.explain import operator_terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
@@ -131,8 +131,8 @@ class Pipeline:
         levels: Mapping[str, float],
         pools: Pools | None,
     ) -> tuple[Array, Array, Mask]:
-        held_out = model.held_out_errors(request, self.options.n_jobs)
-        return find_intervals(held_out, list(levels.values()), self.plan.collective, pools)
+        wanted, n_jobs = list(levels.values()), self.options.n_jobs
+        return model.find_intervals(request, wanted, self.plan.collective, pools, n_jobs)
 
     def bound(self, values: Array) -> Array:
         """Return forecasts within what was asked for, and what a number can hold."""

@@ -18,7 +18,7 @@ class Preset:
     seasons_of_lags: int = 0  # how many seasons of lags; 0 chooses by season and length
     fast: bool = False  # whether networks of single series are trained all at once
     thorough: bool = False  # whether a stack learns from more rows, and treats noise
-    single: bool = False  # whether networks of single series are meant, unless a scope is given
+    scope: str | None = None  # which model is meant, unless a scope is given
 
 
 def _network(**parameters: Any) -> Callable[[], Any]:
@@ -40,13 +40,14 @@ def _paper() -> Any:
 PRESETS = {
     "default": Preset(_network(metric="standard", width_factor=4.0, loss="squared")),
     "best": Preset(_network(), thorough=True),
+    "instant": Preset(_network(), clean=False, scope="pretrained"),
     "fast": Preset(
         _network(metric="standard", width_factor=4.0, loss="squared"),
         transforms=("auto", "mean"),
         level="none",
         seasons_of_lags=2,
         fast=True,
-        single=True,
+        scope="local",
     ),
     "paper": Preset(
         _paper,
@@ -54,6 +55,6 @@ PRESETS = {
         level="none",
         clean=False,
         seasons_of_lags=2,
-        single=True,
+        scope="local",
     ),
 }

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from rbfdiffnet.models.intervals import HeldOutErrors
+from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_intervals
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.series import Series, SeriesPanel
-from rbfdiffnet.support.arrays import Array, Arrays, Ints
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.parallel import Collective
 
 if TYPE_CHECKING:
     from rbfdiffnet.models.networks.fitted import FittedNetworks
@@ -133,10 +134,6 @@ class FittedModel(ABC):
         """Forecast every series."""
 
     @abstractmethod
-    def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
-        """Return errors of forecasts of known values, from which intervals are made."""
-
-    @abstractmethod
     def extend(self, panel: SeriesPanel) -> FittedModel:
         """Return the model for a panel with newer values, and perhaps new series at its end."""
 
@@ -145,6 +142,21 @@ class FittedModel(ABC):
         """Return how many latest steps of each series to keep, and arrays and words to save."""
 
     # What follows has an answer for models that can say nothing of their own ----------------------
+
+    def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
+        """Return errors of forecasts of known values, from which intervals are made."""
+        raise NotImplementedError("This model has intervals of its own.")
+
+    def find_intervals(
+        self,
+        request: ForecastRequest,
+        levels: Sequence[float],
+        collective: Collective,
+        pools: Pools | None = None,
+        n_jobs: int = 1,
+    ) -> tuple[Array, Array, Mask]:
+        """Return lower and upper bounds (n, h, n_levels), and where (n,) errors were enough."""
+        return find_intervals(self.held_out_errors(request, n_jobs), levels, collective, pools)
 
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Return series with outliers, and the steps at which the outliers are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rbfdiffnet.models.base import PanelMethod
 from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.shared import SharedNetwork
+from rbfdiffnet.models.pretrained import Pretrained
 from rbfdiffnet.models.stack.model import Stack
 
 #: Methods by the value of `scope`.
@@ -12,5 +13,6 @@ METHODS: dict[str, PanelMethod] = {
     "auto": Stack(),
     "local": LocalNetworks(),
     "global": SharedNetwork(),
+    "pretrained": Pretrained(),
 }
-SCOPES = ("auto", "local", "global")
+SCOPES = tuple(METHODS)

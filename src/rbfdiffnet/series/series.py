@@ -11,7 +11,8 @@ import numpy as np
 
 from rbfdiffnet.support.arrays import Array, Ints
 
-_FEWEST_VALUES = 8
+#: How many known values a network needs that is fitted to a series.
+FEWEST_VALUES = 8
 
 #: Why a series without any value has no model.
 NO_VALUES = "no values"
@@ -108,18 +109,20 @@ class SeriesPanel(Sequence[Series]):
         )
 
 
-def check_fit(series: Series) -> None:
+def check_fit(series: Series, fewest: int = FEWEST_VALUES) -> None:
     """Raise UnfitError if a network has nothing to learn from a series."""
     known = series.y[np.isfinite(series.y)]
     if not known.size:
         raise UnfitError(NO_VALUES)
     if np.ptp(known) == 0.0:
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
-    if known.size < _FEWEST_VALUES:
-        raise UnfitError(f"too short (known values: {known.size}, needed: {_FEWEST_VALUES})")
+    if known.size < fewest:
+        raise UnfitError(f"too short (known values: {known.size}, needed: {fewest})")
 
 
-def find_usable(panel: Sequence[Series]) -> tuple[list[int], dict[int, str]]:
+def find_usable(
+    panel: Sequence[Series], fewest: int = FEWEST_VALUES
+) -> tuple[list[int], dict[int, str]]:
     """Return the positions of series to learn from, and why the others have nothing to learn from.
 
     They are sorted by their fingerprints: what is learned must not depend on the panel's order.
@@ -127,7 +130,7 @@ def find_usable(panel: Sequence[Series]) -> tuple[list[int], dict[int, str]]:
     usable, reasons = [], {}
     for i, series in enumerate(panel):
         try:
-            check_fit(series)
+            check_fit(series, fewest)
             usable.append(i)
         except UnfitError as error:
             reasons[i] = str(error)

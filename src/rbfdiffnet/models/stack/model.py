@@ -34,6 +34,7 @@ from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.members import prior_of
 from rbfdiffnet.models.stack.mixing import (
     combine,
     estimate_growth,
@@ -180,9 +181,8 @@ class FittedStack(FittedModel):
         """Return series with outliers, and the steps at which the outliers are."""
         found: list[dict[int, Ints]] = []
         for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
-            ready = prepared.at([panel[i] for i in chunk.tolist()]).ready
-            found.append({i: np.flatnonzero(own.is_outlier) for i, own in ready.items()})
-        return [(i, steps) for i, steps in self._by_position(found).items() if steps.size]
+            found.append(dict(prepared.at([panel[i] for i in chunk.tolist()]).find_outliers()))
+        return list(self._by_position(found).items())
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
         """Forecast every series."""
@@ -374,7 +374,8 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
-    weights = weigh_members(relative, find_sparse(seen))
+    prior = np.array([prior_of(name) for name in names])
+    weights = weigh_members(relative, find_sparse(seen), prior)
     report_progress(1.0)
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]

@@ -16,8 +16,8 @@ from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
-from rbfdiffnet.series.series import Series, UnfitError, find_usable
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usable
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.checks import Noise
 
 _LONG = 200  # values of the usual series, from which on networks of single series are a member
@@ -37,9 +37,12 @@ class PreparedPanel:
     reasons: dict[int, str]
 
     @classmethod
-    def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
-        """Make a panel ready; what is learned does not depend on the order of its series."""
-        order, reasons = find_usable(panel)
+    def of(cls, panel: Sequence[Series], plan: Plan, fewest: int = FEWEST_VALUES) -> PreparedPanel:
+        """Make a panel ready; what is learned does not depend on the order of its series.
+
+        Series with fewer known values have no members.
+        """
+        order, reasons = find_usable(panel, fewest)
         effects: Sequence[Effects | None] | None = fit_pooled_effects(
             [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
             [panel[i].known_ahead for i in order],
@@ -72,6 +75,17 @@ class PreparedPanel:
         ready = dict(zip(own, apply_many(list(own.values()), *series), strict=True))
         return replace(self, panel=panel, ready=ready)
 
+    def find_outliers(self) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        found = [(i, np.flatnonzero(own.is_outlier)) for i, own in self.ready.items()]
+        return [(i, steps) for i, steps in found if steps.size]
+
+    @property
+    def histories(self) -> list[Array]:
+        """The series that are ready, from their first known value on."""
+        first = {i: np.argmax(np.isfinite(self.panel[i].y)) for i in self.ready}
+        return [own.u[first[i] :] for i, own in self.ready.items()]
+
     @property
     def is_ready(self) -> Mask:
         """Which series have members, shape (n,)."""
@@ -103,22 +117,25 @@ class Window:
         cls, prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int = 1, *, repeats: bool = False
     ) -> Window:
         """Forecast a panel by every member; by the last season, repeated, only if asked for."""
-        season, ready = plan.season_length, prepared.ready
-        naive = np.array(
-            [
-                naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
-                for s in prepared.panel
-            ]
-        ).reshape(len(prepared.panel), h)
-        if not ready:
-            return cls(prepared, {"naive": np.empty((0, h))}, naive)
-        # From their first known value on.
-        series = [own.u[np.argmax(np.isfinite(prepared.panel[i].y)) :] for i, own in ready.items()]
-        histories = Histories.of(series, season)
+        season = plan.season_length
+        if not prepared.ready:
+            return cls.around(prepared, {"naive": np.empty((0, h))}, h, season)
+        histories = Histories.of(prepared.histories, season)
         forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
         if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
-        return cls(prepared, forecasts, naive)
+        return cls.around(prepared, forecasts, h, season)
+
+    @classmethod
+    def around(
+        cls, prepared: PreparedPanel, forecasts: dict[str, Array], h: int, season: int
+    ) -> Window:
+        """Add naive forecasts for the series that are not ready."""
+        naive = [
+            naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
+            for s in prepared.panel
+        ]
+        return cls(prepared, forecasts, np.array(naive).reshape(len(naive), h))
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
         """Return members' forecasts (n, h) of all series with the effects of inputs ahead."""

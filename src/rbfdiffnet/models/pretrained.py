@@ -1,0 +1,215 @@
+"""The pretrained network as a model of a panel: nothing is fitted but the effects of inputs.
+
+Intervals come from the network's quantiles. Their distances from the median are multiplied by one
+factor for each level and all series: how much wider they had to be at the ends of the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from rbfdiffnet.models.base import FittedModel, ForecastRequest, Forecasts, PanelMethod
+from rbfdiffnet.models.intervals import Pools
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.model import split_by_name
+from rbfdiffnet.models.stack.windows import PreparedPanel, Window
+from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
+from rbfdiffnet.series.naive import values_after
+from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.parallel import Collective
+from rbfdiffnet.support.stability import describe_runaway
+
+_FEWEST_VALUES = 2
+_WINDOWS = 2  # at the ends of the series, by which intervals are corrected
+_FEWEST_BEFORE = 4  # values before such a window
+_MOST_SERIES = 2_000  # that the correction is learned from
+_TRUST = 20  # windows that count as much as the network's own quantiles
+_MIDDLE = 0.5
+
+
+class Pretrained(PanelMethod):
+    """One network for all series, trained beforehand on simulated ones."""
+
+    learns_from = "chunk"
+    has_networks = False
+    weights_refusal = (
+        "refit='weights' needs scope='global': the pretrained network never learns from "
+        "observations."
+    )
+    cluster_group = 1_000, 10**9
+
+    def fit(
+        self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
+    ) -> FittedPretrained:
+        """Make a panel ready."""
+        del calibrate, n_jobs
+        return FittedPretrained(plan, PreparedPanel.of(panel, plan, _FEWEST_VALUES))
+
+    def from_arrays(
+        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
+    ) -> FittedPretrained:
+        """Return the model of a panel, which is all that was written."""
+        del words, arrays
+        return self.fit(panel, plan)
+
+    def split(
+        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+    ) -> list[Ints]:
+        """Return the chunks whose intervals, and effects of inputs, are learned together."""
+        del by_memory
+        return split_by_name(names, n_values)
+
+
+@dataclass(frozen=True)
+class FittedPretrained(FittedModel):
+    """The network for a panel that was made ready."""
+
+    plan: Plan
+    prepared: PreparedPanel
+    _latest: dict[bytes, tuple[PreparedPanel, Outlook]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    @property
+    def n_series(self) -> int:
+        """How many series the model has."""
+        return len(self.prepared.panel)
+
+    @property
+    def reasons(self) -> dict[int, str]:  # type: ignore[override]
+        """Why a series is forecast naively, by its position."""
+        return self.prepared.reasons
+
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        return self.prepared.at(panel).find_outliers()
+
+    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
+        """Forecast every series by its median."""
+        del n_jobs
+        prepared, outlook = self._look_ahead(request)
+        runaway = {}
+        for (i, own), median in zip(prepared.ready.items(), outlook.median, strict=True):
+            p = own.preparation
+            if text := describe_runaway(np.clip(median, p.low, p.high), p.low, p.high):
+                runaway[i] = text
+        return Forecasts(self._quantiles(request, [_MIDDLE])[_MIDDLE], runaway=runaway)
+
+    def find_intervals(
+        self,
+        request: ForecastRequest,
+        levels: Sequence[float],
+        collective: Collective,
+        pools: Pools | None = None,
+        n_jobs: int = 1,
+    ) -> tuple[Array, Array, Mask]:
+        """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
+        del collective, pools, n_jobs
+        factors = self._correct(request, levels)
+        found = self._quantiles(request, _bounds_of(levels))
+        middle = found[_MIDDLE]
+        low, high = (
+            np.stack(
+                [middle + f * (found[p] - middle) for p, f in zip(side, factors, strict=True)], 2
+            )
+            for side in (_lower(levels), _upper(levels))
+        )
+        return low, high, np.ones(len(middle), dtype=bool)
+
+    def extend(self, panel: SeriesPanel) -> FittedPretrained:
+        """Make a panel with newer values ready."""
+        return Pretrained().fit(panel, self.plan)
+
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Return that all values are kept, and nothing else."""
+        return panel.ends - panel.starts, {}, {}
+
+    def _look_ahead(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
+        """Return the panel at its origins, and the network's forecasts; the latest are kept."""
+        places = [series.y.ctypes.data for series in request.panel]
+        key = np.array([*places, *request.origins, request.h]).tobytes()
+        if key not in self._latest:
+            seen, prepared, season = request.seen, self.prepared, self.plan.season_length
+            if len(seen) != self.n_series or not prepared.is_of(seen):
+                prepared = PreparedPanel.of(seen, self.plan, _FEWEST_VALUES)
+            with np.errstate(all="ignore"):
+                found = forecast(prepared.histories, request.h, season, device=self.plan.device)
+            self._latest.clear()
+            self._latest[key] = prepared, found
+        return self._latest[key]
+
+    def _quantiles(
+        self, request: ForecastRequest, probabilities: Sequence[float]
+    ) -> dict[float, Array]:
+        """Return quantiles (n, h) by their probability."""
+        prepared, outlook = self._look_ahead(request)
+        found = {str(p): quantile(outlook.quantiles, p) for p in probabilities}
+        window = Window.around(prepared, found, request.h, self.plan.season_length)
+        restored = window.restore(request.ahead)
+        return {p: restored[str(p)] for p in probabilities}
+
+    def _correct(self, request: ForecastRequest, levels: Sequence[float]) -> list[float]:
+        """Return a factor for the distances from the median of each level."""
+        h, scores = request.h, [np.empty((0, len(levels)))]
+        chosen = np.linspace(0, len(request.panel) - 1, min(len(request.panel), _MOST_SERIES))
+        some = request.select(np.unique(chosen.astype(int)).tolist())
+        for window in range(1, _WINDOWS + 1):
+            fair = np.flatnonzero(some.origins - window * h >= _FEWEST_BEFORE)
+            if not fair.size:
+                break
+            then = some.select(fair.tolist())
+            at = (then.origins - window * h)[:, None]
+            pairs = list(zip(then.panel, at, strict=True))
+            ahead = [values_after(series.known_ahead, o, h)[0] for series, o in pairs]
+            past = ForecastRequest(then.panel, at[:, 0], h, ahead)
+            actual = np.stack([values_after(series.y, o, h)[0] for series, o in pairs])
+            found = self._quantiles(past, _bounds_of(levels))
+            away = actual - found[_MIDDLE]
+            for_level = [
+                away
+                / np.where(away > 0.0, found[high] - found[_MIDDLE], found[low] - found[_MIDDLE])
+                for low, high in zip(_lower(levels), _upper(levels), strict=True)
+            ]
+            scores.append(np.stack(for_level, axis=2).reshape(-1, len(levels)))
+        table = np.concatenate(scores)
+        return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
+
+
+def _lower(levels: Sequence[float]) -> list[float]:
+    return [0.5 - level / 2.0 for level in levels]
+
+
+def _upper(levels: Sequence[float]) -> list[float]:
+    return [0.5 + level / 2.0 for level in levels]
+
+
+def _bounds_of(levels: Sequence[float]) -> list[float]:
+    return [_MIDDLE, *_lower(levels), *_upper(levels)]
+
+
+def _factor(scores: Array, level: float, h: int) -> float:
+    """Return the quantile of the scores at a level, drawn to 1 where they are few."""
+    known = np.sort(scores[np.isfinite(scores)])
+    if not known.size:
+        return 1.0
+    rank = min(int(np.ceil(level * (known.size + 1))), known.size) - 1
+    windows = known.size / h
+    trust = windows / (windows + _TRUST)
+    return float(np.clip(known[rank], 0.2, 5.0) ** trust)
+
+
+def quantile(quantiles: Array, probability: float) -> Array:
+    """Return the quantile at a probability from those at `PROBABILITIES`, their last axis.
+
+    It lies on a line in the quantiles of a normal variable between, and beyond, the nearest ones.
+    """
+    known, wanted = ndtri(np.array(PROBABILITIES)), float(ndtri(probability))
+    upper = int(np.clip(np.searchsorted(known, wanted), 1, known.size - 1))
+    share = (wanted - known[upper - 1]) / (known[upper] - known[upper - 1])
+    return np.asarray((1.0 - share) * quantiles[..., upper - 1] + share * quantiles[..., upper])

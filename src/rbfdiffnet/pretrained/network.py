@@ -1,0 +1,266 @@
+r"""The forward pass of the pretrained network.
+
+.. math:: f_k(x) = \lambda_k \cdot u + \sum_j g_j(x) \bigl(b_{jk} + A_{jk} \cdot u
+    + C_{jk} \cdot s_k + Z_{jk} \cdot E(x)\bigr), \qquad
+    g_j = \frac{\varphi_j}{\sum_i \varphi_i}, \quad
+    \varphi_j = e^{\gamma_j - \beta_j \|E(x) - \mu_j\|^2}
+
+where u are the inputs of the level, s_k those of the phase of step k, and x those of the gates (see
+`inputs`). This is a normalized differential network of order 1 with a direction of its own for
+every center: the derivative of a Gaussian along a direction is the Gaussian times a linear
+function. Around every center there is a linear forecaster, and the gates g say how much each
+counts for this series now. E is a learned metric.
+
+Weights of the steps ahead are given at `KNOTS` and interpolated in log k between them, so there is
+a forecast of any step, and it does not depend on how far one asks. Quantiles are the median plus
+and minus sums of positive distances, so they never cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
+from rbfdiffnet.pretrained.seasons import find_longer_seasons
+from rbfdiffnet.support.arrays import Array, Arrays
+
+#: Steps ahead at which the network has weights.
+KNOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+#: Probabilities of the quantiles.
+PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+MEDIAN = PROBABILITIES.index(0.5)
+#: Usual distances between the quantiles: those of a normal variable.
+SPACING = 1.5 * np.diff(special.ndtri(PROBABILITIES))
+_SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
+_FILE = "weights.npz"
+_DIGEST = "e618748df1f6f32a4ef388f2a03bb1b29f2d63dfd8401999c667a36ed24d98fa"
+_VALUES_A_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Forecasts of n series: quantiles (n, h, q) at `PROBABILITIES`, and means (n, h)."""
+
+    quantiles: Array
+    mean: Array
+
+    @property
+    def median(self) -> Array:
+        """The medians (n, h)."""
+        return self.quantiles[:, :, MEDIAN]
+
+
+@cache
+def load_weights() -> Arrays:
+    """Read the weights that come with the package, and check that they are the right ones."""
+    content = files(__package__).joinpath(_FILE).read_bytes()
+    if sha256(content).hexdigest() != _DIGEST:
+        raise RuntimeError(
+            "The weights of the pretrained network are damaged; install rbfdiffnet again."
+        )
+    return read_weights(BytesIO(content))
+
+
+def read_weights(file: Any) -> Arrays:
+    """Read weights from a file of `pretrained.train`."""
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name].astype(np.float64) for name in archive.files}
+
+
+def forecast(
+    series: Sequence[Array],
+    h: int,
+    season: int,
+    *,
+    longer: int | None = None,
+    device: str = "cpu",
+    weights: Arrays | None = None,
+) -> Outlook:
+    """Forecast series of at least one value each, without gaps.
+
+    `longer` is the longer season; None takes the usual one, or one that is found in the series.
+    """
+    weights = weights or load_weights()
+    place = _to_device(device)
+    at_device = {name: place(array) for name, array in {**weights, "spacing": SPACING}.items()}
+    longest = max(LONGEST, 3 * max(season, longer or 0))
+    sizes = np.array([min(y.size, longest) for y in series], dtype=np.int64)
+    order = np.argsort(sizes, kind="stable")
+    quantiles = np.empty((len(series), h, len(PROBABILITIES)))
+    mean = np.empty((len(series), h))
+    for rows in _blocks(order, sizes, h):
+        values, lengths = np.zeros((rows.size, int(sizes[rows[-1]]))), sizes[rows]
+        for row, i in zip(values, rows.tolist(), strict=True):
+            row[row.size - sizes[i] :] = series[i][-sizes[i] :]
+        # Powers of two: no rounding, and no overflow of squares and sums.
+        scale = np.exp2(np.frexp(np.abs(values).max(axis=1))[1])
+        values = values / scale[:, None]
+        if longer is None:
+            long = find_longer_seasons(values, lengths, season)
+        else:
+            long = np.full(rows.size, longer)
+        seasons = np.full(rows.size, season)
+        inputs = SeriesInputs(place(values), place(lengths), place(seasons), place(long))
+        found = _forward(inputs, h, at_device)
+        quantiles[rows], mean[rows] = (
+            _to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
+        )
+    return Outlook(quantiles, mean)
+
+
+def _to_device(device: str) -> Callable[[Any], Any]:
+    """Return a function that puts an array of NumPy on a device."""
+    if device == "cpu":
+        return np.asarray
+    import torch
+
+    return partial(torch.as_tensor, device=device)
+
+
+def _to_numpy(array: Any) -> Array:
+    return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())
+
+
+def _blocks(order: Any, sizes: Any, h: int) -> list[Any]:
+    """Return positions of series of about the same length, in blocks that fit into the cache."""
+    blocks, first = [], 0
+    while first < order.size:
+        # A step ahead looks at 32 values.
+        count = max(_VALUES_A_BLOCK // (8 * (int(sizes[order[first]]) + 32 * (h + 10))), 16)
+        while (
+            count > 16
+            and int(sizes[order[min(first + count, order.size) - 1]])
+            > 1.5 * int(sizes[order[first]]) + 64
+        ):
+            count //= 2
+        blocks.append(order[first : first + count])
+        first += count
+    return blocks
+
+
+def _forward(inputs: SeriesInputs, h: int, weights: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return quantiles (B, h, q) and means (B, h) in units of the values."""
+    xp, level = inputs.xp, inputs.level()
+    mixed = Mixture.of(inputs, level, h, weights)
+    median = mixed.at_steps((mixed.level * level[:, None]).sum(-1) + mixed.offset)
+    median = median + (mixed.at_steps(mixed.phase) * inputs.phase(inputs.steps(h))).sum(-1)
+    spread = mixed.at_steps(mixed.spread)
+    gaps = softplus(spread[..., :-1]) * weights["spacing"]
+    total = xp.cumsum(gaps, axis=-1)
+    middle = total[..., MEDIAN - 1 : MEDIAN]
+    above = total - middle  # distances from the median; below it, negative ones
+    first = -middle
+    quantiles = median[..., None] + xp.concatenate([first, above], axis=-1)
+    mean = median + spread[..., -1] * above[..., MEDIAN + 1]
+
+    def restore(values: Any) -> Any:
+        shape = (-1, *[1] * (values.ndim - 1))
+        values = xp.where(inputs.varies.reshape(shape), values, 0.0 * values)
+        return inputs.base.reshape(shape) + inputs.unit.reshape(shape) * values
+
+    return restore(quantiles), restore(mean)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The weights of every series, mixed from those of the centers by its gates.
+
+    `gates` (B, K); at the knots, `level` (B, knots, d), `phase` (B, knots, q), `offset` (B, knots)
+    and `spread` (B, knots, quantiles); `between` (h, knots) leads from the knots to the steps.
+    """
+
+    gates: Any
+    level: Any
+    phase: Any
+    offset: Any
+    spread: Any
+    between: Any
+
+    @classmethod
+    def of(cls, inputs: SeriesInputs, level: Any, h: int, weights: Mapping[str, Any]) -> Mixture:
+        """Mix the weights for h steps ahead."""
+        w, between = weights, interpolation(h)
+        used = between.shape[1]
+        gates, place = find_gates(inputs.gates(level), w)
+        if inputs.xp is not np:
+            between = inputs.xp.as_tensor(between, device=level.device)
+
+        def mix(name: str) -> Any:
+            own = w[name][:, :used]
+            found = gates @ own.reshape(own.shape[0], -1)
+            return found.reshape(found.shape[0], *own.shape[1:])
+
+        offset = 4.0 * mix("offsets") + (mix("place_weights") * place[:, None]).sum(-1)
+        return cls(
+            gates,
+            w["common_level_weights"][:used] + mix("level_weights"),
+            w["common_phase_weights"][:used] + mix("phase_weights"),
+            offset,
+            mix("spreads"),
+            between,
+        )
+
+    def at_steps(self, knots: Any) -> Any:
+        """Return what is given at the knots (B, knots, ...) at the steps (B, h, ...)."""
+        return self.between @ knots if knots.ndim == 3 else knots @ self.between.T
+
+
+def find_gates(x: Any, weights: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the gates (B, K), which sum to 1, and the place E(x) of each series."""
+    w, xp = weights, namespace(x)
+    hidden = x @ w["input_weight"].T + w["input_bias"]
+    block = 0
+    while f"block{block}_up_weight" in w:
+        name = f"block{block}_"
+        z = normalize(hidden) * w[name + "scale"] + w[name + "shift"]
+        z = z @ w[name + "up_weight"].T + w[name + "up_bias"]
+        z = 0.5 * z * (1.0 + _erf(z / np.sqrt(2.0)))
+        hidden = hidden + z @ w[name + "down_weight"].T + w[name + "down_bias"]
+        block += 1
+    place = normalize(hidden @ w["metric_weight"].T + w["metric_bias"])
+    centers = w["centers"]
+    distance = (place * place).sum(1)[:, None] - 2.0 * place @ centers.T
+    distance = distance + (centers * centers).sum(1)[None]
+    rate = xp.exp(w["log_rates"]) * (_SHARPNESS / centers.shape[1])
+    height = w["heights"] - rate * distance
+    gates = xp.exp(height - xp.amax(height, axis=1)[:, None])
+    return gates / gates.sum(1)[:, None], place
+
+
+def normalize(values: Any) -> Any:
+    """Return rows of mean 0 and variance 1."""
+    values = values - values.mean(1)[:, None]
+    variance = (values * values).mean(1)[:, None]
+    return values / (variance + 1e-5) ** 0.5
+
+
+def softplus(values: Any) -> Any:
+    """Return log(1 + e^x) without overflow."""
+    xp = namespace(values)
+    return xp.clip(values, 0.0, None) + xp.log1p(xp.exp(-abs(values)))
+
+
+def _erf(values: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return special.erf(values)
+    return values.erf()
+
+
+def interpolation(h: int) -> Array:
+    """Return the weights (h, knots) of the knots that the steps 1 to h lie between."""
+    knots, steps = np.log(KNOTS), np.log(np.arange(1, h + 1))
+    upper = np.clip(np.searchsorted(knots, steps), 1, knots.size - 1)
+    share = np.clip((steps - knots[upper - 1]) / (knots[upper] - knots[upper - 1]), 0.0, 1.0)
+    found = np.zeros((h, knots.size))
+    found[np.arange(h), upper - 1] = 1.0 - share
+    found[np.arange(h), upper] += share
+    return found[:, : int(upper.max()) + 1]
