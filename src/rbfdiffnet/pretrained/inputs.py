@@ -210,9 +210,8 @@ class SeriesInputs:
             end = xp.maximum(T - steps_between, self.start + 1)
             before = self._mean(T - steps_between - self.block, end)
             then = before + last
-            rate = (
-                xp.log(xp.clip(level, _SMALL, None) / xp.clip(then, _SMALL, None)) / steps_between
-            )
+            ratio = xp.clip(level, _SMALL, None) / xp.clip(then, _SMALL, None)
+            rate = xp.log(ratio) / steps_between
             growth = level * (xp.exp(xp.clip(rate * steps, -3.0, 3.0)) - 1.0)
             line = (now - before) / steps_between * steps
             reached = xp.where(grows & (then > _SMALL), growth, line)
