@@ -18,6 +18,7 @@ and minus sums of positive distances, so they never cross.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -91,7 +92,8 @@ def forecast(
     """
     weights = weights or load_weights()
     place = _to_device(device)
-    at_device = {name: place(array) for name, array in {**weights, "spacing": SPACING}.items()}
+    fixed = {"spacing": SPACING, "between": interpolation(h)}
+    at_device = {name: place(array) for name, array in {**weights, **fixed}.items()}
     longest = max(LONGEST, 3 * max(season, longer or 0))
     sizes = np.array([min(y.size, longest) for y in series], dtype=np.int64)
     order = np.argsort(sizes, kind="stable")
@@ -150,32 +152,24 @@ def _blocks(order: Any, sizes: Any, h: int) -> list[Any]:
 def _forward(inputs: SeriesInputs, h: int, weights: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return quantiles (B, h, q) and means (B, h) in units of the values."""
     xp, level = inputs.xp, inputs.level()
-    mixed = Mixture.of(inputs, level, h, weights)
-    median = mixed.at_steps((mixed.level * level[:, None]).sum(-1) + mixed.offset)
-    median = median + (mixed.at_steps(mixed.phase) * inputs.phase(inputs.steps(h))).sum(-1)
-    spread = mixed.at_steps(mixed.spread)
-    gaps = softplus(spread[..., :-1]) * weights["spacing"]
-    total = xp.cumsum(gaps, axis=-1)
-    middle = total[..., MEDIAN - 1 : MEDIAN]
-    above = total - middle  # distances from the median; below it, negative ones
-    first = -middle
-    quantiles = median[..., None] + xp.concatenate([first, above], axis=-1)
-    mean = median + spread[..., -1] * above[..., MEDIAN + 1]
+    between = weights["between"]
+    mixture = mix(inputs.gates(level), weights, between.shape[-1])
+    found = respond(mixture, level, inputs.phase(inputs.steps(h)), between, weights["spacing"])
 
     def restore(values: Any) -> Any:
         shape = (-1, *[1] * (values.ndim - 1))
         values = xp.where(inputs.varies.reshape(shape), values, 0.0 * values)
         return inputs.base.reshape(shape) + inputs.unit.reshape(shape) * values
 
-    return restore(quantiles), restore(mean)
+    return restore(found[0]), restore(found[1])
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The weights of every series, mixed from those of the centers by its gates.
+    """The weights of every series at the knots, mixed from those of the centers by its gates.
 
-    `gates` (B, K); at the knots, `level` (B, knots, d), `phase` (B, knots, q), `offset` (B, knots)
-    and `spread` (B, knots, quantiles); `between` (h, knots) leads from the knots to the steps.
+    `gates` (B, K), `level` (B, knots, d), `phase` (B, knots, q), `offset` (B, knots) and `spread`
+    (B, knots, quantiles).
     """
 
     gates: Any
@@ -183,39 +177,51 @@ class Mixture:
     phase: Any
     offset: Any
     spread: Any
-    between: Any
-
-    @classmethod
-    def of(cls, inputs: SeriesInputs, level: Any, h: int, weights: Mapping[str, Any]) -> Mixture:
-        """Mix the weights for h steps ahead."""
-        w, between = weights, interpolation(h)
-        used = between.shape[1]
-        gates, place = find_gates(inputs.gates(level), w)
-        if inputs.xp is not np:
-            between = inputs.xp.as_tensor(between, device=level.device)
-
-        def mix(name: str) -> Any:
-            own = w[name][:, :used]
-            found = gates @ own.reshape(own.shape[0], -1)
-            return found.reshape(found.shape[0], *own.shape[1:])
-
-        offset = 4.0 * mix("offsets") + (mix("place_weights") * place[:, None]).sum(-1)
-        return cls(
-            gates,
-            w["common_level_weights"][:used] + mix("level_weights"),
-            w["common_phase_weights"][:used] + mix("phase_weights"),
-            offset,
-            mix("spreads"),
-            between,
-        )
-
-    def at_steps(self, knots: Any) -> Any:
-        """Return what is given at the knots (B, knots, ...) at the steps (B, h, ...)."""
-        return self.between @ knots if knots.ndim == 3 else knots @ self.between.T
 
 
-def find_gates(x: Any, weights: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the gates (B, K), which sum to 1, and the place E(x) of each series."""
+def mix(x: Any, weights: Mapping[str, Any], n_knots: int, gating: str = "normalized") -> Mixture:
+    """Mix the weights of the first knots for inputs of the gates x (B, g)."""
+    w = weights
+    gates, place = find_gates(x, w, gating)
+
+    def combine(name: str) -> Any:
+        own = w[name][:, :n_knots]
+        found = gates @ own.reshape(own.shape[0], -1)
+        return found.reshape(found.shape[0], *own.shape[1:])
+
+    return Mixture(
+        gates,
+        w["common_level_weights"][:n_knots] + combine("level_weights"),
+        w["common_phase_weights"][:n_knots] + combine("phase_weights"),
+        4.0 * combine("offsets") + (combine("place_weights") * place[:, None]).sum(-1),
+        combine("spreads"),
+    )
+
+
+def respond(
+    mixture: Mixture, level: Any, phase: Any, between: Any, spacing: Any
+) -> tuple[Any, Any]:
+    """Return quantiles (B, k, q) and means (B, k) of steps ahead, in units of each series.
+
+    `between` (k, knots), or (B, k, knots), leads from the knots to the steps.
+    """
+    xp = namespace(level)
+    at_knots = (mixture.level * level[:, None]).sum(-1) + mixture.offset
+    median = (between @ at_knots[..., None])[..., 0]
+    median = median + ((between @ mixture.phase) * phase).sum(-1)
+    spread = between @ mixture.spread
+    total = xp.cumsum(softplus(spread[..., :-1]) * spacing, axis=-1)
+    middle = total[..., MEDIAN - 1 : MEDIAN]
+    away = xp.concatenate([-middle, total - middle], axis=-1)
+    return median[..., None] + away, median + spread[..., -1] * away[..., MEDIAN + 2]
+
+
+def find_gates(x: Any, weights: Mapping[str, Any], gating: str = "normalized") -> tuple[Any, Any]:
+    """Return the gates (B, K) and the place E(x) of each series.
+
+    Gates are "normalized", so that they sum to 1; "unnormalized"; or "hidden": no basis functions
+    but what the metric is made of, which makes a plain multilayer network.
+    """
     w, xp = weights, namespace(x)
     hidden = x @ w["input_weight"].T + w["input_bias"]
     block = 0
@@ -223,15 +229,19 @@ def find_gates(x: Any, weights: Mapping[str, Any]) -> tuple[Any, Any]:
         name = f"block{block}_"
         z = normalize(hidden) * w[name + "scale"] + w[name + "shift"]
         z = z @ w[name + "up_weight"].T + w[name + "up_bias"]
-        z = 0.5 * z * (1.0 + _erf(z / np.sqrt(2.0)))
+        z = 0.5 * z * (1.0 + _erf(z / math.sqrt(2.0)))
         hidden = hidden + z @ w[name + "down_weight"].T + w[name + "down_bias"]
         block += 1
     place = normalize(hidden @ w["metric_weight"].T + w["metric_bias"])
+    if gating == "hidden":
+        return hidden, place
     centers = w["centers"]
     distance = (place * place).sum(1)[:, None] - 2.0 * place @ centers.T
     distance = distance + (centers * centers).sum(1)[None]
     rate = xp.exp(w["log_rates"]) * (_SHARPNESS / centers.shape[1])
     height = w["heights"] - rate * distance
+    if gating == "unnormalized":
+        return xp.exp(xp.clip(height, None, 20.0)), place
     gates = xp.exp(height - xp.amax(height, axis=1)[:, None])
     return gates / gates.sum(1)[:, None], place
 
@@ -250,9 +260,7 @@ def softplus(values: Any) -> Any:
 
 
 def _erf(values: Any) -> Any:
-    if isinstance(values, np.ndarray):
-        return special.erf(values)
-    return values.erf()
+    return special.erf(values) if isinstance(values, np.ndarray) else values.erf()
 
 
 def interpolation(h: int) -> Array:
