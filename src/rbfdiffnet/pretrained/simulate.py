@@ -210,7 +210,10 @@ def make_level(f: Frame) -> tuple[Any, Any]:
 
 
 def make_errors(f: Frame, spread: Any) -> tuple[Any, Any]:
-    r"""Return :math:`e_t = \rho e_{t-1} + \sigma v_t (\varepsilon_t + \theta \varepsilon_{t-1})`, and its size."""
+    r"""Return errors, and their size.
+
+    .. math:: e_t = \rho e_{t-1} + \sigma v_t (\varepsilon_t + \theta \varepsilon_{t-1})
+    """
     d = f.draw
     size = d.size(-2.3, 0.0) * d.some(0.92)
     heavy = (-torch.log(d.uniform(d.steps) + 1e-9)).clamp(min=0.02).rsqrt() - 1.0
@@ -240,7 +243,7 @@ def make_smooth(f: Frame) -> Any:
 
 
 def make_cycles(f: Frame) -> Any:
-    """Return a sine, and a stochastic cycle: an AR(2) series with complex roots, or its exponential."""
+    """Return a sine, and an AR(2) series with complex roots, or its exponential."""
     d = f.draw
     period = (d.size(0.0, 1.1) / f.rate).clamp(min=3.0)
     sine = torch.sin(2.0 * math.pi * (f.t / period + d.uniform()))
