@@ -45,8 +45,9 @@ class RBFDiffNet:
     freq : str or int
         Step of time: a pandas or polars alias (``"D"``, ``"MS"``, ``"1mo"``, ``"15min"``), or a
         number for integer dates.
-    preset : {"default", "paper", "fast", "best"}, default="default"
+    preset : {"default", "instant", "paper", "fast", "best"}, default="default"
         Default: window level, outliers treated as missing, penalties by leave-one-out error.
+        Instant: the network that was trained on simulated series; nothing is fitted.
         Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
         paper's structure with one quick fit. Best: also width and metric are learned, and a stack
         treats noise in long series and learns from more rows.
@@ -55,12 +56,13 @@ class RBFDiffNet:
         How many latest values the network sees, or which (1 is the latest).
     season_length : int, optional
         Steps in a season; by default the usual one of ``freq``.
-    scope : {"auto", "local", "global"}, optional
+    scope : {"auto", "local", "global", "pretrained"}, optional
         "auto": the stack, the most accurate, above all for many short series. "local": one network
-        for each series. "global": one for all, each series on its own scale. By default "local"
-        where another argument asks for networks of single series: ``preset="paper"`` or
-        ``"fast"``, or any of ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog``,
-        ``noise`` and ``device`` that is not at its default; "auto" otherwise.
+        for each series. "global": one for all, each series on its own scale. "pretrained": the
+        network of ``preset="instant"``. By default that of the preset ("local" for "paper" and
+        "fast"); "local" where another argument asks for networks of single series, any of
+        ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog``, ``noise`` and
+        ``device`` that is not at its default; "auto" otherwise.
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
@@ -94,8 +96,9 @@ class RBFDiffNet:
         scope and recursive strategy, all lags up to the largest, no differences, no inputs known
         only in the past.
     device : str, default="cpu"
-        ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU; that needs
-        the extra ``[gpu]``. Series with inputs are not trained there.
+        ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU, and runs
+        that of "instant" there; that needs the extra ``[gpu]``. Series with inputs are not trained
+        there.
     n_jobs : int, default=1
         Threads; results do not depend on it.
     memory_limit : int or str, default="2GB"

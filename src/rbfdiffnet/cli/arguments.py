@@ -192,7 +192,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     """Declare the arguments that say how to forecast; ``level`` says if there are intervals."""
-    preset = "milliseconds a series (fast), more time for accuracy (best), the paper's settings"
+    preset = (
+        "nothing fitted (instant), milliseconds a series (fast), more time for accuracy (best), "
+        "the paper's settings"
+    )
     scope = "a stack of forecasts, a network for each series, one for all (default: by preset)"
     jobs = f"threads (default: 1; this computer has {os.cpu_count()} cores)"
     add = parser.add_argument_group("forecasting").add_argument

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from rbfdiffnet.models.base import FittedModel, ForecastRequest, Forecasts, PanelMethod
 from rbfdiffnet.models.intervals import Pools
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.model import split_by_name
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
@@ -91,15 +92,18 @@ class FittedPretrained(FittedModel):
         return self.prepared.at(panel).find_outliers()
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
-        """Forecast every series by its median."""
+        """Forecast every series by its median, or by its mean if it is often zero."""
         del n_jobs
         prepared, outlook = self._look_ahead(request)
+        sparse = find_sparse([prepared.panel[i].y for i in prepared.ready])
+        values = np.where(sparse[:, None], outlook.mean, outlook.median)
+        window = Window.around(prepared, {"": values}, request.h, self.plan.season_length)
         runaway = {}
-        for (i, own), median in zip(prepared.ready.items(), outlook.median, strict=True):
+        for (i, own), forecasts in zip(prepared.ready.items(), values, strict=True):
             p = own.preparation
-            if text := describe_runaway(np.clip(median, p.low, p.high), p.low, p.high):
+            if text := describe_runaway(p.clip(forecasts), p.low, p.high):
                 runaway[i] = text
-        return Forecasts(self._quantiles(request, [_MIDDLE])[_MIDDLE], runaway=runaway)
+        return Forecasts(window.restore(request.ahead)[""], runaway=runaway)
 
     def find_intervals(
         self,
@@ -171,12 +175,11 @@ class FittedPretrained(FittedModel):
             actual = np.stack([values_after(series.y, o, h)[0] for series, o in pairs])
             found = self._quantiles(past, _bounds_of(levels))
             away = actual - found[_MIDDLE]
-            for_level = [
-                away
-                / np.where(away > 0.0, found[high] - found[_MIDDLE], found[low] - found[_MIDDLE])
-                for low, high in zip(_lower(levels), _upper(levels), strict=True)
-            ]
-            scores.append(np.stack(for_level, axis=2).reshape(-1, len(levels)))
+            sides = zip(_lower(levels), _upper(levels), strict=True)
+            widths = [np.where(away > 0.0, found[high], found[low]) for low, high in sides]
+            with np.errstate(all="ignore"):  # series without any spread do not count
+                shares = [away / (bound - found[_MIDDLE]) for bound in widths]
+            scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
         table = np.concatenate(scores)
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
 

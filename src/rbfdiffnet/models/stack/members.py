@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.local import forecast_local
-from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import (
     forecast_damped_holt,
     forecast_on_logarithms,
     forecast_theta,
 )
-from rbfdiffnet.pretrained.network import forecast as forecast_pretrained
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 
@@ -40,7 +36,6 @@ class Member:
     forecast: Callable[[Histories, int, bool], Array]
     without_season: bool = False
     repeats: bool = False
-    prior: float = 1.0  # how much it counts, relative to others, where errors say little
 
 
 def _direct(histories: Histories, h: int, thorough: bool) -> Array:
@@ -62,16 +57,8 @@ def _last_season_grown(histories: Histories, h: int, thorough: bool) -> Array:
     return move_to_present_level(histories, _last_season(histories, h, thorough))
 
 
-def _pretrained(histories: Histories, h: int, _: bool) -> Array:
-    series = [row[start:] for row, start in zip(histories.values, histories.starts, strict=True)]
-    found = forecast_pretrained(series, h, histories.season)
-    # Series that are often zero are judged by squared errors, so by means.
-    return np.where(find_sparse(series)[:, None], found.mean, found.median)
-
-
 #: All members but the networks of single series, which `models.stack.windows` adds.
 MEMBERS = (
-    Member("pretrained", _pretrained, prior=6.0),
     Member("direct", _direct),
     Member("direct, log", _direct_log),
     Member("last season", _last_season, repeats=True),
@@ -89,11 +76,6 @@ MEMBERS = (
         without_season=True,
     ),
 )
-
-
-def prior_of(name: str) -> float:
-    """Return how much a member counts, relative to others, where errors say little."""
-    return next((member.prior for member in MEMBERS if member.name == name), 1.0)
 
 
 def forecast_members(

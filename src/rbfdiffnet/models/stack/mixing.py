@@ -1,14 +1,13 @@
 r"""How much each member of a stack counts.
 
 .. math:: \min_v \; \frac{1}{e} \text{mean}_i \Big| \sum_m v_m e_{mi} \Big| + \rho \sum_m
-    \Big( v_m - p_m \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
+    \Big( v_m - \frac{1}{M} \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
 
 over the errors :math:`e_{mi}` that the members made at the ends of all series, which were held back
 from them, each series in its own units, with e the mean size of the errors; or with squares instead
-of sizes. The fewer errors, the stronger the pull :math:`\rho` toward weights p that are given. One
-set of weights serves a whole panel, or one the series that are often zero and one the others. The
-changes of series are the unit of their errors, and the growth of these changes that of their
-intervals.
+of sizes. The fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of
+weights serves a whole panel, or one the series that are often zero and one the others. The changes
+of series are the unit of their errors, and the growth of these changes that of their intervals.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _GROWTH_VARIES = 0.4  # variance of its logarithm
 _CHANGES_VARY = 1.7  # the same of the ratio of two mean changes, times their number
 
 
-def weigh_members(errors: Array, sparse: Mask, prior: Array) -> Array:
-    """Weights of members (M, n) by their errors (M, n, n_windows, h), drawn to others (M,).
+def weigh_members(errors: Array, sparse: Mask) -> Array:
+    """Weights of members (M, n) by their errors (M, n, n_windows, h).
 
     Squares count for series that are often zero. Their median says little, and means count.
     """
@@ -46,7 +45,7 @@ def weigh_members(errors: Array, sparse: Mask, prior: Array) -> Array:
         own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
         if own.size and kind.any():
             own = own[:, np.lexsort(own)]  # whatever the order of the panel
-            found = fit_weights(own, prior[tested], squared=squared)
+            found = fit_weights(own, squared=squared)
             weights[np.ix_(tested, kind)] = found[:, None]
     return weights
 
@@ -74,24 +73,24 @@ def combine(members: Array, weights: Array) -> Array:
     return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
 
 
-def fit_weights(errors: Array, prior: Array, *, squared: bool = False) -> Array:
+def fit_weights(errors: Array, *, squared: bool = False) -> Array:
     """Find the weights of members, shape (M,), whose mixture errs least.
 
-    ``errors`` (M, n) have signs and comparable units; where they are few, the weights are close to
-    those of ``prior`` (M,), which need not sum to 1. With ``squared``, squares of the errors
+    ``errors`` (M, n) have signs and comparable units. With ``squared``, squares of the errors
     count, for means instead of medians.
     """
     from scipy.optimize import LinearConstraint, minimize
 
-    n_members, usual = len(errors), prior / prior.sum()
+    n_members = len(errors)
+    equal = np.full(n_members, 1.0 / n_members)
     size = float(np.abs(errors).mean()) if errors.size else 0.0
     if n_members == 1 or not size > 0.0:
-        return np.asarray(usual)
+        return equal
 
     pull = max(_TOWARD_EQUAL, _FEW_ERRORS / errors.shape[1])
 
     def value(v: Array) -> tuple[float, Array]:
-        mixed, away = v @ errors / size, v - usual
+        mixed, away = v @ errors / size, v - equal
         if squared:
             cost, rise = mixed**2, 2.0 * mixed
         else:
@@ -102,7 +101,7 @@ def fit_weights(errors: Array, prior: Array, *, squared: bool = False) -> Array:
 
     whole = LinearConstraint(np.ones((1, n_members)), 1.0, 1.0)
     bounds = [(0.0, 1.0)] * n_members
-    found = minimize(value, usual, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
+    found = minimize(value, equal, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
     weights = np.where(found.x > _NOTHING, found.x, 0.0)
     return np.asarray(weights / weights.sum())
 

@@ -34,7 +34,6 @@ from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.stack.members import prior_of
 from rbfdiffnet.models.stack.mixing import (
     combine,
     estimate_growth,
@@ -374,8 +373,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
-    prior = np.array([prior_of(name) for name in names])
-    weights = weigh_members(relative, find_sparse(seen), prior)
+    weights = weigh_members(relative, find_sparse(seen))
     report_progress(1.0)
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]
