@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from rbfdiffnet.models.base import FittedModel, ForecastRequest, Forecasts, PanelMethod
-from rbfdiffnet.models.intervals import Pools
+from rbfdiffnet.models.intervals import Pools, choose_lenders
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.model import split_by_name
@@ -29,9 +29,7 @@ from rbfdiffnet.support.stability import describe_runaway
 _FEWEST_VALUES = 2
 _WINDOWS = 2  # at the ends of the series, by which intervals are corrected
 _FEWEST_BEFORE = 4  # values before such a window
-_MOST_SERIES = 2_000  # that the correction is learned from
 _TRUST = 20  # windows that count as much as the network's own quantiles
-_MIDDLE = 0.5
 
 
 class Pretrained(PanelMethod):
@@ -116,15 +114,11 @@ class FittedPretrained(FittedModel):
         """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
         del collective, pools, n_jobs
         factors = self._correct(request, levels)
-        found = self._quantiles(request, _bounds_of(levels))
-        middle = found[_MIDDLE]
-        low, high = (
-            np.stack(
-                [middle + f * (found[p] - middle) for p, f in zip(side, factors, strict=True)], 2
-            )
-            for side in (_lower(levels), _upper(levels))
-        )
-        return low, high, np.ones(len(middle), dtype=bool)
+        found = self._bounds(self._look_ahead(request), request.ahead, levels, factors)
+        low = np.stack([found[f"low {level}"] for level in levels], axis=2)
+        high = np.stack([found[f"high {level}"] for level in levels], axis=2)
+        low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
+        return low, high, np.ones(len(low), dtype=bool)
 
     def extend(self, panel: SeriesPanel) -> FittedPretrained:
         """Make a panel with newer values ready."""
@@ -139,30 +133,39 @@ class FittedPretrained(FittedModel):
         places = [series.y.ctypes.data for series in request.panel]
         key = np.array([*places, *request.origins, request.h]).tobytes()
         if key not in self._latest:
-            seen, prepared, season = request.seen, self.prepared, self.plan.season_length
-            if len(seen) != self.n_series or not prepared.is_of(seen):
-                prepared = PreparedPanel.of(seen, self.plan, _FEWEST_VALUES)
-            with np.errstate(all="ignore"):
-                found = forecast(prepared.histories, request.h, season, device=self.plan.device)
             self._latest.clear()
-            self._latest[key] = prepared, found
+            self._latest[key] = self._run(request)
         return self._latest[key]
 
-    def _quantiles(
-        self, request: ForecastRequest, probabilities: Sequence[float]
-    ) -> dict[float, Array]:
-        """Return quantiles (n, h) by their probability."""
-        prepared, outlook = self._look_ahead(request)
-        found = {str(p): quantile(outlook.quantiles, p) for p in probabilities}
-        window = Window.around(prepared, found, request.h, self.plan.season_length)
-        restored = window.restore(request.ahead)
-        return {p: restored[str(p)] for p in probabilities}
+    def _run(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
+        seen, prepared, season = request.seen, self.prepared, self.plan.season_length
+        if len(seen) != self.n_series or not prepared.is_of(seen):
+            prepared = PreparedPanel.of(seen, self.plan, _FEWEST_VALUES)
+        with np.errstate(all="ignore"):
+            found = forecast(prepared.histories, request.h, season, device=self.plan.device)
+        return prepared, found
+
+    def _bounds(
+        self,
+        found: tuple[PreparedPanel, Outlook],
+        ahead: Sequence[Array],
+        levels: Sequence[float],
+        factors: Sequence[float],
+    ) -> dict[str, Array]:
+        """Return the "median" (n, h), and bounds "low 0.8" and "high 0.8" for each level."""
+        prepared, outlook = found
+        median, bounds = outlook.median, {"median": outlook.median}
+        for level, factor in zip(levels, factors, strict=True):
+            for side, p in (("low", 0.5 - level / 2.0), ("high", 0.5 + level / 2.0)):
+                away = quantile(outlook.quantiles, p) - median
+                bounds[f"{side} {level}"] = median + factor * away
+        window = Window.around(prepared, bounds, median.shape[1], self.plan.season_length)
+        return window.restore(ahead)
 
     def _correct(self, request: ForecastRequest, levels: Sequence[float]) -> list[float]:
         """Return a factor for the distances from the median of each level."""
         h, scores = request.h, [np.empty((0, len(levels)))]
-        chosen = np.linspace(0, len(request.panel) - 1, min(len(request.panel), _MOST_SERIES))
-        some = request.select(np.unique(chosen.astype(int)).tolist())
+        some = request.select(choose_lenders([series.fingerprint for series in request.seen]))
         for window in range(1, _WINDOWS + 1):
             fair = np.flatnonzero(some.origins - window * h >= _FEWEST_BEFORE)
             if not fair.size:
@@ -173,27 +176,20 @@ class FittedPretrained(FittedModel):
             ahead = [values_after(series.known_ahead, o, h)[0] for series, o in pairs]
             past = ForecastRequest(then.panel, at[:, 0], h, ahead)
             actual = np.stack([values_after(series.y, o, h)[0] for series, o in pairs])
-            found = self._quantiles(past, _bounds_of(levels))
-            away = actual - found[_MIDDLE]
-            sides = zip(_lower(levels), _upper(levels), strict=True)
-            widths = [np.where(away > 0.0, found[high], found[low]) for low, high in sides]
+            found = self._bounds(self._run(past), ahead, levels, [1.0] * len(levels))
+            away = actual - found["median"]
             with np.errstate(all="ignore"):  # series without any spread do not count
-                shares = [away / (bound - found[_MIDDLE]) for bound in widths]
+                shares = [
+                    away
+                    / (
+                        np.where(away > 0.0, found[f"high {p}"], found[f"low {p}"])
+                        - found["median"]
+                    )
+                    for p in levels
+                ]
             scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
         table = np.concatenate(scores)
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
-
-
-def _lower(levels: Sequence[float]) -> list[float]:
-    return [0.5 - level / 2.0 for level in levels]
-
-
-def _upper(levels: Sequence[float]) -> list[float]:
-    return [0.5 + level / 2.0 for level in levels]
-
-
-def _bounds_of(levels: Sequence[float]) -> list[float]:
-    return [_MIDDLE, *_lower(levels), *_upper(levels)]
 
 
 def _factor(scores: Array, level: float, h: int) -> float:
