@@ -95,7 +95,7 @@ class FittedPretrained(FittedModel):
         prepared, outlook = self._look_ahead(request)
         sparse = find_sparse([prepared.panel[i].y for i in prepared.ready])
         values = np.where(sparse[:, None], outlook.mean, outlook.median)
-        window = Window.around(prepared, {"": values}, request.h, self.plan.season_length)
+        window = Window(prepared, {"": values}, self.plan.season_length)
         runaway = {}
         for (i, own), forecasts in zip(prepared.ready.items(), values, strict=True):
             p = own.preparation
@@ -159,7 +159,7 @@ class FittedPretrained(FittedModel):
             for side, p in (("low", 0.5 - level / 2.0), ("high", 0.5 + level / 2.0)):
                 away = quantile(outlook.quantiles, p) - median
                 bounds[f"{side} {level}"] = median + factor * away
-        window = Window.around(prepared, bounds, median.shape[1], self.plan.season_length)
+        window = Window(prepared, bounds, self.plan.season_length)
         return window.restore(ahead)
 
     def _correct(self, request: ForecastRequest, levels: Sequence[float]) -> list[float]:

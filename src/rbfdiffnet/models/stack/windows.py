@@ -105,12 +105,12 @@ class Window:
     """Members' forecasts of a panel from one origin of each series.
 
     `forecasts` holds an array (series that are ready, h) for each member, before effects of inputs
-    are put back; `naive` (n, h) is for the other series.
+    are put back; `season` is the number of steps that naive forecasts repeat.
     """
 
     prepared: PreparedPanel
     forecasts: dict[str, Array]
-    naive: Array
+    season: int
 
     @classmethod
     def of(
@@ -119,26 +119,18 @@ class Window:
         """Forecast a panel by every member; by the last season, repeated, only if asked for."""
         season = plan.season_length
         if not prepared.ready:
-            return cls.around(prepared, {"naive": np.empty((0, h))}, h, season)
+            return cls(prepared, {"naive": np.empty((0, h))}, season)
         histories = Histories.of(prepared.histories, season)
         forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
         if histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
-        return cls.around(prepared, forecasts, h, season)
-
-    @classmethod
-    def around(
-        cls, prepared: PreparedPanel, forecasts: dict[str, Array], h: int, season: int
-    ) -> Window:
-        """Add naive forecasts for the series that are not ready."""
-        naive = [
-            naive_forecast(s.y, np.array([s.y.size]), h, season)[0] if s.y.size else np.zeros(h)
-            for s in prepared.panel
-        ]
-        return cls(prepared, forecasts, np.array(naive).reshape(len(naive), h))
+        return cls(prepared, forecasts, season)
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
-        """Return members' forecasts (n, h) of all series with the effects of inputs ahead."""
+        """Return members' forecasts (n, h) of all series with the effects of inputs ahead.
+
+        Series that are not ready, and those without a finite forecast, get naive forecasts.
+        """
         ready, panel = self.prepared.ready, self.prepared.panel
         own, at = [r.preparation for r in ready.values()], list(ready)
         low, high = (np.array([[getattr(p, side)] for p in own]) for side in ("low", "high"))
@@ -146,16 +138,21 @@ class Window:
         plain = not any(p.log or p.effects for p in own)
         members = {}
         for name, forecast in self.forecasts.items():
-            members[name] = self.naive.copy()
-            if not own:
-                continue
-            y = np.clip(forecast, low, high)
-            if not plain:
-                y = np.array([p.restore(u, ahead[i]) for i, p, u in zip(at, own, y, strict=True)])
-            good = np.isfinite(y).all(axis=1, keepdims=True)
-            y = np.where(never_negative, np.maximum(y, 0.0), y)
-            members[name][at] = np.where(good, y, self.naive[at])
+            values = np.full((len(panel), forecast.shape[1]), np.nan)
+            if own:
+                y = np.clip(forecast, low, high)
+                if not plain:
+                    rows = zip(at, own, y, strict=True)
+                    y = np.array([p.restore(u, ahead[i]) for i, p, u in rows])
+                values[at] = np.where(never_negative, np.maximum(y, 0.0), y)
+            for i in np.flatnonzero(~np.isfinite(values).all(axis=1)).tolist():
+                values[i] = self._naive(panel[i].y, forecast.shape[1])
+            members[name] = values
         return members
+
+    def _naive(self, y: Array, h: int) -> Array:
+        origin = np.array([y.size])
+        return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
 
 
 def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int) -> Array:
