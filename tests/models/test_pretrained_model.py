@@ -159,3 +159,48 @@ def test_any_quantile_lies_between_its_neighbors():
     normal = ndtri(np.array(PROBABILITIES))
     for p in (0.001, 0.01, 0.07, 0.5, 0.66, 0.99, 0.999):
         assert quantile(5.0 + 2.0 * normal, p) == pytest.approx(5.0 + 2.0 * ndtri(p))
+
+
+def test_explanations_add_up():
+    rng = np.random.default_rng(2)
+    promo = (rng.random(220) < 0.2).astype(float)
+    series = {
+        "plain": make(220),
+        "promoted": make(220) + 20.0 * promo,
+        "large": 1e6 + make(220),
+        "sparse": rng.poisson(0.3, 220).astype(float),
+        "short": make(220)[:3],
+        "constant": np.full(220, 4.0),
+        "falling": np.maximum(30.0 - 0.2 * np.arange(220), 0.0) + 0.01 * rng.random(220),
+    }
+    df = frame(series)
+    df["promo"] = np.concatenate([promo[: len(y)] for y in series.values()])
+    ahead = df.groupby("unique_id").tail(1)[["unique_id", "ds"]]
+    ahead = pd.concat(
+        ahead.assign(ds=ahead["ds"] + pd.Timedelta(days=k), promo=k % 2) for k in range(1, 13)
+    )
+    model = RBFDiffNet("D", preset="instant").fit(df)
+    terms = model.explain(12, X_df=ahead)
+    total = terms.groupby(["unique_id", "ds"])["contribution"].sum()
+    found = model.predict(12, X_df=ahead).set_index(["unique_id", "ds"])["RBFDiffNet"]
+    np.testing.assert_allclose(total[found.index], found, rtol=1e-9, atol=1e-12)
+    weighted = terms[(terms["part"] == "level") & terms["weight"].notna()]
+    product = weighted["weight"] * weighted["value"]
+    np.testing.assert_allclose(product, weighted["contribution"], rtol=1e-9, atol=1e-9)
+    exemplars = terms[terms["part"] == "exemplar"].groupby(["unique_id", "ds"])
+    assert exemplars["activation"].sum().between(0.5, 1.0 + 1e-9).all()
+
+
+def test_the_most_active_exemplars_mix_to_the_forecast():
+    from rbfdiffnet.pretrained import explain as module
+
+    y = make(80)
+    module_fewest, module._FEWEST = module._FEWEST, 0.0
+    try:
+        found = module.explain(y, 9, 7)
+    finally:
+        module._FEWEST = module_fewest
+    np.testing.assert_allclose(found.activations.sum(), 1.0)
+    np.testing.assert_allclose(
+        found.activations @ found.alone, forecast([y], 9, 7).median[0], rtol=1e-9
+    )

@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from rbfdiffnet.models.base import FittedModel, ForecastRequest, Forecasts, PanelMethod
+from rbfdiffnet.models.base import (
+    FALLBACK,
+    FittedModel,
+    ForecastRequest,
+    Forecasts,
+    InputNames,
+    PanelMethod,
+    Terms,
+)
 from rbfdiffnet.models.intervals import Pools, choose_lenders
+from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.model import split_by_name
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
+from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
@@ -93,8 +103,7 @@ class FittedPretrained(FittedModel):
         """Forecast every series by its median, or by its mean if it is often zero."""
         del n_jobs
         prepared, outlook = self._look_ahead(request)
-        sparse = find_sparse([prepared.panel[i].y for i in prepared.ready])
-        values = np.where(sparse[:, None], outlook.mean, outlook.median)
+        values = _points(prepared, outlook)
         window = Window(prepared, {"": values}, self.plan.season_length)
         runaway = {}
         for (i, own), forecasts in zip(prepared.ready.items(), values, strict=True):
@@ -119,6 +128,35 @@ class FittedPretrained(FittedModel):
         high = np.stack([found[f"high {level}"] for level in levels], axis=2)
         low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
         return low, high, np.ones(len(low), dtype=bool)
+
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and the weights on what was seen that they are the sum of.
+
+        Exemplars say what they would forecast alone, and add nothing: the weights are mixed of
+        theirs.
+        """
+        values, tables = self.forecast(request, n_jobs).values, [Terms() for _ in request.panel]
+        prepared, outlook = self._look_ahead(request)
+        points = _points(prepared, outlook)
+        for i, reason in prepared.reasons.items():
+            tables[i].add("fallback", f"{FALLBACK}: {reason}", values[i])
+        rows = zip(prepared.ready.items(), prepared.histories, points, strict=True)
+        for (i, own), y, point in rows:
+            terms, p = tables[i], own.preparation
+            found = explain(y, request.h, self.plan.season_length)
+            for part in found.parts:
+                terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
+            exemplars = zip(found.centers, found.activations, found.alone, strict=True)
+            for center, gate, alone in exemplars:
+                name = f"exemplar {center + 1}"
+                terms.add("exemplar", name, 0.0 * alone, value=alone, activation=gate)
+            terms.add_rest("mean", "how far the mean is from the median", point)
+            terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
+            add_effects(terms, p.effects, p.clip(point), request.ahead[i], names.ahead)
+            terms.add_rest("guard", "never negative", values[i])
+        return values, tables
 
     def extend(self, panel: SeriesPanel) -> FittedPretrained:
         """Make a panel with newer values ready."""
@@ -190,6 +228,12 @@ class FittedPretrained(FittedModel):
             scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
         table = np.concatenate(scores)
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
+
+
+def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:
+    """Return medians of the series that are ready, or means of those that are often zero."""
+    sparse = find_sparse([prepared.panel[i].y for i in prepared.ready])
+    return np.where(sparse[:, None], outlook.mean, outlook.median)
 
 
 def _factor(scores: Array, level: float, h: int) -> float:

@@ -179,10 +179,17 @@ class Mixture:
     spread: Any
 
 
-def mix(x: Any, weights: Mapping[str, Any], n_knots: int, gating: str = "normalized") -> Mixture:
-    """Mix the weights of the first knots for inputs of the gates x (B, g)."""
+def mix(
+    x: Any,
+    weights: Mapping[str, Any],
+    n_knots: int,
+    gating: str = "normalized",
+    gates: Any = None,
+) -> Mixture:
+    """Mix the weights of the first knots for inputs of the gates x (B, g), or by given gates."""
     w = weights
-    gates, place = find_gates(x, w, gating)
+    found, place = find_gates(x, w, gating)
+    gates = found if gates is None else gates
 
     def combine(name: str) -> Any:
         own = w[name][:, :n_knots]

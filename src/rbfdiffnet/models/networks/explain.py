@@ -21,6 +21,7 @@ import numpy as np
 
 from rbfdiffnet.models.base import Terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
+from rbfdiffnet.series.effects import Effects
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Difference, Rescale
 from rbfdiffnet.support.arrays import Array
@@ -60,7 +61,7 @@ def explain_series(
         terms.add_rest("transforms", "back from the transformed scale", restored)
     bounded = model.preparation.clip(restored)
     terms.add_rest("guard", "guard against runaway forecasts", bounded)
-    _add_effects(terms, model, u, ahead, ahead_names)
+    add_effects(terms, model.preparation.effects, u, ahead, ahead_names)
     if model.preparation.log:
         terms.add_rest("logarithm", "back from logarithms", y)
     return terms
@@ -156,11 +157,10 @@ def _slope(network: Any, j: int) -> Array:
     return np.asarray(network.linear[j] * network.y_scale / scale)
 
 
-def _add_effects(
-    terms: Terms, model: SeriesModel, u: Array, ahead: Array, names: tuple[str, ...]
+def add_effects(
+    terms: Terms, effects: Effects | None, u: Array, ahead: Array, names: tuple[str, ...]
 ) -> None:
     """Add the terms that take u to y, or to its logarithm."""
-    effects = model.preparation.effects
     if effects is None:
         return
     parts = effects.parts(ahead)
