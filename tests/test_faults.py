@@ -47,7 +47,7 @@ def test_damaged_tables_never_crash(tmp_path, monkeypatch, suffix):
 
 DEAF = """
 import sys, time
-from rbfdiffnet.cli import forecast, main
+from rbfdiffnet.cli import main, run
 def deaf(*_):
     print("working", flush=True)
     while True:
@@ -55,7 +55,7 @@ def deaf(*_):
             time.sleep(60)
         except BaseException:
             pass
-forecast.read_input = deaf
+run.read_input = deaf
 sys.exit(main(["forecast", "--horizon", "2", "--out", sys.argv[1], "--plot", sys.argv[2]]))
 """
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from m5_files import level8_frame, sales
-from rbfdiffnet.experiments.m5 import HORIZON, rmsse
+from rbfdiffnet.evaluation.metrics import rmsse_score
+from rbfdiffnet.experiments.m5 import HORIZON
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 if not BENCHMARKS.exists():
@@ -32,7 +33,7 @@ def test_recipes_see_nothing_after_the_end():
 
     errors = rolling_errors(fit, values, [100, 150])
     assert seen == [100, 100, 150, 150]
-    expected = rmsse(values[:150, 1], values[150:178, 1], np.full(28, values[149, 1]))
+    expected = rmsse_score(values[150:178, 1], np.full(28, values[149, 1]), values[:150, 1])
     assert errors[1, 1] == expected
 
 

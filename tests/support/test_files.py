@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_the_old_model(tiny):
 
 def test_a_full_disk_is_noticed_before_the_work(capsys, tiny, monkeypatch):
     (tiny / "rest").write_bytes(bytes(2**16))
-    monkeypatch.setattr("rbfdiffnet.cli.forecast.read_input", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr("rbfdiffnet.cli.run.read_input", lambda *_: pytest.fail("worked"))
     message = fails(capsys, "forecast", *LOCAL, "--out", tiny / "a.csv")
     assert "No space left on device; make room" in message
 

@@ -94,10 +94,10 @@ class Options:
     @property
     def chosen_scope(self) -> str:
         """The scope that was given, or the one that the other arguments ask for."""
+        if self.scope is not None:
+            return self.scope
         asks_for_networks = self._for_networks or self.noise is not None or self.device != "cpu"
-        return (
-            self.scope or PRESETS[self.preset].scope or ("local" if asks_for_networks else "auto")
-        )
+        return PRESETS[self.preset].scope or ("local" if asks_for_networks else "auto")
 
     @property
     def _for_networks(self) -> list[str]:
