@@ -44,7 +44,7 @@ SPACING = 1.5 * np.diff(special.ndtri(PROBABILITIES))
 _SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
 _FILE = "weights.npz"
 _DIGEST = "e618748df1f6f32a4ef388f2a03bb1b29f2d63dfd8401999c667a36ed24d98fa"
-_VALUES_A_BLOCK = 2**20
+_VALUES_IN_CACHE, _VALUES_ON_CARD = 2**17, 2**24  # of a block of series
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,11 @@ def forecast(
     order = np.argsort(sizes, kind="stable")
     quantiles = np.empty((len(series), h, len(PROBABILITIES)))
     mean = np.empty((len(series), h))
-    for rows in _blocks(order, sizes, h):
-        values, lengths = np.zeros((rows.size, int(sizes[rows[-1]]))), sizes[rows]
-        for row, i in zip(values, rows.tolist(), strict=True):
-            row[row.size - sizes[i] :] = series[i][-sizes[i] :]
+    for rows in _blocks(order, sizes, h, _VALUES_ON_CARD if device != "cpu" else _VALUES_IN_CACHE):
+        lengths = sizes[rows]
+        values = np.zeros((rows.size, int(lengths[-1])))
+        shown = np.arange(values.shape[1]) >= values.shape[1] - lengths[:, None]
+        values[shown] = np.concatenate([series[i][-longest:] for i in rows.tolist()])
         # Powers of two: no rounding, and no overflow of squares and sums.
         scale = np.exp2(np.frexp(np.abs(values).max(axis=1))[1])
         values = values / scale[:, None]
@@ -132,20 +133,15 @@ def _to_numpy(array: Any) -> Array:
     return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())
 
 
-def _blocks(order: Any, sizes: Any, h: int) -> list[Any]:
-    """Return positions of series of about the same length, in blocks that fit into the cache."""
+def _blocks(order: Any, sizes: Any, h: int, most: int) -> list[Any]:
+    """Return positions of series of about the same length, in blocks of so many values."""
     blocks, first = [], 0
     while first < order.size:
-        # A step ahead looks at 32 values.
-        count = max(_VALUES_A_BLOCK // (8 * (int(sizes[order[first]]) + 32 * (h + 10))), 16)
-        while (
-            count > 16
-            and int(sizes[order[min(first + count, order.size) - 1]])
-            > 1.5 * int(sizes[order[first]]) + 64
-        ):
-            count //= 2
-        blocks.append(order[first : first + count])
-        first += count
+        shortest = int(sizes[order[first]])
+        count = max(most // (shortest + 32 * (h + 10)), 16)  # a step ahead looks at 32 values
+        alike = np.searchsorted(sizes[order[first : first + count]], 1.5 * shortest + 64, "right")
+        blocks.append(order[first : first + int(alike)])
+        first += int(alike)
     return blocks
 
 
