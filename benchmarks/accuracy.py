@@ -2,7 +2,9 @@
 
 ====================  ==========================================================================
 suite                 m1_yearly, m1_quarterly, m1_monthly, hospital, electricity_weekly, us_births
-                      of the Monash archive with their published test parts: mean MASE
+                      of the Monash archive, and fourteen more public sets (parts of M4, NNGC1,
+                      prescriptions, half-hourly and hourly demand, exchange rates, COVID-19
+                      deaths), with their published test parts: mean MASE
 m5_level8             M5's 30 series of stores and categories, 28 days after d_1913: mean RMSSE
 m5_level8_r9          the same in nine windows before; ``m5_level8_r9_calendar`` and
                       ``m5_level8_calendar`` with days of the week, of the month, months, events,

@@ -22,6 +22,20 @@ SUITE = {
     "hospital": (12, 12),
     "electricity_weekly": (52, 8),
     "us_births": (7, 30),
+    "m4_yearly_sub2000": (1, 6),
+    "m4_quarterly_sub200": (4, 8),
+    "m4_monthly_sub200": (12, 18),
+    "pbs_scripts": (12, 24),
+    "nngc1_yearly": (1, 6),
+    "nngc1_quarterly": (4, 8),
+    "nngc1_monthly": (12, 12),
+    "nngc1_weekly": (52, 26),
+    "nngc1_daily": (7, 14),
+    "nngc1_hourly": (24, 48),
+    "taylor_elec": (48, 336),
+    "etth": (24, 24),
+    "exchange_rate": (5, 30),
+    "covid_deaths": (7, 30),
 }
 NINE = (1549, 1577, 1605, 1717, 1773, 1801, 1829, 1857, 1885)
 # The file, the days after which training ends, and whether the calendar is given.

@@ -26,6 +26,7 @@ RIVALS: dict[str, Method] = {
 }
 METHODS: dict[str, Method] = {
     **RIVALS,
+    "ours, instant": partial(ours, preset="instant"),
     "ours": partial(ours, scope="local"),
     "ours, global": partial(ours, scope="global"),
     "ours, stack": partial(ours, scope="auto"),
