@@ -56,3 +56,19 @@ def test_which_series(capsys, file):
     assert "no series 'x'; there are" in message
     message = fails(capsys, "explain", file, "--horizon", 1, "--id", "s1", "--step", 2)
     assert "--step 2 is beyond --horizon 1" in message
+
+
+def test_the_pretrained_network_is_explained_and_reported(capsys, file, tmp_path):
+    instant = ("--horizon", 3, "--preset", "instant")
+    code, out, err = run(capsys, "explain", file, "--id", "s1", *instant)
+    assert (code, err) == (0, "")
+    assert "The pretrained network's forecast of 's1'" in out
+    assert "lag 1 " in out
+    code, out, _ = run(capsys, "explain", file, "--id", "s1", *instant, "--json", "--quiet")
+    total = sum(row["contribution"] for row in json.loads(out)["inputs"])
+    expected = RBFDiffNet("D", preset="instant").forecast(panel(), 1).query("unique_id == 's1'")
+    assert total == pytest.approx(expected["RBFDiffNet"].iloc[0], rel=1e-9)
+    report = tmp_path / "report.html"
+    code, _, err = run(capsys, "forecast", file, *instant, "--report", report, "--quiet")
+    assert (code, err) == (0, "")
+    assert "lag 1" in report.read_text(encoding="utf-8")

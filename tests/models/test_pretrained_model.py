@@ -191,16 +191,44 @@ def test_explanations_add_up():
     assert exemplars["activation"].sum().between(0.5, 1.0 + 1e-9).all()
 
 
-def test_the_most_active_exemplars_mix_to_the_forecast():
+def test_all_exemplars_mix_to_the_forecast(monkeypatch):
     from rbfdiffnet.pretrained import explain as module
 
     y = make(80)
-    module_fewest, module._FEWEST = module._FEWEST, 0.0
-    try:
-        found = module.explain(y, 9, 7)
-    finally:
-        module._FEWEST = module_fewest
+    monkeypatch.setattr(module, "_FEWEST", 0.0)
+    found = module.explain(y, 9, 7)
     np.testing.assert_allclose(found.activations.sum(), 1.0)
     np.testing.assert_allclose(
         found.activations @ found.alone, forecast([y], 9, 7).median[0], rtol=1e-9
     )
+
+
+def test_long_series_are_explained_by_what_is_looked_at():
+    from rbfdiffnet.pretrained.explain import explain
+
+    y = make(5000)
+    total = np.sum([part.contribution for part in explain(y, 9, 7).parts], axis=0)
+    np.testing.assert_allclose(total, forecast([y], 9, 7).median[0], rtol=1e-9)
+
+
+def test_some_series_are_explained_and_drawn():
+    pytest.importorskip("matplotlib")
+    df = frame({f"s{i}": make(40 + i, i) for i in range(6)})
+    model = RBFDiffNet("D", preset="instant").fit(df)
+    some = model.explain(3, ids=["s2"])
+    assert set(some["unique_id"]) == {"s2"}
+    whole = model.predict(3).query("unique_id == 's2'")
+    np.testing.assert_allclose(some.groupby("ds")["contribution"].sum(), values(whole), rtol=1e-9)
+    model.plot(3)
+    assert len(model.equation(["s1"]))
+
+
+def test_a_large_panel_is_learned_in_the_same_chunks_every_way(monkeypatch):
+    from rbfdiffnet.models.stack import model as stack
+
+    monkeypatch.setattr(stack, "_LARGEST_CHUNK", 150)
+    df = frame({f"s{i}": make(40 + i, i) for i in range(20)})
+    once = INSTANT.forecast(df, h=5, level=[80])
+    fitted = RBFDiffNet("D", preset="instant", n_jobs=2).fit(df)
+    assert len(fitted.fitted_panel.model.chunks) > 3
+    pd.testing.assert_frame_equal(once, fitted.predict(5, level=[80]))

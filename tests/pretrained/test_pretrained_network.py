@@ -165,3 +165,15 @@ def test_a_longer_season_is_usual_or_found():
     assert find_longer_seasons(rows, lengths, 24).tolist() == [168, 140, 168]
     assert find_longer_seasons(rows[:, -100:], np.array([100, 100, 100]), 24).tolist() == [0, 0, 0]
     assert find_longer_seasons(rows, lengths, 1).tolist() == [0, 0, 0]
+
+
+def test_a_longer_season_does_not_depend_on_the_other_rows():
+    rng = np.random.default_rng(4)
+    profile = 10.0 * rng.normal(size=10)
+    series = [profile[np.arange(30) % 10], make(400)]
+    alone = forecast(series[:1], 6, 4).median[0]
+    np.testing.assert_allclose(forecast(series, 6, 4).median[0], alone, rtol=1e-11)
+    rows = np.zeros((2, 400))
+    rows[0, -30:], rows[1] = series
+    found = find_longer_seasons(rows, np.array([30, 400]), 4)
+    assert found[0] == find_longer_seasons(rows[:1, -30:], np.array([30]), 4)[0]

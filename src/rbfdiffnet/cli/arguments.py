@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rbfdiffnet.forecasting.presets import PRESETS
+from rbfdiffnet.models.scopes import SCOPES
 
 _RESULTS = "reproduction"  # folder of results
 _LIST_OPTIONS = ("--id-col", "--exog", "--missing")  # take all words up to the next option
@@ -202,7 +203,7 @@ def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
     if level:
         add("--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95")
     add("--preset", choices=tuple(PRESETS), default="default", help=preset)
-    add("--scope", choices=("auto", "local", "global"), help=scope)
+    add("--scope", choices=SCOPES, help=scope)
     add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
     add("--jobs", metavar="N", type=positive, default=1, help=jobs)
     add("--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)")

@@ -38,6 +38,10 @@ def run(arguments: argparse.Namespace) -> None:
     if "members" in parts:
         print(f"\nThe stack's forecast of '{name}'")
         print(_write_table(parts["members"], ["term", "value", "weight", "contribution"]))
+    if "inputs" in parts:
+        print(f"\nThe pretrained network's forecast of '{name}'")
+        print(_write_table(parts["inputs"], ["part", "term", "value", "weight", "contribution"]))
+        return
     print(f"\nThe network of '{name}' alone")
     if _is_linear(parts["network"]):
         print("There was nothing nonlinear to learn: it is linear, its exemplars add nothing.")
@@ -64,14 +68,14 @@ def _choose_series(arguments: argparse.Namespace, data: Data) -> str:
 
 
 def _explain(job: Job, name: str) -> dict[str, pd.DataFrame]:
-    """Return tables for one step of one series: members of the stack, the network, its operator."""
+    """Return tables for one step of one series: members, inputs, the network, its operator."""
     parts: dict[str, pd.DataFrame] = {}
     data, model = job.data, job.make_model()
     method = model.options.method
     if not method.learns_series_alone:
-        key = "network" if method.has_networks else "members"
-        parts[key], parts["equation"] = job.explain(model, data.frame(), [name])
-    if method.learns_series_alone or not method.has_networks:
+        found, parts["equation"] = job.explain(model, data.frame(), [name])
+        parts[method.explains_by] = found
+    if method.learns_series_alone or method.explains_by == "members":
         position = data.ids.index(name)
         frame = data.series.part(position, position + 1)
         parts["network"], parts["equation"] = job.explain(job.make_model("local"), frame, [name])
@@ -79,7 +83,7 @@ def _explain(job: Job, name: str) -> dict[str, pd.DataFrame]:
         dates = parts[key]["ds"]
         rows = dates == dates.unique()[job.arguments.step - 1]
         parts[key] = parts[key][rows].reset_index(drop=True)
-    return {key: parts[key] for key in ("members", "network", "equation") if key in parts}
+    return {key: parts[key] for key in ("members", "inputs", "network", "equation") if key in parts}
 
 
 def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:

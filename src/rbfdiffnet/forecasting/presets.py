@@ -40,7 +40,11 @@ def _paper() -> Any:
 PRESETS = {
     "default": Preset(_network(metric="standard", width_factor=4.0, loss="squared")),
     "best": Preset(_network(), thorough=True),
-    "instant": Preset(_network(), clean=False, scope="pretrained"),
+    "instant": Preset(
+        _network(metric="standard", width_factor=4.0, loss="squared"),
+        clean=False,
+        scope="pretrained",
+    ),
     "fast": Preset(
         _network(metric="standard", width_factor=4.0, loss="squared"),
         transforms=("auto", "mean"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -24,17 +25,21 @@ from rbfdiffnet.models.base import (
 )
 from rbfdiffnet.models.intervals import Pools, choose_lenders
 from rbfdiffnet.models.networks.explain import add_effects
+from rbfdiffnet.models.networks.fitted import FittedNetworks
+from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.model import split_by_name
+from rbfdiffnet.models.stack.model import by_position, scatter, split_by_name
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
-from rbfdiffnet.support.parallel import Collective
+from rbfdiffnet.support.parallel import Collective, parallel_map
 from rbfdiffnet.support.stability import describe_runaway
+
+T = TypeVar("T")
 
 _FEWEST_VALUES = 2
 _WINDOWS = 2  # at the ends of the series, by which intervals are corrected
@@ -46,7 +51,7 @@ class Pretrained(PanelMethod):
     """One network for all series, trained beforehand on simulated ones."""
 
     learns_from = "chunk"
-    has_networks = False
+    explains_by = "inputs"
     weights_refusal = (
         "refit='weights' needs scope='global': the pretrained network never learns from "
         "observations."
@@ -56,9 +61,11 @@ class Pretrained(PanelMethod):
     def fit(
         self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedPretrained:
-        """Make a panel ready."""
+        """Make a panel ready, chunk by chunk."""
         del calibrate, n_jobs
-        return FittedPretrained(plan, PreparedPanel.of(panel, plan, _FEWEST_VALUES))
+        chunks = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
+        ready = [PreparedPanel.of(panel.select(c), plan, _FEWEST_VALUES) for c in chunks]
+        return FittedPretrained(plan, chunks, [_Chunk(plan, prepared) for prepared in ready])
 
     def from_arrays(
         self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
@@ -77,7 +84,91 @@ class Pretrained(PanelMethod):
 
 @dataclass(frozen=True)
 class FittedPretrained(FittedModel):
-    """The network for a panel that was made ready."""
+    """The network for a panel: the positions of the series of each chunk, and the chunks."""
+
+    needs_all_series: ClassVar[bool] = True
+
+    plan: Plan
+    chunks: list[Ints]
+    parts: list[_Chunk]
+
+    @property
+    def n_series(self) -> int:
+        """How many series the model has."""
+        return sum(chunk.size for chunk in self.chunks)
+
+    @property
+    def reasons(self) -> dict[int, str]:  # type: ignore[override]
+        """Why a series is forecast naively, by its position."""
+        return by_position(self.chunks, [part.prepared.reasons for part in self.parts])
+
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        pairs = zip(self.chunks, self.parts, strict=True)
+        found = [
+            dict(part.prepared.at([panel[i] for i in chunk.tolist()]).find_outliers())
+            for chunk, part in pairs
+        ]
+        return list(by_position(self.chunks, found).items())
+
+    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
+        """Forecast every series by its median, or by its mean if it is often zero."""
+        found = self._each(request, _Chunk.forecast, n_jobs)
+        runaway = by_position(self.chunks, [each.runaway for each in found])
+        return Forecasts(scatter(self.chunks, [each.values for each in found]), runaway=runaway)
+
+    def find_intervals(
+        self,
+        request: ForecastRequest,
+        levels: Sequence[float],
+        collective: Collective,
+        pools: Pools | None = None,
+        n_jobs: int = 1,
+    ) -> tuple[Array, Array, Mask]:
+        """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
+        del collective, pools
+        found = self._each(request, partial(_Chunk.find_intervals, levels=levels), n_jobs)
+        low, high = (scatter(self.chunks, list(side)) for side in zip(*found, strict=True))
+        return low, high, np.ones(self.n_series, dtype=bool)
+
+    def explain(
+        self, request: ForecastRequest, names: InputNames, n_jobs: int
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and terms: weights on what was seen, which add up to them.
+
+        Exemplars say what they would forecast alone, and add nothing: the weights are mixed of
+        theirs.
+        """
+        found = self._each(request, partial(_Chunk.explain, names=names), n_jobs)
+        values = scatter(self.chunks, [values for values, _ in found])
+        tables = by_position(self.chunks, [dict(enumerate(tables)) for _, tables in found])
+        return values, list(tables.values())
+
+    def extend(self, panel: SeriesPanel) -> FittedPretrained:
+        """Make a panel with newer values ready."""
+        return Pretrained().fit(panel, self.plan)
+
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Return that all values are kept, and nothing else."""
+        return panel.ends - panel.starts, {}, {}
+
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Fit networks to chosen series."""
+        return LocalNetworks().fit(panel.select(chosen), self.plan)
+
+    def _each(
+        self, request: ForecastRequest, task: Callable[[_Chunk, ForecastRequest], T], n_jobs: int
+    ) -> list[T]:
+        pairs = [
+            (part, request.select(chunk.tolist()))
+            for chunk, part in zip(self.chunks, self.parts, strict=True)
+        ]
+        return parallel_map(lambda pair: task(*pair), pairs, n_jobs)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Series of a panel that were made ready together."""
 
     plan: Plan
     prepared: PreparedPanel
@@ -85,23 +176,7 @@ class FittedPretrained(FittedModel):
         default_factory=dict, repr=False, compare=False
     )
 
-    @property
-    def n_series(self) -> int:
-        """How many series the model has."""
-        return len(self.prepared.panel)
-
-    @property
-    def reasons(self) -> dict[int, str]:  # type: ignore[override]
-        """Why a series is forecast naively, by its position."""
-        return self.prepared.reasons
-
-    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
-        """Return series with outliers, and the steps at which the outliers are."""
-        return self.prepared.at(panel).find_outliers()
-
-    def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
-        """Forecast every series by its median, or by its mean if it is often zero."""
-        del n_jobs
+    def forecast(self, request: ForecastRequest) -> Forecasts:
         prepared, outlook = self._look_ahead(request)
         values = _points(prepared, outlook)
         window = Window(prepared, {"": values}, self.plan.season_length)
@@ -113,31 +188,16 @@ class FittedPretrained(FittedModel):
         return Forecasts(window.restore(request.ahead)[""], runaway=runaway)
 
     def find_intervals(
-        self,
-        request: ForecastRequest,
-        levels: Sequence[float],
-        collective: Collective,
-        pools: Pools | None = None,
-        n_jobs: int = 1,
-    ) -> tuple[Array, Array, Mask]:
-        """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
-        del collective, pools, n_jobs
+        self, request: ForecastRequest, levels: Sequence[float]
+    ) -> tuple[Array, Array]:
         factors = self._correct(request, levels)
         found = self._bounds(self._look_ahead(request), request.ahead, levels, factors)
         low = np.stack([found[f"low {level}"] for level in levels], axis=2)
         high = np.stack([found[f"high {level}"] for level in levels], axis=2)
-        low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
-        return low, high, np.ones(len(low), dtype=bool)
+        return np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
 
-    def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
-    ) -> tuple[Array, list[Terms]]:
-        """Return forecasts (n, h), and the weights on what was seen that they are the sum of.
-
-        Exemplars say what they would forecast alone, and add nothing: the weights are mixed of
-        theirs.
-        """
-        values, tables = self.forecast(request, n_jobs).values, [Terms() for _ in request.panel]
+    def explain(self, request: ForecastRequest, names: InputNames) -> tuple[Array, list[Terms]]:
+        values, tables = self.forecast(request).values, [Terms() for _ in request.panel]
         prepared, outlook = self._look_ahead(request)
         points = _points(prepared, outlook)
         for i, reason in prepared.reasons.items():
@@ -158,26 +218,20 @@ class FittedPretrained(FittedModel):
             terms.add_rest("guard", "never negative", values[i])
         return values, tables
 
-    def extend(self, panel: SeriesPanel) -> FittedPretrained:
-        """Make a panel with newer values ready."""
-        return Pretrained().fit(panel, self.plan)
-
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
-        """Return that all values are kept, and nothing else."""
-        return panel.ends - panel.starts, {}, {}
-
     def _look_ahead(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
         """Return the panel at its origins, and the network's forecasts; the latest are kept."""
         places = [series.y.ctypes.data for series in request.panel]
         key = np.array([*places, *request.origins, request.h]).tobytes()
-        if key not in self._latest:
+        found = self._latest.get(key)
+        if found is None:
+            found = self._run(request)
             self._latest.clear()
-            self._latest[key] = self._run(request)
-        return self._latest[key]
+            self._latest[key] = found
+        return found
 
     def _run(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
         seen, prepared, season = request.seen, self.prepared, self.plan.season_length
-        if len(seen) != self.n_series or not prepared.is_of(seen):
+        if len(seen) != len(prepared.panel) or not prepared.is_of(seen):
             prepared = PreparedPanel.of(seen, self.plan, _FEWEST_VALUES)
         with np.errstate(all="ignore"):
             found = forecast(prepared.histories, request.h, season, device=self.plan.device)

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbfdiffnet.pretrained.inputs import SeriesInputs
-from rbfdiffnet.pretrained.network import interpolation, load_weights, mix
+from rbfdiffnet.pretrained.inputs import LEVEL_SIZES, SeriesInputs
+from rbfdiffnet.pretrained.network import interpolation, load_weights, mix, most_values
 from rbfdiffnet.pretrained.seasons import find_longer_seasons
 from rbfdiffnet.support.arrays import Array
 
-_N_LAGS, _N_USUAL, _N_SEASONS, _N_SPANS, _N_LONG = 31, 32, 8, 11, 3
 _PHASES = (
     *(f"this phase, {j} season{'s' if j > 1 else ''} ago" for j in range(1, 5)),
     "this phase, 5 to 8 seasons ago",
@@ -36,6 +35,7 @@ _PHASES = (
     "growth as since the season before",
     "growth as over three seasons",
 )
+_FIRST_GROWTH = 16
 _FEWEST = 0.005  # activation of a center that is shown
 
 
@@ -66,52 +66,55 @@ class Explanation:
 
 def explain(y: Array, h: int, season: int) -> Explanation:
     """Explain the medians of a series without gaps."""
-    weights = load_weights()
+    weights, y = load_weights(), y[-most_values(season) :]
     scale = float(np.exp2(np.frexp(np.abs(y).max())[1]))
     values, length = y[None] / scale, np.array([y.size])
     longer = find_longer_seasons(values, length, season)
     inputs = SeriesInputs(values, length, np.array([season]), longer)
     between, level = interpolation(h), inputs.level()
-    mixture = mix(inputs.gates(level), weights, between.shape[1])
-    on_level, on_phase = between @ mixture.level[0], between @ mixture.phase[0]
-    unit = float(inputs.unit[0]) * scale * float(inputs.varies[0])
-    phase = inputs.phase(inputs.steps(h))[0]
-    u, last = unit * level[0], float(y[-1])
-    parts = []
-    edges = np.cumsum([_N_LAGS, _N_USUAL, _N_USUAL, _N_SEASONS, _N_SPANS, _N_LONG])
-    lags, usual, usual_longer, seasons, spans, long, shares = np.split(np.arange(u.size), edges)
-    named = [(i, f"lag {k + 2}") for k, i in enumerate(lags)]
-    named += [(i, f"mean of season {k + 1}, counted back") for k, i in enumerate(seasons)]
-    named += [(i, f"mean of the last {2 ** (k + 1)} values") for k, i in enumerate(spans)]
-    named += [(i, f"mean of longer season {k + 1}, counted back") for k, i in enumerate(long)]
-    named += [
-        (i, f"mean of the last {w}") for w, i in zip(("quarter", "half"), shares, strict=True)
-    ]
-    named = [(i, name) for i, name in named if u[i] != 0.0]
-    at = [i for i, _ in named]
-    own = 1.0 - on_level[:, at].sum(axis=1)
-    parts.append(Part("level", "lag 1", own * last, last, own))
-    for i, name in named:
-        w = on_level[:, i]
-        parts.append(Part("level", name, w * (last + u[i]), last + u[i], w))
-    for name, some in (("season", usual), ("longer season", usual_longer)):
-        if np.any(u[some]):
-            total = on_level[:, some] @ u[some]
-            parts.append(Part("level", f"{name} of the lags", total, np.nan, np.nan))
+    seen, phase = inputs.gates(level), inputs.phase(inputs.steps(h))[0]
+    mixture = mix(seen, weights, between.shape[1])
+    unit, last = float(inputs.unit[0]) * scale * float(inputs.varies[0]), float(y[-1])
+    parts = _level_parts(between @ mixture.level[0], unit * level[0], last)
     for q, name in enumerate(_PHASES):
-        s, w = unit * phase[:, q], on_phase[:, q]
+        s, w = unit * phase[:, q], between @ mixture.phase[0, :, q]
         if np.any(s):
-            kind = "growth" if name.startswith("growth") else "season"
+            kind = "growth" if q >= _FIRST_GROWTH else "season"
             parts.append(Part(kind, name, w * s, s, w))
     offset = unit * (between @ mixture.offset[0])
     parts.append(Part("bias", "offsets of the exemplars", offset, np.nan, np.nan))
     order = np.argsort(-mixture.gates[0], kind="stable")
     shown = order[mixture.gates[0, order] >= _FEWEST]
-    alone = []
-    for center in shown:
-        one = np.zeros_like(mixture.gates)
-        one[0, center] = 1.0
-        other = mix(inputs.gates(level), weights, between.shape[1], gates=one)
-        total = between @ ((other.level[0] * level).sum(-1) + other.offset[0])
-        alone.append(last + unit * (total + ((between @ other.phase[0]) * phase).sum(-1)))
-    return Explanation(parts, shown, mixture.gates[0, shown], np.array(alone).reshape(-1, h))
+    alone = np.empty((shown.size, h))
+    for row, center in zip(alone, shown, strict=True):
+        own = mix(seen, weights, between.shape[1], gates=np.eye(len(order))[[center]])
+        total = between @ ((own.level[0] * level).sum(-1) + own.offset[0])
+        row[:] = last + unit * (total + ((between @ own.phase[0]) * phase).sum(-1))
+    return Explanation(parts, shown, mixture.gates[0, shown], alone)
+
+
+def _level_parts(weights: Array, away: Array, last: float) -> list[Part]:
+    """Return the parts of inputs of the level, given as distances (d,) from the last value.
+
+    Weights (h, d) on distances become weights on values: the last value has the rest.
+    """
+    edges = np.cumsum(LEVEL_SIZES)[:-1]
+    lags, usual, usual_longer, seasons, spans, long, shares = np.split(np.arange(away.size), edges)
+    named = [(i, f"lag {k + 2}") for k, i in enumerate(lags)]
+    named += [(i, f"mean of season {k + 1}, counted back") for k, i in enumerate(seasons)]
+    named += [(i, f"mean of the last {2 ** (k + 1)} values") for k, i in enumerate(spans)]
+    named += [(i, f"mean of longer season {k + 1}, counted back") for k, i in enumerate(long)]
+    named += [
+        (i, f"mean of the last {n}") for n, i in zip(("quarter", "half"), shares, strict=True)
+    ]
+    named = [(i, name) for i, name in named if away[i] != 0.0]
+    rest = 1.0 - weights[:, [i for i, _ in named]].sum(axis=1)
+    parts = [Part("level", "lag 1", rest * last, last, rest)]
+    for i, name in named:
+        value, w = last + float(away[i]), weights[:, i]
+        parts.append(Part("level", name, w * value, value, w))
+    for name, some in (("season", usual), ("longer season", usual_longer)):
+        if np.any(away[some]):
+            total = weights[:, some] @ away[some]
+            parts.append(Part("level", f"{name} of the lags", total, np.nan, np.nan))
+    return parts

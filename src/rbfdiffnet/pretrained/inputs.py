@@ -31,6 +31,9 @@ _SEASON_MEANS = 8
 _SPANS = 11  # means of the last 2, 4, ..., 2048 values
 _LONG_MEANS = 3  # of the last longer seasons
 _PARTS = (4, 2)  # means of the last quarter and half of the series
+#: Numbers of the inputs of the level, in their order: lags, usual deviations of their phases in the
+#: season and in the longer one, means of seasons, of spans, of longer seasons and of parts.
+LEVEL_SIZES = (_LAGS - 1, _LAGS, _LAGS, _SEASON_MEANS, _SPANS, _LONG_MEANS, len(_PARTS))
 _NO_SEASON = 4  # steps in a block of a series without a season
 _FARTHEST = 500.0  # units from the last value
 _MOST_GROWTH = 200.0  # units
@@ -235,54 +238,59 @@ class SeriesInputs:
         return xp.concatenate([squash(level), squash(phases), *facts], axis=1)
 
     def _facts(self) -> list[Any]:
+        """Return single numbers of each series."""
         xp, v, n, m, zero = self.xp, self.v, self.n, self.m, self.zero
         count = xp.clip(self.seen.sum(1), 1, None)
-
-        def share(where: Any) -> Any:
-            return (where.sum(1) + zero[:, 0]) / count
 
         def log(a: Any) -> Any:
             return xp.log(a + zero[:, :1])
 
-        def autocorrelation(a: Any, lag: int) -> Any:
+        def share(where: Any) -> Any:
+            return (where.sum(1) + zero[:, 0]) / count
+
+        nothing = 0.0 * self.unit
+        late = self.at >= self.n_columns - xp.minimum(2 * self.block, n)
+        recent = xp.where(late, self.change, zero).sum(1) / xp.clip(late.sum(1), 1, None)
+        longer_seen = log(n) - log(xp.clip(self.longer, 1, None))
+        return [
+            log(n) - 4.0,
+            log(m) - 2.0,
+            log(self.longer + 1) / 3.0,
+            xp.clip(log(n) - log(self.block), -3.0, 6.0),
+            xp.where(self.has_longer, longer_seen, 0.0 * longer_seen),
+            self.positive,
+            self.has_season,
+            self.has_longer,
+            xp.where(self.positive, share(self.is_zero), nothing),
+            xp.where(self.positive, xp.log1p(abs(self.base) / self.unit), nothing),
+            xp.log(xp.clip(self.step / self.unit, 0.01, 100.0)),
+            share((v[:, 1:] == v[:, :-1]) & self.seen[:, :-1]),
+            share(self.change > 4.0 * self.unit[:, None]),
+            xp.log(xp.clip(recent / self.unit, 0.05, 20.0)),
+            xp.log1p((v * v).sum(1) / count),
+            xp.log1p((self.deviations * self.deviations).sum(1) / count),
+            *self._correlations(),
+        ]
+
+    def _correlations(self) -> list[Any]:
+        """Return correlations of steps and deviations with earlier ones."""
+        xp, v, zero = self.xp, self.v, self.zero
+        steps = xp.where(self.seen[:, :-1], v[:, 1:] - v[:, :-1], zero[:, 1:])
+
+        def with_lag(a: Any, lag: int) -> Any:
             product = (a[:, lag:] * a[:, : a.shape[1] - lag]).sum(1)
             return product / xp.clip((a * a).sum(1), 1e-9, None)
 
-        def seasonal_correlation(a: Any, m: Any, use: Any) -> Any:
+        def with_season(a: Any, m: Any, use: Any) -> Any:
             both = (self.at >= self.start + m) & use
             before = take(a, xp.clip(self.at - m, 0, None))
             product = xp.where(both, a * before, zero).sum(1)
             square = xp.where(both, a * a, zero).sum(1)
             return xp.clip(product / xp.clip(square, 1e-9, None), -1.0, 1.0)
 
-        nothing = 0.0 * self.unit
-        is_zero = share(self.is_zero)
-        late = self.at >= self.n_columns - xp.minimum(2 * self.block, n)
-        recent = xp.where(late, self.change, zero).sum(1) / xp.clip(late.sum(1), 1, None)
-        same = (v[:, 1:] == v[:, :-1]) & self.seen[:, :-1]
-        steps = xp.where(self.seen[:, :-1], v[:, 1:] - v[:, :-1], zero[:, 1:])
-        longer_seen = xp.where(
-            self.has_longer, log(n) - log(xp.clip(self.longer, 1, None)), 0.0 * log(n)
-        )
         return [
-            log(n) - 4.0,
-            log(m) - 2.0,
-            log(self.longer + 1) / 3.0,
-            xp.clip(log(n) - log(self.block), -3.0, 6.0),
-            longer_seen,
-            self.positive,
-            self.has_season,
-            self.has_longer,
-            xp.where(self.positive, is_zero, nothing),
-            xp.where(self.positive, xp.log1p(abs(self.base) / self.unit), nothing),
-            xp.log(xp.clip(self.step / self.unit, 0.01, 100.0)),
-            share(same),
-            share(self.change > 4.0 * self.unit[:, None]),
-            xp.log(xp.clip(recent / self.unit, 0.05, 20.0)),
-            xp.log1p((v * v).sum(1) / count),
-            xp.log1p((self.deviations * self.deviations).sum(1) / count),
-            *(autocorrelation(steps, lag) for lag in (1, 2, 3)),
-            *(autocorrelation(self.deviations, lag) for lag in (1, 2)),
-            seasonal_correlation(self.deviations, m, self.has_season),
-            seasonal_correlation(self.long_deviations, self.longer, self.has_longer),
+            *(with_lag(steps, lag) for lag in (1, 2, 3)),
+            *(with_lag(self.deviations, lag) for lag in (1, 2)),
+            with_season(self.deviations, self.m, self.has_season),
+            with_season(self.long_deviations, self.longer, self.has_longer),
         ]

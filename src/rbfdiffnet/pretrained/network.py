@@ -94,7 +94,7 @@ def forecast(
     place = _to_device(device)
     fixed = {"spacing": SPACING, "between": interpolation(h)}
     at_device = {name: place(array) for name, array in {**weights, **fixed}.items()}
-    longest = max(LONGEST, 3 * max(season, longer or 0))
+    longest = most_values(season, longer or 0)
     sizes = np.array([min(y.size, longest) for y in series], dtype=np.int64)
     order = np.argsort(sizes, kind="stable")
     quantiles = np.empty((len(series), h, len(PROBABILITIES)))
@@ -118,6 +118,11 @@ def forecast(
             _to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
         )
     return Outlook(quantiles, mean)
+
+
+def most_values(season: int, longer: int = 0) -> int:
+    """Return how many of the latest values of a series are looked at."""
+    return max(LONGEST, 3 * max(season, longer))
 
 
 def _to_device(device: str) -> Callable[[Any], Any]:

@@ -36,8 +36,8 @@ def find_longer_seasons(values: Array, lengths: Ints, season: int) -> Ints:
     other = change[:, season]
     if 0 < usual <= longest:
         other = np.fmin(other, change[:, usual])
-    aside = np.maximum(best // 8, 1)
-    left, right = change[rows, best - aside], change[rows, np.minimum(best + aside, longest)]
+    aside, last = np.maximum(best // 8, 1), lengths // _FEWEST_TURNS
+    left, right = change[rows, best - aside], change[rows, np.minimum(best + aside, last)]
     beside = np.fmin(np.where(left < np.inf, left, np.nan), right)
     clear = (least < _CLEAR * other) & (least < _CLEAR * beside) & np.isfinite(other)
     return np.where(clear & (best % season != 0) | clear & (best > season), best, longer)

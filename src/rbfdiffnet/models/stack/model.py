@@ -66,7 +66,7 @@ class Stack(PanelMethod):
     """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
 
     learns_from = "chunk"
-    has_networks = False
+    explains_by = "members"
     weights_refusal = (
         "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
         "for every forecast, with refit=True and refit=False alike."
@@ -106,6 +106,18 @@ def split_by_name(names: Iterable[str], n_values: int) -> list[Ints]:
         n_chunks *= 2
     numbers = np.array([crc32(name.encode()) % n_chunks for name in names], dtype=np.int64)
     return [np.flatnonzero(numbers == chunk) for chunk in np.unique(numbers)] or [numbers]
+
+
+def scatter(chunks: Sequence[Ints], tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return rows of all series, given the rows of the chunks."""
+    return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(chunks))])
+
+
+def by_position(chunks: Sequence[Ints], found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
+    """Join what is known of series of the chunks."""
+    pairs = zip(chunks, found, strict=True)
+    joined = {int(chunk[i]): value for chunk, own in pairs for i, value in own.items()}
+    return {i: joined[i] for i in sorted(joined)}
 
 
 @dataclass(frozen=True)
@@ -170,18 +182,18 @@ class FittedStack(FittedModel):
     @property
     def reasons(self) -> dict[int, str]:  # type: ignore[override]
         """Why a series has no members, by its position."""
-        return self._by_position([prepared.reasons for prepared in self.prepared])
+        return by_position(self.chunks, [prepared.reasons for prepared in self.prepared])
 
     @property
     def _is_ready(self) -> Mask:
-        return self._scatter([prepared.is_ready for prepared in self.prepared])
+        return scatter(self.chunks, [prepared.is_ready for prepared in self.prepared])
 
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Return series with outliers, and the steps at which the outliers are."""
         found: list[dict[int, Ints]] = []
         for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
             found.append(dict(prepared.at([panel[i] for i in chunk.tolist()]).find_outliers()))
-        return list(self._by_position(found).items())
+        return list(by_position(self.chunks, found).items())
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
         """Forecast every series."""
@@ -304,16 +316,6 @@ class FittedStack(FittedModel):
 
     # Chunks ---------------------------------------------------------------------------------------
 
-    def _scatter(self, tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return rows of all series, given the rows of the chunks."""
-        return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(self.chunks))])
-
-    def _by_position(self, found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
-        """Join what is known of series of the chunks."""
-        pairs = zip(self.chunks, found, strict=True)
-        joined = {int(chunk[i]): value for chunk, own in pairs for i, value in own.items()}
-        return {i: joined[i] for i in sorted(joined)}
-
     def _join(self, mixtures: Sequence[Mixture]) -> Mixture:
         if len(mixtures) == 1:
             return mixtures[0]
@@ -325,21 +327,22 @@ class FittedStack(FittedModel):
             return np.pad(errors, ((0, 0), (0, lacking), (0, 0)), constant_values=np.nan)
 
         return Mixture(
-            self._scatter([m.values for m in mixtures]),
-            self._scatter([pad(m.errors) for m in mixtures]),
+            scatter(self.chunks, [m.values for m in mixtures]),
+            scatter(self.chunks, [pad(m.errors) for m in mixtures]),
             {
-                name: self._scatter(
-                    [m.weights.get(name, np.zeros(len(m.values))) for m in mixtures]
+                name: scatter(
+                    self.chunks, [m.weights.get(name, np.zeros(len(m.values))) for m in mixtures]
                 )
                 for name in names
             },
             {
-                name: self._scatter(
-                    [m.members.get(name, np.full_like(m.values, np.nan)) for m in mixtures]
+                name: scatter(
+                    self.chunks,
+                    [m.members.get(name, np.full_like(m.values, np.nan)) for m in mixtures],
                 )
                 for name in names
             },
-            self._by_position([m.runaway for m in mixtures]),
+            by_position(self.chunks, [m.runaway for m in mixtures]),
         )
 
 
