@@ -843,7 +843,7 @@ class RBFDiffNet:
     def _for_chosen(
         self, chosen: list[int], h: int, X_df: Any
     ) -> tuple[FittedPanel, ForecastRequest, list[int]]:
-        """Return a state and a request that forecast chosen series, and where these are in both."""
+        """Return the fit of chosen series, a request, and the positions of the series in both."""
         state = self.fitted_panel
         everything, keep = list(range(state.panel.n_series)), chosen
         if chosen != everything and not state.model.needs_all_series:

@@ -2,5 +2,5 @@
 
 `logistic` and `m5` are the protocols, `runner` runs their tasks and keeps the results,
 `results` and `report` set them beside the paper's numbers. Another model goes into
-``LOGISTIC_MODELS`` or ``M5_MODELS``. Nothing here is imported by the forecaster.
+``LOGISTIC_MODELS`` or ``M5_MODELS``. Nothing here imports the command line.
 """

@@ -130,7 +130,7 @@ def _split(pipeline: Pipeline, panel: Panel, exogenous: Exogenous, h: int) -> li
 def split_by_memory(lengths: Ints, n_inputs: int, width: int, limit: int) -> list[Ints]:
     """Return the positions of the series of each chunk that takes no more than a limit in bytes.
 
-    A series of so many values (n,) and inputs has windows of this width.
+    `lengths` (n,) counts the values of each series, `width` the steps of a window.
     """
     longest = calibration_length(int(lengths.max(initial=0)))
     windows = np.minimum(lengths // 3, longest) + 1

@@ -151,7 +151,7 @@ class Options:
             log=log,
             clean=preset.clean if self.outliers is None else self.outliers,
             block=h if self.strategy == "direct" and h is not None else 1,
-            fast=self._is_fast and self.chosen_scope != "global",
+            fast=self._is_fast and self.method.learns_from != "panel",
             device=self.device,
             noise=self.noise or None,
             thorough=preset.thorough,
@@ -218,21 +218,22 @@ class Options:
 
     def _check_together(self) -> None:
         """Refuse arguments that do not go together."""
-        scope = self.chosen_scope
-        pretrained = scope == "pretrained"
-        if pretrained and self._for_networks:
+        method = self.method
+        if not method.fits_networks and self._for_networks:
             raise ValueError(
                 f"{self._for_networks[0]} is for networks that are fitted, and the pretrained "
                 "network is not; leave it out, or use another preset or scope."
             )
-        if self.device != "cpu" and not (pretrained or (self._is_fast and scope == "local")):
+        takes_device = self._is_fast and method.learns_series_alone
+        if self.device != "cpu" and not (takes_device or not method.fits_networks):
             raise ValueError(
                 f"device={self.device!r} is for preset='instant', and for preset='fast' with "
                 "scope='local' and its own regressor; use these, or device='cpu'."
             )
         if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")
-        if self.noise and (scope, self.strategy) != ("local", "recursive"):
+        takes_noise = method.learns_series_alone and self.strategy == "recursive"
+        if self.noise and not takes_noise:
             raise ValueError("noise needs scope='local' and strategy='recursive'.")
 
     def _check_inputs(self) -> None:
@@ -306,7 +307,10 @@ def column_names(levels: Sequence[str]) -> list[str]:
 
 
 def check_refit(refit: Any, method: PanelMethod, *, or_count: bool = False) -> None:
-    """Raise an error unless a method can refit this, or every so many windows."""
+    """Raise an error unless `refit` is a choice that the method has.
+
+    With `or_count`, it may also be after how many windows to refit.
+    """
     if isinstance(refit, bool):
         return
     if or_count and not isinstance(refit, str):

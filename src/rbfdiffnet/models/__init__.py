@@ -1,5 +1,5 @@
-"""What can forecast a panel: networks of single series, fast ones, a shared one, and the stack.
+"""What can forecast a panel: networks of single series, a shared one, a pretrained one, the stack.
 
-To add a model, implement the protocol that all of them share; intervals are made above the models.
-Nothing here knows frames or the forecaster: it imports only `support` to `panel`.
+To add a model, implement the protocol of `base` that all of them share; `intervals` makes intervals
+of the errors that a model held out. Nothing here imports frames, `forecasting` or the forecaster.
 """

@@ -227,6 +227,8 @@ class PanelMethod(ABC):
     #: What an explanation splits forecasts into: terms of a network that is fitted, members of a
     #: stack, or inputs of a network that is not.
     explains_by: ClassVar[Literal["network", "members", "inputs"]] = "network"
+    #: Whether networks are fitted at all, so that their settings matter.
+    fits_networks: ClassVar[bool] = True
     #: Why refit="weights" is not possible; empty where it is.
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.

@@ -52,6 +52,7 @@ class Pretrained(PanelMethod):
 
     learns_from = "chunk"
     explains_by = "inputs"
+    fits_networks = False
     weights_refusal = (
         "refit='weights' needs scope='global': the pretrained network never learns from "
         "observations."

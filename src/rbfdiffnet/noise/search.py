@@ -226,7 +226,7 @@ class MapSearch:
 
 
 def largest_noise(s: Array, known: Mask) -> float:
-    """Return a bound on the variance of the noise: what neighbors leave unexplained has it."""
+    """Return an upper bound on the variance of the noise: what neighbors leave unexplained."""
     bounds = []
     for before, after in _NEIGHBORS:
         width = before + 1 + after

@@ -343,7 +343,7 @@ def _parse_triples(cells: list[str], order: str | None) -> ParsedTimes:
 
 
 def _check_exchanged(cells: list[str], dates: pd.Series[Any], certain: bool) -> ParsedTimes | None:
-    """Refuse dates of which a program exchanged day and month where it could; note two forms.
+    """Refuse dates in which a program swapped day and month wherever that made a date.
 
     Such a program leaves 2024-02-01, the second of January, beside 13/01/2024.
     """

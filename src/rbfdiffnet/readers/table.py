@@ -273,7 +273,7 @@ class MatrixLayout:
         return self.times, np.zeros(len(self.times), dtype=np.int64)
 
     def find_early_ends(self) -> tuple[list[str], pd.Series[Any]]:
-        """Return the series that end before the last date, where they may, and all times."""
+        """Return the series that end before the last date, and all times."""
         if not self.open_end or self.values.dtype.kind != "f":
             return [], self.times
         return [self.ids[i] for i in np.flatnonzero(np.isnan(self.values[:, -1]))], self.times

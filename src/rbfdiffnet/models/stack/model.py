@@ -386,7 +386,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
 
 
 def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Series], Ints]:
-    """Series with so many known values before their origins, and the origins in them."""
+    """Cut series to their latest known values before the origins, at most so many."""
     cut = np.zeros_like(origins)
     for i in np.flatnonzero(origins > most).tolist():
         known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
