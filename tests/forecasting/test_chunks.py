@@ -8,7 +8,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting import chunks
 from rbfdiffnet.forecasting.options import bytes_of
 from rbfdiffnet.forecasting.pipeline import Pipeline
-from rbfdiffnet.models import intervals
+from rbfdiffnet.models import by_chunk, intervals
 from rbfdiffnet.models.stack import model
 
 
@@ -75,7 +75,7 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
 
 @pytest.mark.slow
 def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
-    monkeypatch.setattr(model, "_LARGEST_CHUNK", 400)
+    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 400)
     df = panel(20, shortest=30)
     expected = RBFDiffNet("D").fit(df).predict(4, level=[80])
     sizes = []

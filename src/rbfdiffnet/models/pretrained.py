@@ -6,36 +6,38 @@ factor for each level and all series: how much wider they had to be at the ends 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from rbfdiffnet.models.base import (
     FALLBACK,
-    FittedModel,
     ForecastRequest,
     Forecasts,
     InputNames,
-    PanelMethod,
     Terms,
+)
+from rbfdiffnet.models.by_chunk import (
+    FittedByChunk,
+    MethodByChunk,
+    by_position,
+    scatter,
+    split_panel,
 )
 from rbfdiffnet.models.intervals import Pools, choose_lenders
 from rbfdiffnet.models.networks.explain import add_effects
-from rbfdiffnet.models.networks.fitted import FittedNetworks
-from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.model import by_position, scatter, split_by_name
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
-from rbfdiffnet.series.series import Series, SeriesPanel
-from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.series.series import SeriesPanel
+from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.parallel import Collective, parallel_map
 from rbfdiffnet.support.stability import describe_runaway
 
@@ -47,70 +49,31 @@ _FEWEST_BEFORE = 4  # values before such a window
 _TRUST = 20  # windows that count as much as the network's own quantiles
 
 
-class Pretrained(PanelMethod):
+class Pretrained(MethodByChunk):
     """One network for all series, trained beforehand on simulated ones."""
 
-    learns_from = "chunk"
     explains_by = "inputs"
     fits_networks = False
     weights_refusal = (
         "refit='weights' needs scope='global': the pretrained network never learns from "
         "observations."
     )
-    cluster_group = 1_000, 10**9
 
     def fit(
         self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedPretrained:
         """Make a panel ready, chunk by chunk."""
         del calibrate, n_jobs
-        chunks = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
+        chunks = split_panel(panel)
         ready = [PreparedPanel.of(panel.select(c), plan, _FEWEST_VALUES) for c in chunks]
-        return FittedPretrained(plan, chunks, [_Chunk(plan, prepared) for prepared in ready])
-
-    def from_arrays(
-        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
-    ) -> FittedPretrained:
-        """Return the model of a panel, which is all that was written."""
-        del words, arrays
-        return self.fit(panel, plan)
-
-    def split(
-        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
-    ) -> list[Ints]:
-        """Return the chunks whose intervals, and effects of inputs, are learned together."""
-        del by_memory
-        return split_by_name(names, n_values)
+        return FittedPretrained(plan, chunks, ready, [_Chunk(plan, own) for own in ready])
 
 
 @dataclass(frozen=True)
-class FittedPretrained(FittedModel):
-    """The network for a panel: the positions of the series of each chunk, and the chunks."""
+class FittedPretrained(FittedByChunk):
+    """The network for a panel; each part forecasts a chunk."""
 
-    needs_all_series: ClassVar[bool] = True
-
-    plan: Plan
-    chunks: list[Ints]
     parts: list[_Chunk]
-
-    @property
-    def n_series(self) -> int:
-        """How many series the model has."""
-        return sum(chunk.size for chunk in self.chunks)
-
-    @property
-    def reasons(self) -> dict[int, str]:  # type: ignore[override]
-        """Why a series is forecast naively, by its position."""
-        return by_position(self.chunks, [part.prepared.reasons for part in self.parts])
-
-    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
-        """Return series with outliers, and the steps at which the outliers are."""
-        pairs = zip(self.chunks, self.parts, strict=True)
-        found = [
-            dict(part.prepared.at([panel[i] for i in chunk.tolist()]).find_outliers())
-            for chunk, part in pairs
-        ]
-        return list(by_position(self.chunks, found).items())
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
         """Forecast every series by its median, or by its mean if it is often zero."""
@@ -148,14 +111,6 @@ class FittedPretrained(FittedModel):
     def extend(self, panel: SeriesPanel) -> FittedPretrained:
         """Make a panel with newer values ready."""
         return Pretrained().fit(panel, self.plan)
-
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
-        """Return that all values are kept, and nothing else."""
-        return panel.ends - panel.starts, {}, {}
-
-    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
-        """Fit networks to chosen series."""
-        return LocalNetworks().fit(panel.select(chosen), self.plan)
 
     def _each(
         self, request: ForecastRequest, task: Callable[[_Chunk, ForecastRequest], T], n_jobs: int

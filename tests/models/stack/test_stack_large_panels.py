@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models.stack import model
+from rbfdiffnet.models import by_chunk
 
 NAME = "RBFDiffNet"
 
@@ -15,7 +15,7 @@ NAME = "RBFDiffNet"
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of 300 values."""
-    monkeypatch.setattr(model, "_LARGEST_CHUNK", 300)
+    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 300)
 
 
 @pytest.fixture
@@ -33,7 +33,9 @@ def panel(rng):
 def numbers_of(panel):
     names = panel["unique_id"].unique()
     return {
-        names[i]: k for k, part in enumerate(model.split_by_name(names, len(panel))) for i in part
+        names[i]: k
+        for k, part in enumerate(by_chunk.split_by_name(names, len(panel)))
+        for i in part
     }
 
 
@@ -42,7 +44,7 @@ def test_every_part_is_forecast_as_a_panel_of_its_own(panel, monkeypatch):
     found = RBFDiffNet("MS").forecast(panel, 6, level=[80])
     numbers = numbers_of(panel)
     assert len(set(numbers.values())) == 2
-    monkeypatch.setattr(model, "_LARGEST_CHUNK", 10**9)
+    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 10**9)
     for part in (0, 1):
         members = [name for name, number in numbers.items() if number == part]
         alone = RBFDiffNet("MS").forecast(panel[panel["unique_id"].isin(members)], 6, level=[80])
@@ -77,7 +79,7 @@ def test_neither_order_nor_other_parts_matter(panel):
 
 def test_the_number_of_parts_doubles():
     names = [f"item {i}" for i in range(2000)]
-    one, two, four = (model.split_by_name(names, n) for n in (4_000_000, 5_000_000, 9_000_000))
+    one, two, four = (by_chunk.split_by_name(names, n) for n in (4_000_000, 5_000_000, 9_000_000))
     assert [len(one), len(two), len(four)] == [1, 2, 4]
     assert all(part.size > 0.8 * 2000 / len(parts) for parts in (one, two, four) for part in parts)
     for k, part in enumerate(two):

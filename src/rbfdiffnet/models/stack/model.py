@@ -4,21 +4,14 @@ How much each member counts is found at the ends of the series: with the last h 
 the h before them, all members forecast what is known already; see `models.stack.mixing`. The errors
 of the mixture there make the intervals. Nothing is kept but the data and the plan: every forecast
 learns from all that is known at its origin.
-
-A large panel is learned in chunks, so that memory stays bounded: a chunk of four million values
-tells all there is to learn across series. The name of a series decides to which chunk it belongs,
-so neither the order of a panel nor the machine matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from rbfdiffnet.models.base import (
     FALLBACK,
@@ -26,13 +19,17 @@ from rbfdiffnet.models.base import (
     ForecastRequest,
     Forecasts,
     InputNames,
-    PanelMethod,
     SeriesTable,
     Terms,
 )
+from rbfdiffnet.models.by_chunk import (
+    FittedByChunk,
+    MethodByChunk,
+    by_position,
+    scatter,
+    split_panel,
+)
 from rbfdiffnet.models.intervals import HeldOutErrors
-from rbfdiffnet.models.networks.fitted import FittedNetworks
-from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import (
     combine,
@@ -45,12 +42,11 @@ from rbfdiffnet.models.stack.mixing import (
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
-from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.parallel import one_blas_thread
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
-_LARGEST_CHUNK = 4_000_000  # values
 _MOST_VALUES = 10_000  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _WINDOWS = 2
@@ -62,62 +58,22 @@ _ENOUGH_ERRORS = 100  # to tell members apart
 _REMEMBERED = 2  # origins and horizons
 
 
-class Stack(PanelMethod):
+class Stack(MethodByChunk):
     """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
 
-    learns_from = "chunk"
     explains_by = "members"
     weights_refusal = (
         "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
         "for every forecast, with refit=True and refit=False alike."
     )
-    cluster_group = 1_000, 10**9  # what a group learns does not depend on other groups
 
     def fit(
         self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedStack:
         """Make a panel ready."""
         del calibrate, n_jobs
-        chunks = split_by_name(panel.names, int((panel.ends - panel.starts).sum()))
+        chunks = split_panel(panel)
         return FittedStack(plan, chunks, [PreparedPanel.of(panel.select(p), plan) for p in chunks])
-
-    def from_arrays(
-        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
-    ) -> FittedStack:
-        """Return the stack of a panel, which is all that was written."""
-        del words, arrays
-        return self.fit(panel, plan)
-
-    def split(
-        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
-    ) -> list[Ints]:
-        """Return the chunks that are learned together."""
-        del by_memory
-        return split_by_name(names, n_values)
-
-
-def split_by_name(names: Iterable[str], n_values: int) -> list[Ints]:
-    """Return the positions of the series of each chunk, given the number of values of all series.
-
-    The number of chunks is a power of 2, so that a growing panel seldom changes its chunks.
-    """
-    n_chunks = 1
-    while n_values > n_chunks * _LARGEST_CHUNK:
-        n_chunks *= 2
-    numbers = np.array([crc32(name.encode()) % n_chunks for name in names], dtype=np.int64)
-    return [np.flatnonzero(numbers == chunk) for chunk in np.unique(numbers)] or [numbers]
-
-
-def scatter(chunks: Sequence[Ints], tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return rows of all series, given the rows of the chunks."""
-    return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(chunks))])
-
-
-def by_position(chunks: Sequence[Ints], found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
-    """Join what is known of series of the chunks."""
-    pairs = zip(chunks, found, strict=True)
-    joined = {int(chunk[i]): value for chunk, own in pairs for i, value in own.items()}
-    return {i: joined[i] for i in sorted(joined)}
 
 
 @dataclass(frozen=True)
@@ -163,37 +119,15 @@ class _Learned:
 
 
 @dataclass(frozen=True)
-class FittedStack(FittedModel):
-    """A stack for a panel: the positions of the series of each chunk, and the chunks made ready."""
+class FittedStack(FittedByChunk):
+    """A stack for a panel; what its latest forecasts rest on is remembered."""
 
-    needs_all_series: ClassVar[bool] = True
-
-    plan: Plan
-    chunks: list[Ints]
-    prepared: list[PreparedPanel]
     _known: dict[bytes, list[_Learned]] = field(default_factory=dict, repr=False, compare=False)
     _latest: list[Mixture] = field(default_factory=list, repr=False, compare=False)
 
     @property
-    def n_series(self) -> int:
-        """How many series the model has."""
-        return sum(chunk.size for chunk in self.chunks)
-
-    @property
-    def reasons(self) -> dict[int, str]:  # type: ignore[override]
-        """Why a series has no members, by its position."""
-        return by_position(self.chunks, [prepared.reasons for prepared in self.prepared])
-
-    @property
     def _is_ready(self) -> Mask:
         return scatter(self.chunks, [prepared.is_ready for prepared in self.prepared])
-
-    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
-        """Return series with outliers, and the steps at which the outliers are."""
-        found: list[dict[int, Ints]] = []
-        for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
-            found.append(dict(prepared.at([panel[i] for i in chunk.tolist()]).find_outliers()))
-        return list(by_position(self.chunks, found).items())
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
         """Forecast every series."""
@@ -293,10 +227,6 @@ class FittedStack(FittedModel):
             raise ValueError("Members are weighed when forecasts are made: use predict first.")
         return self._latest[0].weights
 
-    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
-        """Fit networks to chosen series."""
-        return LocalNetworks().fit(panel.select(chosen), self.plan)
-
     def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
         """Refuse: no network is kept."""
         del panel
@@ -309,10 +239,6 @@ class FittedStack(FittedModel):
     def extend(self, panel: SeriesPanel) -> FittedModel:
         """Return the stack of the extended panel."""
         return Stack().fit(panel, self.plan)
-
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
-        """Keep all steps, and save nothing else: a stack is nothing but its data."""
-        return panel.ends - panel.starts, {}, {}
 
     # Chunks ---------------------------------------------------------------------------------------
 
