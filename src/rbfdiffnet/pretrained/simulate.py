@@ -43,6 +43,8 @@ _LONG_SERIES = 300  # steps, from which on the second table of seasons holds
 _PER_STEP = 0.25  # share of series with amplitudes per step
 _TINY = 0.06  # share of series of at most 15 values
 _WRONG_SEASON = 0.06  # share of series for which another season is told
+_HAS_RESTS = 0.5  # share of series with two seasons in which some turns have another profile
+_UP = 0.7  # share of slopes that rise
 _LONGEST_PROFILE = 400
 
 
@@ -191,7 +193,7 @@ def make_level(f: Frame) -> tuple[Any, Any]:
     d, rate, damp = f.draw, f.rate, f.damp
     walk = d.size(-2.3, 0.2) * d.some(0.8) * rate.sqrt() * damp
     wander = d.size(-2.7, -0.2) * d.some(0.5) * rate**1.5 * damp**2
-    slope = d.sign(0.7) * d.size(-2.3, 0.3) * d.some(0.8) * rate * damp**2
+    slope = d.sign(_UP) * d.size(-2.3, 0.3) * d.some(0.8) * rate * damp**2
     stays = d.some(0.6)
     keep = torch.where(d.uniform() < 0.5, 1.0, 0.3 + 0.7 * d.uniform()) ** rate
     jumps = d.noise() * (d.uniform(d.steps) < 0.15 * rate * d.some(0.2)).float()
@@ -273,17 +275,21 @@ def make_seasons(f: Frame) -> Any:
     """
     d, m, age = f.draw, f.season, f.age
     length = _LONGEST_PROFILE if d.steps >= _LONG_SERIES else 64
-    at = (f.t.long() + (400 * d.uniform()).long()) % m
-    season = torch.gather(make_profile(d, m, length), 1, at.clamp(max=length - 1))
-    drift = torch.gather(make_profile(d, m, length), 1, at.clamp(max=length - 1))
+    within = ((f.t.long() + (400 * d.uniform()).long()) % m).clamp(max=length - 1)
+    season = torch.gather(make_profile(d, m, length), 1, within)
+    drift = torch.gather(make_profile(d, m, length), 1, within)
     season = season + drift * age.clamp(min=-0.5) * d.some(0.4) * d.uniform()
+    has_longer, few = f.has_longer.float() * d.some(0.8), (f.turns <= 12).float()
+    turn = ((f.t.long() // m) % f.turns).clamp(max=_LONGEST_PROFILE - 1)
+    kinds = torch.gather(make_profile(d, f.turns, _LONGEST_PROFILE), 1, turn)
+    first, count = (f.turns * d.uniform()).long(), 1 + (0.35 * f.turns * d.uniform()).long()
+    rests = ((turn - first) % f.turns < count).float() * few * has_longer
+    rests = rests * d.some(_HAS_RESTS) * d.uniform()
+    season = season + rests * (torch.gather(make_profile(d, m, length), 1, within) - season)
     grown = 1.0 + 0.5 * d.some(0.3) * d.normal() * age
     (beat,) = recur([d.noise()], [1.0 - 0.3 / m])
     wander = torch.exp(0.3 * d.some(0.25) * d.uniform() * beat * (0.6 / m).sqrt())
     season = season * grown * wander * d.size(-2.0, 0.3) * (m > 1) * d.some(0.87)
-    has_longer, few = f.has_longer.float() * d.some(0.8), (f.turns <= 12).float()
-    turn = ((f.t.long() // m) % f.turns).clamp(max=_LONGEST_PROFILE - 1)
-    kinds = torch.gather(make_profile(d, f.turns, _LONGEST_PROFILE), 1, turn)
     longer = few * kinds + (1.0 - few) * make_year(f)
     longer = longer * has_longer * d.size(-1.7, 0.3)
     return season * (1.0 + 0.5 * few * has_longer * d.some(0.6) * kinds * d.uniform()) + longer

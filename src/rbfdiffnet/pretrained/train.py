@@ -59,7 +59,7 @@ _FARTHEST = 150.0  # units from the last value: series that go farther are left 
 class Settings:
     """How a network is trained."""
 
-    steps: int = 20_000
+    steps: int = 40_000
     seed: int = 0
     network: str = "differential"
     centers: int = 320
@@ -235,7 +235,7 @@ class Training:
         self.average = {name: w.detach().clone() for name, w in self.weights.items()}
         slow = [w for name, w in self.weights.items() if name not in _FAST]
         fast = [self.weights[name] for name in _FAST]
-        groups = [{"params": slow, "speed": 1.0}, {"params": fast, "speed": 3.0}]
+        groups = [{"params": slow, "speed": 1.0}, {"params": fast, "speed": _SPEED}]
         self.optimizer = torch.optim.AdamW(
             groups, lr=settings.rate, weight_decay=1e-3, betas=(0.9, 0.98), fused=device != "cpu"
         )
@@ -293,6 +293,7 @@ class Training:
 
 
 _FAST = (*BY_CENTER, "offsets", "spreads")  # weights of centers, which learn from few rows
+_SPEED = 10.0  # of their learning
 
 
 def train(settings: Settings, out: Path, device: str) -> Path:
