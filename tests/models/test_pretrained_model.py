@@ -10,6 +10,8 @@ import pytest
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.pretrained import quantile
+from rbfdiffnet.pretrained import explain as explanations
+from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, forecast
 
 
@@ -187,25 +189,50 @@ def test_explanations_add_up():
     weighted = terms[(terms["part"] == "level") & terms["weight"].notna()]
     product = weighted["weight"] * weighted["value"]
     np.testing.assert_allclose(product, weighted["contribution"], rtol=1e-9, atol=1e-9)
-    exemplars = terms[terms["part"] == "exemplar"].groupby(["unique_id", "ds"])
-    assert exemplars["activation"].sum().between(0.5, 1.0 + 1e-9).all()
-
-
-def test_all_exemplars_mix_to_the_forecast(monkeypatch):
-    from rbfdiffnet.pretrained import explain as module
-
-    y = make(80)
-    monkeypatch.setattr(module, "_FEWEST", 0.0)
-    found = module.explain(y, 9, 7)
-    np.testing.assert_allclose(found.activations.sum(), 1.0)
+    keys = ["unique_id", "ds"]
+    exemplars = terms[terms["part"] == "exemplar"]
+    np.testing.assert_allclose(exemplars.groupby(keys)["activation"].sum(), 1.0, rtol=1e-9)
+    alone = exemplars.assign(mixed=exemplars["activation"] * exemplars["value"])
+    network = terms[terms["part"].isin(["level", "season", "growth", "bias"])]
     np.testing.assert_allclose(
-        found.activations @ found.alone, forecast([y], 9, 7).median[0], rtol=1e-9
+        alone.groupby(keys)["mixed"].sum(),
+        network.groupby(keys)["contribution"].sum()[lambda total: total.index],
+        rtol=1e-9,
+        atol=1e-9,
     )
+    others = terms[terms["part"].isin(["exemplar", "response"])]
+    assert (others["contribution"] == 0.0).all()
+    assert exemplars["term"].str.fullmatch(r"exemplar \d+: .*|\d+ other exemplars").all()
+
+
+@pytest.mark.parametrize("season", [1, 7])
+def test_exemplars_mix_to_the_forecast(season):
+    y = make(80)
+    found = explain(y, 9, season)
+    gates = np.array([one.gate for one in found.active])
+    assert gates.sum() == pytest.approx(1.0, abs=1e-9)
+    assert (np.diff(gates[:-1]) <= 0.0).all()
+    mixed = sum(one.gate * one.alone for one in found.active)
+    np.testing.assert_allclose(mixed, forecast([y], 9, season).median[0], rtol=1e-9)
+    assert [one.exemplar is None for one in found.active] == [False] * (gates.size - 1) + [True]
+    numbers = [one.exemplar.number for one in found.active[:-1]]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_responses_to_all_values_add_up_to_the_forecast(monkeypatch):
+    monkeypatch.setattr(explanations, "_LAGS", 90)
+    monkeypatch.setattr(explanations, "_MOST_RESPONSES", 90)
+    y = make(90) - 35.0  # negative values do not grow: everything is linear
+    found = explain(y, 9, 7)
+    assert [each.lag for each in found.response] == list(range(1, 91))
+    np.testing.assert_allclose([each.value for each in found.response], y[::-1], rtol=1e-12)
+    np.testing.assert_allclose(sum(each.weight for each in found.response), 1.0, rtol=1e-9)
+    (offset,) = (part.contribution for part in found.parts if part.kind == "bias")
+    total = offset + sum(each.weight * each.value for each in found.response)
+    np.testing.assert_allclose(total, forecast([y], 9, 7).median[0], rtol=1e-9)
 
 
 def test_long_series_are_explained_by_what_is_looked_at():
-    from rbfdiffnet.pretrained.explain import explain
-
     y = make(5000)
     total = np.sum([part.contribution for part in explain(y, 9, 7).parts], axis=0)
     np.testing.assert_allclose(total, forecast([y], 9, 7).median[0], rtol=1e-9)

@@ -100,8 +100,9 @@ class FittedPretrained(FittedByChunk):
     ) -> tuple[Array, list[Terms]]:
         """Return forecasts (n, h), and terms: weights on what was seen, which add up to them.
 
-        Exemplars say what they would forecast alone, and add nothing: the weights are mixed of
-        theirs.
+        Rows of exemplars and responses add nothing, since they tell the same in other ways: what
+        exemplars would forecast alone adds up with their gates ("activation"), and a response is
+        what a value, were it one higher, would change.
         """
         found = self._each(request, partial(_Chunk.explain, names=names), n_jobs)
         values = scatter(self.chunks, [values for values, _ in found])
@@ -164,10 +165,12 @@ class _Chunk:
             found = explain(y, request.h, self.plan.season_length)
             for part in found.parts:
                 terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
-            exemplars = zip(found.centers, found.activations, found.alone, strict=True)
-            for center, gate, alone in exemplars:
-                name = f"exemplar {center + 1}"
-                terms.add("exemplar", name, 0.0 * alone, value=alone, activation=gate)
+            for one in found.active:
+                nothing = 0.0 * one.alone
+                terms.add("exemplar", one.name, nothing, value=one.alone, activation=one.gate)
+            for each in found.response:
+                nothing, name = 0.0 * each.weight, f"value {each.lag} back"
+                terms.add("response", name, nothing, value=each.value, weight=each.weight)
             terms.add_rest("mean", "how far the mean is from the median", point)
             terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
             add_effects(terms, p.effects, p.clip(point), request.ahead[i], names.ahead)

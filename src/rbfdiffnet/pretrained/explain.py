@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbfdiffnet.pretrained.exemplars import Exemplar, load_exemplars
 from rbfdiffnet.pretrained.inputs import LEVEL_SIZES, SeriesInputs
-from rbfdiffnet.pretrained.network import interpolation, load_weights, mix, most_values
+from rbfdiffnet.pretrained.network import Mixture, interpolation, load_weights, mix, most_values
 from rbfdiffnet.pretrained.seasons import find_longer_seasons
 from rbfdiffnet.support.arrays import Array
 
@@ -36,7 +37,10 @@ _PHASES = (
     "growth as over three seasons",
 )
 _FIRST_GROWTH = 16
-_FEWEST = 0.005  # activation of a center that is shown
+_FEWEST, _MOST = 0.005, 12  # gate of a center that is shown, and how many are
+_LAGS, _MOST_LAGS = 48, 200  # whose response is looked at, unless two seasons are more
+_MOST_RESPONSES = 64
+_SMALL_STEP = 1e-3  # units
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,41 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Parts whose contributions add up to the medians, and the active centers.
+class Active:
+    """A center that is active: its exemplar, its gate, and what it alone would forecast (h,).
 
-    `centers` are their numbers, the most active one first, `activations` their gates, and
-    `alone` (centers, h) what each would forecast if it alone counted.
+    The last one of an explanation stands for all centers that are not shown, and has no exemplar.
+    """
+
+    name: str
+    gate: float
+    alone: Array
+    exemplar: Exemplar | None
+
+
+@dataclass(frozen=True)
+class Response:
+    """How much higher the forecasts (h,) were if one value, so many steps back, were one higher.
+
+    Gates are held as they are. The last value is one step back.
+    """
+
+    lag: int
+    value: float
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Parts whose contributions add up to the medians, active centers and responses.
+
+    The most active center comes first. Gates add up to 1, and what the centers would forecast
+    alone, times their gates, to the medians.
     """
 
     parts: list[Part]
-    centers: Array
-    activations: Array
-    alone: Array
+    active: list[Active]
+    response: list[Response]
 
 
 def explain(y: Array, h: int, season: int) -> Explanation:
@@ -83,14 +111,57 @@ def explain(y: Array, h: int, season: int) -> Explanation:
             parts.append(Part(kind, name, w * s, s, w))
     offset = unit * (between @ mixture.offset[0])
     parts.append(Part("bias", "offsets of the exemplars", offset, np.nan, np.nan))
-    order = np.argsort(-mixture.gates[0], kind="stable")
-    shown = order[mixture.gates[0, order] >= _FEWEST]
-    alone = np.empty((shown.size, h))
-    for row, center in zip(alone, shown, strict=True):
-        own = mix(seen, weights, between.shape[1], gates=np.eye(len(order))[[center]])
-        total = between @ ((own.level[0] * level).sum(-1) + own.offset[0])
-        row[:] = last + unit * (total + ((between @ own.phase[0]) * phase).sum(-1))
-    return Explanation(parts, shown, mixture.gates[0, shown], alone)
+    shown, gates = _split_gates(mixture.gates[0])
+    own = mix(seen, weights, between.shape[1], gates=gates / gates.sum(axis=1, keepdims=True))
+    total = ((own.level * level).sum(-1) + own.offset) @ between.T
+    alone = last + unit * (total + ((between @ own.phase) * phase).sum(-1))
+    exemplars: list[Exemplar | None] = [load_exemplars()[i] for i in shown]
+    exemplars += [None] * (len(gates) - len(shown))
+    n_others = mixture.gates.shape[1] - len(shown)
+    active = [
+        Active(one.name if one else f"{n_others} other exemplars", float(gate), row, one)
+        for one, gate, row in zip(exemplars, gates.sum(axis=1), alone, strict=True)
+    ]
+    return Explanation(parts, active, _respond(inputs, mixture, between, scale))
+
+
+def _split_gates(gates: Array) -> tuple[list[int], Array]:
+    """Return the most active centers, and the gates of each alone and of the others (k, K)."""
+    order = np.argsort(-gates, kind="stable")[:_MOST]
+    shown = order[gates[order] >= _FEWEST]
+    each = np.zeros((shown.size + 1, gates.size))
+    each[np.arange(shown.size), shown] = gates[shown]
+    each[-1] = gates
+    each[-1, shown] = 0.0
+    return shown.tolist(), each[: shown.size + bool(each[-1].any())]
+
+
+def _respond(
+    inputs: SeriesInputs, mixture: Mixture, between: Array, scale: float
+) -> list[Response]:
+    """Return the responses to the latest values of one series, of which the largest are kept.
+
+    Each value in turn is moved a little. All but growth, and seasons that grow, is linear in the
+    values, so that the step does not matter.
+    """
+    n, m, h = int(inputs.n[0, 0]), int(inputs.m[0, 0]), len(between)
+    if not inputs.varies[0]:
+        return []
+    lags = np.arange(1, min(n, max(_LAGS, 2 * m), _MOST_LAGS) + 1)
+    step = float(inputs.unit[0]) * (_SMALL_STEP if inputs.positive[0] else 1.0)
+    values = np.repeat(inputs.values, lags.size + 1, axis=0)
+    values[lags, -lags] += step
+    ones = np.ones(len(values), dtype=np.int64)
+    moved = SeriesInputs(values, n * ones, m * ones, int(inputs.longer[0, 0]) * ones)
+    moved.positive = inputs.positive[0] & (ones > 0)
+    found = moved.level() @ (between @ mixture.level[0]).T
+    found += (moved.phase(moved.steps(h)) * (between @ mixture.phase[0])).sum(-1)
+    found = moved.base[:, None] + moved.unit[:, None] * found
+    weights = (found[1:] - found[0]) / step
+    kept = np.sort(np.argsort(-np.abs(weights).max(axis=1), kind="stable")[:_MOST_RESPONSES])
+    return [
+        Response(int(lags[i]), scale * float(inputs.values[0, -lags[i]]), weights[i]) for i in kept
+    ]
 
 
 def _level_parts(weights: Array, away: Array, last: float) -> list[Part]:

@@ -73,6 +73,7 @@ class SeriesInputs:
 
     def __init__(self, values: Any, lengths: Any, season: Any, longer: Any) -> None:
         self.xp, (self.n_rows, self.n_columns) = namespace(values), values.shape
+        self.values = values
         self.n, self.m, self.longer = lengths[:, None], season[:, None], longer[:, None]
         xp, T, n, m = self.xp, self.n_columns, self.n, self.m
         self.start = T - n

@@ -11,6 +11,9 @@ written are averages over the last thousand steps or so.
 
 Files in DIR: ``weights.npz``, which `pretrained.network.read_weights` reads, ``checkpoint.pt``,
 from which the same command goes on after an interruption with the same result, and ``log.csv``.
+A simulated series stands for every center (`pretrained.exemplars`); ``--exemplars`` chooses them
+anew for weights that are there.
+
 Training needs the extra ``[gpu]``, and takes a quarter of an hour on a card.
 ``--evaluate FILE --season 12 --horizon 18`` prints errors of weights on series of one's own, a
 table with the columns unique_id, ds and y, whose last values are held back.
@@ -29,6 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rbfdiffnet.pretrained.exemplars import add_exemplars
 from rbfdiffnet.pretrained.inputs import SeriesInputs
 from rbfdiffnet.pretrained.network import (
     KNOTS,
@@ -317,6 +321,8 @@ def train(settings: Settings, out: Path, device: str) -> Path:
             training.save(checkpoint)
     weights = out / "weights.npz"
     np.savez_compressed(weights, **training.to_arrays())
+    if NETWORKS[settings.network][0] == "normalized":
+        add_exemplars(weights, settings.seed)
     return weights
 
 
@@ -356,6 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--small", action="store_true", help="a minute on a processor")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--evaluate", type=Path, help="CSV or Parquet file of series")
+    parser.add_argument("--exemplars", action="store_true", help="only find exemplars of weights")
     parser.add_argument("--season", type=int, default=1)
     parser.add_argument("--horizon", type=int, default=12)
     options = parser.parse_args(arguments)
@@ -363,6 +370,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = replace(settings, seed=options.seed, network=options.network)
     settings = replace(settings, steps=options.steps or settings.steps)
     torch.set_float32_matmul_precision("high")
+    if options.exemplars:
+        add_exemplars(options.out / "weights.npz", options.seed)
+        return
     if options.evaluate is None:
         print(train(settings, options.out, options.device))
         return
