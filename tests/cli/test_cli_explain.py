@@ -1,4 +1,5 @@
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -64,6 +65,8 @@ def test_the_pretrained_network_is_explained_and_reported(capsys, file, tmp_path
     assert (code, err) == (0, "")
     assert "The pretrained network's forecast of 's1'" in out
     assert "lag 1 " in out
+    assert re.search(r"exemplar \d+: \w+", out)
+    assert "other exemplars" in out
     code, out, _ = run(capsys, "explain", file, "--id", "s1", *instant, "--json", "--quiet")
     total = sum(row["contribution"] for row in json.loads(out)["inputs"])
     expected = RBFDiffNet("D", preset="instant").forecast(panel(), 1).query("unique_id == 's1'")

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.report import write_report
 from report_files import demand_model, frames
 from report_pages import click_at, drawn, view, wait_until
@@ -399,3 +401,28 @@ def test_thousands_of_series(visit, tmp_path, capsys):
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     with capsys.disabled():
         print(f" first paint after {paint:.0f} ms, {path.stat().st_size / 1e6:.1f} MB ", end="")
+
+
+def test_exemplars_and_the_response_curve_are_drawn(visit, tmp_path):
+    df = daily_demand(n_series=2, n_days=120).drop(columns="promotion")
+    model = RBFDiffNet(freq="D", preset="instant").fit(df)
+    terms = model.explain(14, ids=["item_001"])
+    path = tmp_path / "instant.html"
+    write_report(path, df, model.predict(14), explanations={"terms": terms})
+    page = visit(path)
+    portrait = page.locator("#portrait")
+    assert portrait.locator("figure").count() == 4
+    exemplars = terms[(terms["part"] == "exemplar") & (terms["ds"] == terms["ds"].min())]
+    for number, term in enumerate(exemplars["term"][:3], 1):
+        name, words = term.split(": ")
+        caption = portrait.locator("figcaption").nth(number).inner_text()
+        assert f"%, {name}" in caption
+        assert words in caption
+    box = portrait.locator("figure svg path").first.bounding_box()
+    assert min(box["width"], box["height"]) > 10
+    response = terms[(terms["part"] == "response") & (terms["ds"] == terms["ds"].max())]
+    assert portrait.locator("rect.curve-1").count() == len(response)
+    click_at(page, 0.98)
+    assert "Exemplars, nonlinear" not in page.locator("#explanation").inner_text()
+    page.locator("[role=option]").nth(1).click()
+    wait_until(page, portrait.is_hidden)  # the other series is not explained

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.evaluation import BASELINE, LAST
+from rbfdiffnet.pretrained.exemplars import load_exemplars
 from rbfdiffnet.report import packing, report_of
 from report_files import Report, assert_close, demand_model, written
 
@@ -93,3 +95,31 @@ def test_terms_of_other_dates_are_left_out(tmp_path, explained):
     report = written(tmp_path, history, first, explanations={"terms": terms})
     times = report.numbers("axis")[report.numbers("terms/place")]
     assert set(pd.to_datetime(times, unit="ms")) == set(first["ds"])
+
+
+def test_exemplars_of_the_pretrained_network_are_drawn(tmp_path):
+    df, h = daily_demand(n_series=2, n_days=150).drop(columns="promotion"), 5
+    model = RBFDiffNet(freq="D", preset="instant").fit(df)
+    terms = model.explain(h)
+    report = written(tmp_path, df, model.predict(h), explanations={"terms": terms})
+    words = np.array(report.facts["explained"]["words"])
+    part, term = (words[report.numbers(f"terms/{name}")] for name in ("part", "term"))
+    weight, gate = (report.numbers(f"terms:{name}") for name in ("weight", "activation"))
+    place, drawn = report.numbers("terms/place"), part == "exemplar"
+    assert drawn.sum() == 2 * h * 3  # three of every forecast, the most active ones
+    given = terms[terms["part"] == "exemplar"]
+    shown = given[given["term"].isin(term[drawn])]
+    named = ~given["term"].str.contains("other")
+    most = given[named].groupby(["unique_id", "ds"])["activation"].nlargest(3)
+    np.testing.assert_allclose(np.sort(gate[drawn]), np.sort(most), rtol=1e-6)
+    assert set(shown["term"]) == set(report.facts["explained"]["pictures"])
+    for name, values in report.facts["explained"]["pictures"].items():
+        own = next(one.values for one in load_exemplars() if one.name == name)
+        known = [np.nan if value is None else value for value in values]
+        np.testing.assert_allclose(known, own, atol=6e-4)
+    # Responses of the first and of the last forecast.
+    response = part == "response"
+    assert set(np.unique(place[response])) == {place.min(), place.max()}
+    ends = terms["ds"].isin([terms["ds"].min(), terms["ds"].max()])
+    expected = terms.loc[ends & (terms["part"] == "response"), "weight"]
+    np.testing.assert_allclose(np.sort(weight[response]), np.sort(expected), rtol=1e-6)

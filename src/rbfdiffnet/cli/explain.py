@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     if "inputs" in parts:
         print(f"\nThe pretrained network's forecast of '{name}'")
         print(_write_table(parts["inputs"], ["part", "term", "value", "weight", "contribution"]))
+        print("\nIts exemplars, how much each counts, and what each alone would forecast")
+        print(_write_exemplars(parts["inputs"]))
         return
     print(f"\nThe network of '{name}' alone")
     if _is_linear(parts["network"]):
@@ -102,6 +104,13 @@ def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:
     keep = [c for c in columns if c in lines and (lines[c].notna() & (lines[c] != "")).any()]
     text = [c for c in keep if lines[c].dtype.kind == "O"]
     return format_frame(lines[keep].assign(**{c: lines[c].fillna("") for c in text}))
+
+
+def _write_exemplars(frame: pd.DataFrame) -> str:
+    """Write the exemplars of the pretrained network, whose forecasts mix to the network's."""
+    own = frame[frame["part"] == "exemplar"]
+    names = {"term": "exemplar", "activation": "gate", "value": "alone"}
+    return format_frame(own[list(names)].rename(columns=names).reset_index(drop=True))
 
 
 def _is_linear(network: pd.DataFrame) -> bool:

@@ -35,14 +35,15 @@ class Facts:
 
     `trend` is the correlation with time. Values are a level (the mean of whole seasons around), the
     mean of each phase, and the rest. `season_share` is the share of the phases in the variance
-    around the level; `rest_share` and `level_share` are shares of the variance of all.
+    around the level, `level_share` that of the level in the variance of all, and `noise_share` that
+    of half the squared steps of the rest, or of the rest if that is less.
     """
 
     season: float
     length: float
     trend: float = 0.0
     season_share: float = 0.0
-    rest_share: float = 0.0
+    noise_share: float = 0.0
     level_share: float = 0.0
     zeros: float = 0.0
     is_whole: float = 0.0
@@ -63,8 +64,8 @@ class Facts:
             kinds = ((0.6, "strong season"), (0.3, "season"), (-1.0, "no clear season"))
             kind = next(name for least, name in kinds if self.season_share > least)
             found.append(f"{kind} of {m}")
-        if self.rest_share > 0.4 or self.rest_share < 0.03:
-            found.append("noisy" if self.rest_share > 0.4 else "smooth")
+        if self.noise_share > 0.4 or self.noise_share < 0.03:
+            found.append("noisy" if self.noise_share > 0.4 else "smooth")
         if self.zeros > 0.3:
             found.append("often zero")
         elif self.is_whole:
@@ -182,17 +183,19 @@ def find_facts(y: Array, m: int) -> Facts:
     core = y[block // 2 :][: level.size]
     away, phase = core - level, np.arange(level.size) % m
     variance, around = max(float(core.var()), 1e-300), float(away.var())
-    rest = around
+    rest, degrees = away, 1.0
     if seasonal and level.size > m:
         means = np.bincount(phase, away) / np.bincount(phase)
+        rest = away - means[phase]
         degrees = level.size / (level.size - m)  # noise has means that differ, too
-        rest = min(float((away - means[phase]).var()) * degrees, around)
+    left = min(degrees * float(rest.var()), around)
+    rough = degrees * float(np.diff(rest).var()) / 2.0  # as much as the variance, if it is noise
     return Facts(
         season=m,
         length=n,
         trend=float(np.corrcoef(np.arange(n), y)[0, 1]),
-        season_share=1.0 - rest / around if around > 0.0 else 0.0,
-        rest_share=min(rest / variance, 1.0),
+        season_share=1.0 - left / around if around > 0.0 else 0.0,
+        noise_share=min(rough / variance, left / variance, 1.0),
         level_share=min(float(level.var()) / variance, 1.0),
         zeros=float((y == 0.0).mean()),
         is_whole=float((y == np.round(y)).all()),

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.panel.frames import ColumnNames, read_frame
+from rbfdiffnet.pretrained.exemplars import load_exemplars
 from rbfdiffnet.report.tables import Table, read_table
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 _LARGEST = 3.3e38  # a little below the largest 32-bit float
 
@@ -28,6 +29,7 @@ _NUMBERS = ("contribution", "value", "weight", "activation")  # columns of expla
 _WORDS = ("part", "term", "nearest")
 _MOST_ROWS = 150_000  # of explanations
 _NEGLIGIBLE = 1e-6  # of the largest term of a series
+_MOST_PICTURES = 3  # exemplars of a series that are drawn
 
 
 class Packer:
@@ -105,7 +107,8 @@ def pack_explanations(
     """Pack the terms of forecasts of some series, and return what goes into JSON.
 
     ``series`` are those with terms, ``left_out`` is how many were too many, ``words`` are the texts
-    that terms refer to, and ``equations`` the terms of the operator by series.
+    that terms refer to, ``pictures`` the values of exemplars by their terms, and ``equations`` the
+    terms of the operator by series.
     """
     given = dict(explanations or {})
     unknown = set(given) - {"terms", "equation"}
@@ -114,7 +117,8 @@ def pack_explanations(
             f"explanations has an entry {sorted(unknown)[0]!r}; it may have 'terms', a frame that "
             "RBFDiffNet.explain returns, and 'equation', one that RBFDiffNet.equation returns."
         )
-    facts: dict[str, Any] = {"series": [], "left_out": 0, "words": [], "equations": {}}
+    facts: dict[str, Any] = {"series": [], "left_out": 0, "words": [], "pictures": {}}
+    facts["equations"] = {}
     if given.get("terms") is not None and len(given["terms"]):
         facts |= _pack_terms(packer, given["terms"], columns, ids, axis)
     if given.get("equation") is not None:
@@ -131,7 +135,8 @@ def _pack_terms(
     size = np.abs(every.columns["contribution"])
     largest = np.zeros(len(ids))
     np.fmax.at(largest, every.series, size)
-    table = every.take(size >= _NEGLIGIBLE * largest[every.series])
+    drawn, beside, pictures = _find_drawn(every)
+    table = every.take((size >= _NEGLIGIBLE * largest[every.series]) & ~beside | drawn)
     all_series = np.unique(table.series)
     ends = np.searchsorted(table.series, all_series, side="right")
     series = all_series[ends <= _MOST_ROWS]
@@ -148,7 +153,36 @@ def _pack_terms(
         "series": series.tolist(),
         "left_out": len(all_series) - len(series),
         "words": words.tolist(),
+        "pictures": pictures,
     }
+
+
+def _find_drawn(terms: Table) -> tuple[Mask, Mask, dict[str, list[float | None]]]:
+    """Return which terms of the pretrained network are drawn, which are not summed, and pictures.
+
+    Drawn are the most active exemplars of a series, and responses of its first and last forecast.
+    """
+    part, value = terms.columns["part"], terms.columns["value"]
+    beside = (part == "response") | ((part == "exemplar") & np.isfinite(value))
+    drawn = np.zeros(len(part), dtype=bool)
+    if not beside.any():
+        return drawn, beside, {}
+    known = {one.name: one.values for one in load_exemplars()}
+    names, gates = terms.columns["term"], terms.columns["activation"]
+    rows = np.flatnonzero(beside & np.isin(names, list(known)))
+    rows = rows[np.lexsort((-gates[rows], terms.times[rows], terms.series[rows]))]
+    keys = np.stack([terms.series[rows], terms.times[rows]])
+    starts = np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1) != 0, axis=0))
+    rank = np.arange(rows.size) - np.repeat(starts, np.diff(starts, append=rows.size))
+    drawn[rows[rank < _MOST_PICTURES]] = True
+    pictures = {
+        str(name): [round(v, 3) if np.isfinite(v) else None for v in known[name].tolist()]
+        for name in np.unique(names[drawn])
+    }
+    _, first, count = np.unique(terms.series, return_index=True, return_counts=True)
+    ends = np.stack([terms.times[first], terms.times[first + count - 1]])
+    at_end = (terms.times == np.repeat(ends, count, axis=1)).any(axis=0)
+    return drawn | ((part == "response") & at_end), beside, pictures
 
 
 def _read_equations(df: Any, columns: ColumnNames, ids: dict[str, int]) -> dict[int, list[Any]]:

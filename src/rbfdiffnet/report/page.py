@@ -22,7 +22,7 @@ from rbfdiffnet.support.files import replace_file
 
 _SCRIPTS = (
     *("numbers", "formats", "elements", "chart", "gestures", "list"),
-    *("explanation", "summary", "report"),
+    *("explanation", "portrait", "summary", "report"),
 )
 
 

@@ -4,7 +4,9 @@ const MOST_TERMS = 10;
 const MOST_EXEMPLARS = 6;
 const PARTS = {
   history: "Latest values",
-  level: "Level of the window",
+  level: "Level",
+  season: "Season",
+  growth: "Growth",
   bias: "Constant",
   linear: "Lags and inputs, linear part",
   exemplar: "Exemplars, nonlinear part",
@@ -14,11 +16,14 @@ const PARTS = {
   noise: "Noise",
   transforms: "Transforms",
   logarithm: "Logarithm",
+  mean: "Mean instead of median",
   guard: "Guards",
   bound: "Lower bound",
 };
 const DETAILS = {
   member: "What each member adds",
+  level: "What the level is made of",
+  season: "Seasons",
   linear: "Lags and inputs",
   effect: "Known inputs and calendar",
 };
@@ -88,7 +93,9 @@ function showExplanation(panel, { moment, value, text, main, terms, equation, ex
   }
   const exemplars = groups.get("exemplar") ?? [];
   if (exemplars.length) children.push(...exemplarTable(exemplars, dates, goTo));
-  if (equation) children.push(...equationPart(equation, groups));
+  // The pretrained network has no operator: one for each center is in its weights.
+  const isPretrained = groups.has("level") && !["linear", "exemplar", "member"].some((part) => groups.has(part));
+  if (equation && !isPretrained) children.push(...equationPart(equation, groups));
   panel.replaceChildren(...children);
 }
 

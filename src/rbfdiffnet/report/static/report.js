@@ -44,6 +44,7 @@ function showSeries(series) {
     y: history.column(series, facts.target),
     ahead: { times: ahead.times(series), models: modelsOf(ahead, series) },
     windows: windowsOf(series),
+    terms: terms ? terms(series) : [],
   };
   const points = current.ahead.models.flatMap((model) => [...model.point]);
   const known = [...current.y, ...points].filter(Number.isFinite).sort((a, b) => a - b);
@@ -59,9 +60,21 @@ function showSeries(series) {
   byId("badge").hidden = !note;
   byId("badge").textContent = note ? `Fallback: ${note.problem}; ${note.action}` : "";
   byId("explanation").hidden = true;
+  drawPortrait();
   chart.setSeries(current);
   writeScores(series);
   writeValues();
+}
+
+function drawPortrait() {
+  showPortrait(byId("portrait"), {
+    y: current.y,
+    ahead: current.ahead.models[0].point,
+    terms: current.terms,
+    pictures: facts.explained.pictures,
+    season: facts.season,
+    dates: facts.dates,
+  });
 }
 
 function writeScores(series) {
@@ -141,7 +154,7 @@ function explain(moment) {
     value: main.point[moment.ahead],
     text: current.format(main.point[moment.ahead]),
     main: main.name,
-    terms: terms ? terms(series, moment.time) : [],
+    terms: current.terms.filter((term) => term.time === moment.time && !isBeside(term)),
     equation: facts.explained.equations[series],
     explained: facts.explained.series.map((i) => ({ name: facts.ids[i], select: () => goToSeries(i) })),
     dates: facts.dates,
@@ -155,18 +168,19 @@ function explain(moment) {
   byId("live").textContent = byId("explanation").querySelector("h2").textContent;
 }
 
-/** A function from series and time to the terms of that forecast. */
+/** A function from series to the terms of its forecasts. */
 function readTerms(axis) {
   if (!numbers.has("terms/rows")) return null;
   const rows = new Table(numbers, "terms", axis, null);
   const { words } = facts.explained;
-  return (series, time) => {
+  return (series) => {
     const range = rows.range(series);
     const places = numbers.get("terms/place", ...range);
     const texts = ["part", "term", "nearest"].map((key) => [key, numbers.get(`terms/${key}`, ...range)]);
     const values = ["contribution", "value", "weight", "activation"]
       .map((key) => [key, numbers.get(`terms:${key}`, ...range)]);
-    return [...places.keys()].filter((i) => axis[places[i]] === time).map((i) => ({
+    return [...places.keys()].map((i) => ({
+      time: axis[places[i]],
       ...Object.fromEntries(texts.map(([key, codes]) => [key, words[codes[i]]])),
       ...Object.fromEntries(values.map(([key, own]) => [key, own[i]])),
     }));
@@ -272,6 +286,7 @@ async function start() {
     byId("explain-key").hidden = true;
   }
   list.select(facts.explained.series[0] ?? 0);
+  addEventListener("resize", drawPortrait);
   document.body.dataset.ready = "";
 }
 
