@@ -505,7 +505,8 @@ class RBFDiffNet:
             ``contribution``, and for exemplars the dates at which the ``nearest`` training windows
             end. Contributions add up to the forecast. With ``scope="auto"``, the default, the terms
             are its members, each with its forecast and weight; for lags and exemplars use
-            ``scope="local"``.
+            ``scope="local"``. With ``preset="instant"`` exemplars (the gate of each, and what it
+            alone would forecast) and responses to single values stand beside, and contribute 0.
 
         Examples
         --------

@@ -41,6 +41,7 @@ _FEWEST, _MOST = 0.005, 12  # gate of a center that is shown, and how many are
 _LAGS, _MOST_LAGS = 48, 200  # whose response is looked at, unless two seasons are more
 _MOST_RESPONSES = 64
 _SMALL_STEP = 1e-3  # units
+_MOST_AT_ONCE = 5_000  # steps ahead of series
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,11 @@ def _respond(
     moved = SeriesInputs(values, n * ones, m * ones, int(inputs.longer[0, 0]) * ones)
     moved.positive = inputs.positive[0] & (ones > 0)
     found = moved.level() @ (between @ mixture.level[0]).T
-    found += (moved.phase(moved.steps(h)) * (between @ mixture.phase[0])).sum(-1)
+    steps, most = moved.steps(h), max(_MOST_AT_ONCE // len(values), 1)
+    for first in range(0, h, most):
+        some = slice(first, first + most)
+        phase = moved.phase(steps[:, some])
+        found[:, some] += (phase * (between[some] @ mixture.phase[0])).sum(-1)
     found = moved.base[:, None] + moved.unit[:, None] * found
     weights = (found[1:] - found[0]) / step
     kept = np.sort(np.argsort(-np.abs(weights).max(axis=1), kind="stable")[:_MOST_RESPONSES])

@@ -43,7 +43,7 @@ MEDIAN = PROBABILITIES.index(0.5)
 SPACING = 1.5 * np.diff(special.ndtri(PROBABILITIES))
 _SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
 _FILE = "weights.npz"
-_DIGEST = "22cdffa95f7f965aace2988dd59da79e273c084555f28aecfbb0e278ec1499c1"
+_DIGEST = "c7af229df93f3450357aa4125554965161995d341af16fd086ac8aacef1ff4b4"
 _VALUES_IN_CACHE, _VALUES_ON_CARD = 2**17, 2**24  # of a block of series
 
 
