@@ -33,7 +33,7 @@ from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
-from rbfdiffnet.pretrained.explain import explain
+from rbfdiffnet.pretrained.explain import Explanation, explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import SeriesPanel
@@ -165,12 +165,7 @@ class _Chunk:
             found = explain(y, request.h, self.plan.season_length)
             for part in found.parts:
                 terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
-            for one in found.active:
-                nothing = 0.0 * one.alone
-                terms.add("exemplar", one.name, nothing, value=one.alone, activation=one.gate)
-            for each in found.response:
-                nothing, name = 0.0 * each.weight, f"value {each.lag} back"
-                terms.add("response", name, nothing, value=each.value, weight=each.weight)
+            add_views(terms, found)
             terms.add_rest("mean", "how far the mean is from the median", point)
             terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
             add_effects(terms, p.effects, p.clip(point), request.ahead[i], names.ahead)
@@ -241,6 +236,19 @@ class _Chunk:
             scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
         table = np.concatenate(scores)
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
+
+
+def add_views(terms: Terms, found: Explanation) -> None:
+    """Add the exemplars of a forecast and its responses, which contribute nothing: see `explain`.
+
+    The report draws them, whatever the other terms are.
+    """
+    for one in found.active:
+        nothing = 0.0 * one.alone
+        terms.add("exemplar", one.name, nothing, value=one.alone, activation=one.gate)
+    for each in found.response:
+        nothing, name = 0.0 * each.weight, f"value {each.lag} back"
+        terms.add("response", name, nothing, value=each.value, weight=each.weight)
 
 
 def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:
