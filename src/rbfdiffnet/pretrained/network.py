@@ -43,7 +43,7 @@ MEDIAN = PROBABILITIES.index(0.5)
 SPACING = 1.5 * np.diff(special.ndtri(PROBABILITIES))
 _SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
 _FILE = "weights.npz"
-_DIGEST = "c7af229df93f3450357aa4125554965161995d341af16fd086ac8aacef1ff4b4"
+_DIGEST = "f69bd917bcceb64b482ae4a36d6b273acc29429fc69562ed30932cd9f46e7020"
 _VALUES_IN_CACHE, _VALUES_ON_CARD = 2**17, 2**24  # of a block of series
 
 
