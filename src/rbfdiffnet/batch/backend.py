@@ -94,7 +94,7 @@ class Backend:
         """Median of the values so many seasons before and after, NaN where there is none."""
         xp = self.xp
         infinite = xp.where(xp.isfinite(series), series, xp.inf)
-        reach = before * season_length
+        reach = max(before, later) * season_length
         edge = xp.full((len(series), reach), xp.inf, **self.kind(series))
         padded = xp.concatenate([edge, infinite, edge], axis=1)
         length = series.shape[1]

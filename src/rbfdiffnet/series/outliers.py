@@ -11,7 +11,7 @@ shape (B, T) with NaN where a value is missing; `OutlierRule` is for one series.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,11 @@ from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.parallel import Key, group_equal
 
 _NEIGHBORS = 3  # seasons compared with on either side
-_FAR = 8.0  # robust standard deviations that make an outlier
+_FAR = 7.0  # robust standard deviations that make an outlier
 _CLOSED = 0.2  # of the neighbors' median
+_FAR_BELOW = 2.0  # that a closure is below
+_BESIDE = 5.0  # from the steps beside
+_BELOW_BESIDE = 1.0  # the same for a closure
 _COMMON = 0.05  # share of values beyond which they are no outliers but the rule
 _ROUNDING = 1e-12  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
@@ -35,22 +38,34 @@ _VALUES_AT_ONCE = 32_768
 class OutlierRule:
     r"""When a value counts as an outlier of its series.
 
-    .. math:: |s_t - b_t| > 8 \sigma \quad \text{or} \quad s_t < b_t / 5, \qquad
-        b_t = \operatorname{median}\{s_{t + jm} : 1 \le |j| \le 3\}
+    .. math:: |s_t - b| > 7 \max(\sigma, \rho b) \quad \text{or} \quad
+        s_t < b / 5 \ \text{and}\ b - s_t > 2 \max(\sigma, \rho b)
 
-    where m is the season's length and :math:`\sigma` a robust standard deviation of
-    :math:`s_t - b_t`, or of :math:`s_t` around the median of its earlier neighbors if that is
-    larger: the latest values of a series have no others. The second condition finds days on which
-    a shop was closed; it is for series that are never negative and mostly positive. Either is
-    dropped for series in which it would hold for more than 5 % of the values: what is common is no
-    outlier. Nor are values that come in a row of 4 steps (a season, if that has 5 to 7), or of 3 at
-    the end of the series: that is a new level, which the forecast must follow.
+    both for what earlier values say, :math:`b = \operatorname{median}\{s_{t - jm} + j d\}`, and
+    for what later values say, :math:`b = \operatorname{median}\{s_{t + jm} - j d\}`, as far as
+    there are any, j = 1, 2, 3: a value that fits either side is no outlier. (A single season does
+    not count beside more on the other side.) Here m is the season's
+    length, the ``drift`` d the median of :math:`s_t - s_{t - m}`, the ``spread`` :math:`\sigma` a
+    robust standard deviation of s around what its earlier values say, and the ``share``
+    :math:`\rho` the same in units of these, so that peaks may grow with the level; it is 0 for
+    series with negative values. The second condition finds days on which a shop was closed; it is
+    for series that are never negative and mostly positive. Either is dropped for series in which it
+    would hold for more than 5 % of the values: what is common is no outlier.
 
-    An infinite ``spread`` switches the first condition off, ``closures=False`` the second.
+    Nor are values that the steps beside them lead to: the distance to what was expected must differ
+    from theirs by 5 (for closures 1) of the same standard deviations. Several outliers may stand
+    side by side, but not in a row of 4 steps (a season, if that has 5 to 7), or of 3 at the end of
+    the series: that is a new level, which the forecast must follow.
+
+    Without ``spikes`` the first condition is off, without ``closures`` the second. Where
+    :math:`\sigma` is nothing but rounding, the size of the drift takes its place in the first.
     """
 
     season_length: int
+    drift: float
     spread: float
+    share: float
+    spikes: bool
     closures: bool
 
     @classmethod
@@ -60,12 +75,38 @@ class OutlierRule:
 
     def find(self, series: Array) -> Mask:
         """Find the outliers of a series."""
-        spread, closures = np.array([self.spread]), np.array([self.closures])
-        return np.asarray(apply_rules(series[None], self.season_length, spread, closures)[0])
+        return np.asarray(apply_rules(series[None], Rules.stack([self]))[0])
 
 
 #: The rule by which nothing is an outlier.
-NO_OUTLIERS = OutlierRule(1, np.inf, closures=False)
+NO_OUTLIERS = OutlierRule(1, 0.0, 0.0, 0.0, spikes=False, closures=False)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of many series, each field but the season's length an array (B,)."""
+
+    season_length: int
+    drift: Any
+    spread: Any
+    share: Any
+    spikes: Any
+    closures: Any
+
+    @classmethod
+    def stack(cls, rules: Sequence[OutlierRule]) -> Rules:
+        """Put rules with the same season together."""
+        columns = zip(*(_settings(rule) for rule in rules), strict=True)
+        return cls(rules[0].season_length, *(np.array(column) for column in columns))
+
+    def split(self, backend: Backend = NUMPY) -> list[OutlierRule]:
+        """Return the rule of each series."""
+        columns = (backend.to_numpy(column).tolist() for column in _settings(self))
+        return [OutlierRule(self.season_length, *row) for row in zip(*columns, strict=True)]
+
+
+def _settings(rule: OutlierRule | Rules) -> tuple[Any, ...]:
+    return rule.drift, rule.spread, rule.share, rule.spikes, rule.closures
 
 
 def group_by_length(
@@ -84,14 +125,14 @@ def group_by_length(
 
 def fit_rules(series: Sequence[Array], season_length: int) -> list[OutlierRule]:
     """Fix the rule for each of many series of any length."""
-    rules = [OutlierRule(season_length, np.inf, closures=False)] * len(series)
+    results = [replace(NO_OUTLIERS, season_length=season_length)] * len(series)
     for length, members in group_by_length([y.size for y in series], int):
         if length:
             values = np.stack([series[i] for i in members])
-            _, spread, closures = find_outliers(values, season_length)
-            for i, s, c in zip(members, spread.tolist(), closures.tolist(), strict=True):
-                rules[i] = OutlierRule(season_length, s, closures=c)
-    return rules
+            _, rules = find_outliers(values, season_length)
+            for i, rule in zip(members, rules.split(), strict=True):
+                results[i] = rule
+    return results
 
 
 def find_doubtful(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list[Mask]:
@@ -101,82 +142,133 @@ def find_doubtful(rules: Sequence[OutlierRule], series: Sequence[Array]) -> list
     """
     results = [np.zeros(0, dtype=bool)] * len(series)
     keys = [(y.size, rule.season_length) for rule, y in zip(rules, series, strict=True)]
-    for (_, season), members in group_by_length(keys, lambda key: key[0]):
+    for _, members in group_by_length(keys, lambda key: key[0]):
         values = np.stack([series[i] for i in members])
-        spread = np.array([rules[i].spread for i in members])
-        closures = np.array([rules[i].closures for i in members])
+        own = Rules.stack([rules[i] for i in members])
         doubtful = np.zeros(values.shape, dtype=bool)
         for later in range(_NEIGHBORS + 1):
-            around = _median_of_neighbors(values, season, later, NUMPY)
-            doubtful |= np.logical_or(*_check_conditions(values, around, spread, closures, np))
+            far, low, _ = _check_both_sides(values, own, NUMPY, later)
+            doubtful |= far | low
         for k, i in enumerate(members):
             results[i] = doubtful[k]
     return results
 
 
-def find_outliers(
-    series: Any, season_length: int, backend: Backend = NUMPY
-) -> tuple[Any, Any, Any]:
-    """Fix the rule for each of many series (B, T), and find their outliers.
-
-    Returns the mask of outliers (B, T), and of each rule ``spread`` and ``closures``, both (B,).
-    """
+def find_outliers(series: Any, season_length: int, backend: Backend = NUMPY) -> tuple[Any, Rules]:
+    """Fix the rule for each of many series (B, T), and find their outliers: a mask (B, T)."""
     xp = backend.xp
-    before = series - _median_of_neighbors(series, season_length, 0, backend)
-    around = _median_of_neighbors(series, season_length, _NEIGHBORS, backend)
-    away = series - around
-    spread = xp.maximum(_median(xp.abs(before), backend), _median(xp.abs(away), backend)) / 0.6745
+    drift = _find_drift(series, season_length, backend)
+    earlier = _expect(series, season_length, drift, backend, before=_NEIGHBORS)
     middle, negative = _median(series, backend), (series < 0.0).any(axis=1)
     size = _median(xp.abs(series), backend) if backend.any(negative) else middle
-    spread = xp.where(spread > _ROUNDING * size, spread, xp.ones_like(spread) * xp.inf)
-    may_close = ~negative & (middle > 0.0)
-    far, low = _check_conditions(series, around, spread, may_close, xp)
+    size_of_error, some = xp.abs(series - earlier), earlier > _ROUNDING * size[:, None]
+    spread = _median(size_of_error, backend) / 0.6745
+    ratios = xp.where(some, size_of_error, xp.nan) / xp.where(some, earlier, 1.0)
+    share = _median(ratios, backend) / 0.6745
+    none = xp.zeros_like(drift)
+    rules = Rules(
+        *(season_length, drift),
+        spread=xp.where(spread > _ROUNDING * size, spread, none),
+        share=xp.where(negative | ~xp.isfinite(share), none, share),
+        spikes=xp.maximum(spread, xp.abs(drift)) > _ROUNDING * size,
+        closures=~negative & (middle > 0.0),
+    )
+    far, low, away = _check_both_sides(series, rules, backend, earlier=earlier)
     most = _COMMON * series.shape[1]
-    common = far.sum(axis=1) > most
-    closures = may_close & (low.sum(axis=1) <= most)
-    spread = xp.where(common, xp.ones_like(spread) * xp.inf, spread)
-    is_outlier = (far & ~common[:, None]) | (low & closures[:, None])
-    return _drop_new_levels(is_outlier, season_length, backend), spread, closures
+    spikes = rules.spikes & (far.sum(axis=1) <= most)
+    closures = rules.closures & (low.sum(axis=1) <= most)
+    rules = replace(rules, spikes=spikes, closures=closures)
+    far, low = far & spikes[:, None], low & closures[:, None]
+    return _look_beside(series, far, low, away, rules, backend), rules
 
 
-def apply_rules(
-    series: Any, season_length: int, spread: Any, closures: Any, backend: Backend = NUMPY
-) -> Any:
-    """Find the outliers of many series (B, T) by rules fixed before: ``spread``, ``closures`` (B,).
+def apply_rules(series: Any, rules: Rules, backend: Backend = NUMPY) -> Any:
+    """Find the outliers of many series (B, T) by rules fixed before: a mask (B, T)."""
+    far, low, away = _check_both_sides(series, rules, backend)
+    return _look_beside(series, far, low, away, rules, backend)
 
-    Returns the mask of outliers (B, T).
+
+def _check_both_sides(
+    series: Any, rules: Rules, backend: Backend, later: int = _NEIGHBORS, earlier: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return masks of values far from their neighbors, and of closures, and how far all are away.
+
+    Neighbors are three seasons before, whose median may be given, and ``later`` after. A side with
+    a single season is asked only if the other has no more.
     """
-    around = _median_of_neighbors(series, season_length, _NEIGHBORS, backend)
-    far, low = _check_conditions(series, around, spread, closures, backend.xp)
-    return _drop_new_levels(far | low, season_length, backend)
+    xp, season, drift = backend.xp, rules.season_length, rules.drift
+    if earlier is None:
+        earlier = _expect(series, season, drift, backend, before=_NEIGHBORS)
+    far, low = _check_conditions(series, earlier, rules, xp)
+    away = series - earlier
+    if later:
+        after = _expect(series, season, drift, backend, later=later)
+        far_after, low_after = _check_conditions(series, after, rules, xp)
+        step = backend.arange(series.shape[1], series)[None]
+        n_before = step // season
+        n_after = xp.clip((series.shape[1] - 1 - step) // season, None, later)
+        ask = xp.isfinite(earlier) & (n_before >= xp.clip(n_after, None, 2))
+        ask_after = xp.isfinite(after) & (n_after >= xp.clip(n_before, None, 2))
+        some = ask | ask_after
+        far = (far | ~ask) & (far_after | ~ask_after) & some
+        low = (low | ~ask) & (low_after | ~ask_after) & some
+        away = xp.where(ask, away, series - after)
+    return far & rules.spikes[:, None], low & rules.closures[:, None], away
 
 
-def _check_conditions(
-    series: Any, around: Any, spread: Any, closures: Any, xp: Any
-) -> tuple[Any, Any]:
-    """Return masks of the values that are far from their neighbors, and of closures."""
-    far = xp.abs(series - around) > _FAR * spread[:, None]  # False where either is NaN
-    return far, (series < _CLOSED * around) & closures[:, None]
+def _check_conditions(series: Any, expected: Any, rules: Rules, xp: Any) -> tuple[Any, Any]:
+    """Return where values are far from what is expected, and where far below it."""
+    scale, below = _scale(expected, rules, xp), expected - series  # NaN is never larger
+    low = (series < _CLOSED * expected) & (below > _FAR_BELOW * scale)
+    return xp.abs(below) > _FAR * scale, low
 
 
-def _drop_new_levels(is_outlier: Any, season_length: int, backend: Backend) -> Any:
-    """Remove values from the mask that stand in a row so long that it is a new level."""
+def _scale(expected: Any, rules: Rules, xp: Any) -> Any:
+    """Return the standard deviation around what is expected, (B, T)."""
+    spread = xp.where(rules.spread > 0.0, rules.spread, xp.abs(rules.drift))
+    return xp.maximum(spread[:, None], rules.share[:, None] * expected)
+
+
+def _find_drift(series: Any, season_length: int, backend: Backend) -> Any:
+    """Return the median change over a season of each series (B,), 0 where there is none."""
     xp = backend.xp
+    if series.shape[1] <= season_length:
+        return xp.zeros_like(series[:, 0])
+    change = _median(series[:, season_length:] - series[:, :-season_length], backend)
+    return xp.where(xp.isfinite(change), change, xp.zeros_like(change))
+
+
+def _look_beside(series: Any, far: Any, low: Any, away: Any, rules: Rules, backend: Backend) -> Any:
+    """Return the outliers but those that the steps beside them lead to, or that are a new level."""
+    xp, is_outlier = backend.xp, far | low
     if not bool(is_outlier.any()):
         return is_outlier
-    length = is_outlier.shape[1]
+    length, season = is_outlier.shape[1], rules.season_length
     number = (backend.arange(length, is_outlier) + 0.0)[None]
     last = backend.running_max(xp.where(is_outlier, -1.0, number))
     mirrored = backend.flip(xp.where(is_outlier, -1.0, length - 1 - number))
     first = length - 1 - backend.flip(backend.running_max(mirrored))
-    row = season_length if _SHORTEST_SHIFT < season_length <= _LONGEST_SHIFT else _SHORTEST_SHIFT
+    row = season if _SHORTEST_SHIFT < season <= _LONGEST_SHIFT else _SHORTEST_SHIFT
     size = first - last - 1
-    return is_outlier & ~((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
+    is_outlier = is_outlier & ~((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
+    reach = xp.where(low, _BELOW_BESIDE, _BESIDE) * _scale(series - away, rules, xp)
+    for place in (last, first):
+        at = backend.integers(xp.clip(place, 0, length - 1))
+        near = xp.abs(away - backend.take(away, at, 1)) <= reach
+        is_outlier = is_outlier & ~(near & (place >= 0) & (place < length))
+    return is_outlier
 
 
-def _median_of_neighbors(series: Any, season_length: int, later: int, backend: Backend) -> Any:
-    """Return medians over three seasons before and ``later`` after, NaN where all are missing."""
-    return backend.neighbors(series, season_length, _NEIGHBORS, later)
+def _expect(
+    series: Any, season_length: int, drift: Any, backend: Backend, before: int = 0, later: int = 0
+) -> Any:
+    """Return medians over so many seasons before and after, NaN where all are missing.
+
+    They are corrected for the drift (B,) over the seasons between.
+    """
+    seasons = (backend.arange(series.shape[1], series) + 0.0) / season_length
+    trend = drift[:, None] * seasons[None]
+    return backend.neighbors(series - trend, season_length, before, later) + trend
 
 
 def _median(values: Any, backend: Backend) -> Any:

@@ -21,6 +21,7 @@ from rbfdiffnet.series.gaps import fill_many, find_closed_steps, repeat_before
 from rbfdiffnet.series.outliers import (
     NO_OUTLIERS,
     OutlierRule,
+    Rules,
     apply_rules,
     find_doubtful,
     fit_rules,
@@ -120,13 +121,11 @@ def clean_many(
         (series.size, p.season_length, p.rule.season_length)
         for p, series in zip(preparations, without_effects, strict=True)
     ]
-    for (length, season, rule_season), members in group_by_length(keys, lambda key: key[0]):
+    for (length, season, _), members in group_by_length(keys, lambda key: key[0]):
         if not length:
             continue
         raw = np.stack([without_effects[i] for i in members])
-        spread = np.array([preparations[i].rule.spread for i in members])
-        closures = np.array([preparations[i].rule.closures for i in members])
-        is_outlier = apply_rules(raw, rule_season, spread, closures)
+        is_outlier = apply_rules(raw, Rules.stack([preparations[i].rule for i in members]))
         u, known = raw.copy(), np.ones(raw.shape, dtype=bool)
         gaps = (is_outlier | ~np.isfinite(raw)).any(axis=1)
         if gaps.any():

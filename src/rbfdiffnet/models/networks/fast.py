@@ -30,12 +30,12 @@ from rbfdiffnet.models.networks.window_model import (
 )
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.differences import Differences, choose_differences
-from rbfdiffnet.series.outliers import OutlierRule, find_outliers
+from rbfdiffnet.series.outliers import NO_OUTLIERS, OutlierRule, find_outliers
 from rbfdiffnet.series.prepare import Preparation, fill_gaps
 from rbfdiffnet.series.series import NUMERICAL, Series, UnfitError, check_fit
 from rbfdiffnet.series.transforms import Compose, Difference, Rescale
 from rbfdiffnet.series.windows import stack_windows
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.parallel import count_threads, even_chunks, group_equal, parallel_map
 from rbfdiffnet.support.stability import forecast_bounds
 
@@ -62,8 +62,7 @@ class FastFit:
     low: Array  # bounds of forecasts, (B,)
     high: Array
     differences: list[tuple[Difference, ...]]  # of each series
-    spread: Array  # as for `OutlierRule`, (B,)
-    closures: Mask
+    rules: list[OutlierRule]  # of each series
     n_rows: Ints  # how many windows there were to learn from, (B,)
 
     def forecast(self, h: int) -> Array:
@@ -88,7 +87,7 @@ class FastFit:
                 log=False,
                 effects=None,
                 season_length=season,
-                rule=OutlierRule(season, float(self.spread[i]), bool(self.closures[i])),
+                rule=self.rules[i],
                 steps=Compose((*self.differences[i], Rescale(float(self.mean[i]), 1.0))),
                 low=float(self.low[i]),
                 high=float(self.high[i]),
@@ -121,9 +120,10 @@ def fit_fast(
     xp = backend.xp
     y = backend.to_device(y)
     is_outlier = xp.zeros_like(y) > 0
-    spread, closures = xp.ones_like(y[:, 0]) * xp.inf, is_outlier[:, 0]
+    rules = [NO_OUTLIERS] * len(y)
     if clean:
-        is_outlier, spread, closures = find_outliers(y, season_length, backend)
+        is_outlier, found = find_outliers(y, season_length, backend)
+        rules = found.split(backend)
     u, known = fill_gaps(y, is_outlier, season_length, backend)
     differences = choose_differences(u, season_length, backend)
     start = backend.to_device(differences.lost)[:, None]
@@ -147,8 +147,7 @@ def fit_fast(
         low=low,
         high=high,
         differences=[_difference_steps(season_length if s else 0, n) for s, n in kinds],
-        spread=backend.to_numpy(spread),
-        closures=backend.to_numpy(closures),
+        rules=rules,
         n_rows=backend.to_numpy(n_rows).astype(np.int64),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ def _model_to_words(
         "log": p.log,
         "effects": "shared" if p.effects is common else _effects_to_words(p.effects),
         "season_length": p.season_length,
-        "rule": [p.rule.season_length, p.rule.spread, p.rule.closures],
+        "rule": list(astuple(p.rule)),
         "steps": [step_to_words(step) for step in p.steps.steps],
         "bounds": [p.low, p.high],
         "exemplars": None if exemplars is None else exemplars.tolist(),
@@ -125,13 +125,12 @@ def _model_to_words(
 def _model_from_words(
     words: Mapping[str, Any], windows: list[WindowModel], common: Effects | None
 ) -> SeriesModel:
-    season, spread, closures = words["rule"]
     own = words["effects"]
     preparation = Preparation(
         words["log"],
         common if own == "shared" else _effects_from_words(own),
         words["season_length"],
-        OutlierRule(season, float(spread), closures),
+        OutlierRule(*words["rule"]),
         Compose(tuple(step_from_words(step) for step in words["steps"])),
         *(float(bound) for bound in words["bounds"]),
     )
