@@ -54,8 +54,11 @@ class RBFDiffNet:
         Any argument given overrides its preset.
     lags : "auto", int or sequence of int, default="auto"
         How many latest values the network sees, or which (1 is the latest).
-    season_length : int, optional
-        Steps in a season; by default the usual one of ``freq``.
+    season_length : int or sequence of int, optional
+        Steps in a season; by default the usual one of ``freq``. Two are a season and a longer one,
+        ``[48, 336]`` for the days and weeks of half hours. By default the longer one is usual for
+        the season (weeks of hours, years of days) or found in the series; a list of one has none.
+        Networks that are fitted (``scope="local"`` and ``"global"``) know one season only.
     scope : {"auto", "local", "global", "pretrained"}, optional
         "auto": the stack, the most accurate, above all for many short series. "local": one network
         for each series. "global": one for all, each series on its own scale. "pretrained": the
@@ -147,7 +150,7 @@ class RBFDiffNet:
         *,
         preset: str = "default",
         lags: str | int | Sequence[int] = "auto",
-        season_length: int | None = None,
+        season_length: int | Sequence[int] | None = None,
         scope: str | None = None,
         strategy: str = "recursive",
         transforms: str | Sequence[str | Transform] | None = "auto",

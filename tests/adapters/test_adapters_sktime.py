@@ -102,6 +102,15 @@ def test_kinds_of_index(kind):
     assert forecast.index[0] == after[kind]
 
 
+def test_two_seasons():
+    settings = {"preset": "instant", "season_length": [12, 36]}
+    forecaster = RBFDiffNetForecaster(**settings).clone()
+    assert forecaster.get_params()["season_length"] == [12, 36]
+    expected = native(AIR, "MS", h=3, **settings)[NAME]
+    np.testing.assert_array_equal(forecaster.fit(series()).predict([1, 2, 3]), expected)
+    assert not np.allclose(native(AIR, "MS", h=3, preset="instant")[NAME], expected)
+
+
 def test_absolute_horizon():
     y = series()
     dates = pd.DatetimeIndex(["1961-03-01", "1961-06-01"])

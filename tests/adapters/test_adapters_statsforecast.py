@@ -104,6 +104,13 @@ def test_cross_validation(settings, refit, columns):
     same(found, expected.drop(columns="cutoff"))
 
 
+def test_two_seasons():
+    y, settings = panel()["y"].to_numpy()[:60], {"season_length": [7, 28], "preset": "instant"}
+    frame = pd.DataFrame({"unique_id": "a", "ds": np.arange(60), "y": y})
+    expected = rbfdiffnet.RBFDiffNet(1, **settings).forecast(frame, H)[NAME]
+    np.testing.assert_array_equal(RBFDiffNet(**settings).forecast(y, H)["mean"], expected)
+
+
 def test_networks_stay_where_nothing_is_refitted():
     arguments = {"df": panel(), "h": H, "n_windows": 2, "input_size": 40}
     engine = StatsForecast([RBFDiffNet(7, **LOCAL)], freq="D")

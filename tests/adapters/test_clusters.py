@@ -142,6 +142,13 @@ def test_names_and_kinds_of_columns_stay():
     assert found.dtypes.equals(expected.dtypes)
 
 
+def test_two_seasons():
+    df = make_panel(SOME[:3], n=90)
+    model = RBFDiffNet("D", preset="instant", season_length=[7, 28])
+    assert_same(forecast(df, 2, model=model, group_size=1), model.forecast(df, 2))
+    assert_same(cross_validation(df, 2, model=model), model.cross_validation(df, 2))
+
+
 def test_errors_say_what_to_do():
     df = make_panel(SOME[:3], n=40, columns=("price",))
     future = pd.DataFrame({"unique_id": ["s0"], "ds": ["2023-02-10"], "price": [2.0]})

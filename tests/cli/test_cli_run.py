@@ -32,6 +32,24 @@ def test_forecasts_do_not_depend_on_parts_or_order(tmp_path, capsys, monkeypatch
     np.testing.assert_allclose(in_order[0][columns], expected[columns], rtol=1e-9)
 
 
+def test_two_seasons_are_given_with_a_comma(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=200)})
+    df["y"] = np.tile(10.0 + rng.normal(size=28), 8)[:200] + 0.1 * rng.normal(size=200)
+    df.to_csv(tmp_path / "in.csv", index=False)
+    found = {}
+    for seasons, given in (("7", 7), ("7,28", [7, 28])):
+        command = ["forecast", "--season-length", seasons, tmp_path / "in.csv", "--horizon", 5]
+        assert run(capsys, *command, "--preset", "instant", "--out", tmp_path / "out.csv")[0] == 0
+        found[seasons] = pd.read_csv(tmp_path / "out.csv")["RBFDiffNet"]
+        expected = RBFDiffNet("D", preset="instant", season_length=given).forecast(df, 5)
+        np.testing.assert_allclose(found[seasons], expected["RBFDiffNet"], rtol=1e-6)
+    for wrong in ("7,x", "28,7", "7,"):
+        code, _, error = run(capsys, *command[:2], wrong, *command[3:])
+        assert code == 2
+        assert "season" in error
+
+
 def test_series_are_spread_and_selected():
     data = example_data()
     assert spread_evenly(10, 4).tolist() == [0, 3, 6, 9]

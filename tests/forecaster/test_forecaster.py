@@ -249,6 +249,14 @@ def test_the_default_is_the_scope_it_stands_for():
         ({"regressor": RBFDiffNetRegressor(noise="auto")}, "give noise to RBFDiffNet itself"),
         ({"season_length": 0}, "season_length must be a positive integer"),
         ({"season_length": 7.5}, "season_length must be a positive integer"),
+        *(
+            ({"season_length": wrong}, "season_length must be a positive integer")
+            for wrong in ([], [7, 7], [336, 48], [7, 28, 364], [7, 0], [7.5, 30], ["7"], "7", [[7]])
+        ),
+        ({"season_length": [7, 10**7]}, "season_length must be at most"),
+        ({"season_length": [7, 28], "scope": "local"}, "networks that are fitted know one season"),
+        ({"season_length": [7, 28], "preset": "fast"}, "networks that are fitted know one season"),
+        ({"season_length": [7, 28], "lags": 9}, "networks that are fitted know one season"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"lower": np.nan}, "lower must be a finite number"),
         ({"lower": "0"}, "lower must be a finite number"),

@@ -128,16 +128,17 @@ def test_the_scope_is_saved_as_it_was_given(tmp_path):
         {"transforms": ["log1p", Difference(7), Rescale(0.5, 2.0)]},
         {"lags": np.int64(4), "random_state": 3, "season_length": 5},
         {"lags": [np.int64(7), 1]},
+        {"preset": "instant", "season_length": [np.int64(7), 21]},
         {"freq": pd.offsets.Day(), "n_jobs": 2},
         {"holidays": "US", "holiday_lead": 2, "holiday_lag": 1},
     ],
-    ids=["diffnet", "rbf", "steps", "lags", "list of lags", "offset", "holidays"],
+    ids=["diffnet", "rbf", "steps", "lags", "list of lags", "seasons", "offset", "holidays"],
 )
 def test_parameters_survive(parameters, tmp_path):
     df = make_panel("ab", n=80)
     model = RBFDiffNet(**{"freq": "D", **parameters}).fit(df)
     loaded = roundtrip(model, tmp_path / "model.npz")
-    for name in ("holidays", "holiday_lead", "holiday_lag"):
+    for name in ("holidays", "holiday_lead", "holiday_lag", "season_length"):
         assert getattr(loaded, name) == getattr(model, name)
     assert_frame_equal(loaded.predict(5, level=[80]), model.predict(5, level=[80]))
     # Fitted anew, it is the same model, too.

@@ -13,6 +13,7 @@ from rbfdiffnet.models.pretrained import quantile
 from rbfdiffnet.pretrained import explain as explanations
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, forecast
+from rbfdiffnet.report import report_of
 
 
 def frame(series, start="2020-01-01", freq="D"):
@@ -60,6 +61,43 @@ def test_a_forecast_does_not_depend_on_the_horizon():
     far = values(INSTANT.forecast(df, h=40))
     for h in (1, 2, 3, 12):
         np.testing.assert_allclose(values(INSTANT.forecast(df, h=h)), far[:h], rtol=1e-12)
+
+
+def two_seasons(n=400, seed=3):
+    rng, t = np.random.default_rng(seed), np.arange(n)
+    return make(n, seed) + np.tile(20.0 * rng.normal(size=35), n)[:n] + t / n
+
+
+def test_two_seasons_are_those_of_the_network():
+    y = {"long": two_seasons(), "short": two_seasons(30)}
+    for given, longer in ((7, None), ([7], 0), ((7, 35), 35), (np.array([7, 50]), 50)):
+        model = RBFDiffNet("D", preset="instant", season_length=given)
+        expected = forecast(list(y.values()), 20, 7, longer=longer).median
+        np.testing.assert_allclose(values(model.forecast(frame(y), h=20)), expected.ravel())
+        assert model.season_length == (given if longer is None else tuple(given))
+        assert hash(model.options.season_length) is not None
+
+
+def test_the_longer_season_matters_where_it_is_true():
+    y, errors = two_seasons(400), {}
+    for longer in ((), (35,), (50,)):
+        model = RBFDiffNet("D", preset="instant", season_length=[7, *longer])
+        found = values(model.forecast(frame({"a": y[:-35]}), h=35))
+        errors[longer] = np.abs(found - y[-35:]).mean()
+    assert errors[35,] < 0.3 * min(errors[()], errors[50,])
+
+
+def test_two_seasons_in_backtests_explanations_and_reports(tmp_path):
+    df = frame({"a": two_seasons(200), "b": two_seasons(150, 4)})
+    model = RBFDiffNet("D", preset="instant", season_length=[7, 35]).fit(df)
+    found = model.predict(9)
+    folds = model.cross_validation(df, 9)
+    cut = df.groupby("unique_id").head(-9)  # each series without its last values
+    np.testing.assert_allclose(values(folds), values(model.forecast(cut, h=9)), rtol=1e-9)
+    parts = model.explain(9).groupby(["unique_id", "ds"])["contribution"].sum()
+    np.testing.assert_allclose(parts.to_numpy(), values(found), rtol=1e-9)
+    report_of(model, tmp_path / "page.html", df, 9)
+    assert (tmp_path / "page.html").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,15 @@ def test_weights_are_small_and_hold_no_objects():
         assert {archive[name].dtype for name in archive.files} == {np.dtype(np.float16)}
 
 
+def test_a_longer_season_that_is_given_needs_more_values_than_it_has():
+    y, given = make(90), {}
+    for longer in (0, 36, 90, 500):
+        given[longer] = forecast([y], 9, 12, longer=longer).quantiles
+    assert not np.allclose(given[36], given[0])
+    np.testing.assert_array_equal(given[90], given[0])
+    np.testing.assert_array_equal(given[500], given[0])
+
+
 def test_a_longer_season_is_usual_or_found():
     rng = np.random.default_rng(0)
     t = np.arange(1000)

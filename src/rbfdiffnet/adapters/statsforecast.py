@@ -32,8 +32,9 @@ class RBFDiffNet:
 
     Parameters
     ----------
-    season_length : int, default=1
-        Steps in a season. A model of statsforecast sees neither dates nor a frequency.
+    season_length : int or sequence of int, default=1
+        Steps in a season, or in a season and a longer one, as for `rbfdiffnet.RBFDiffNet`. A
+        model of statsforecast sees neither dates nor a frequency.
     alias : str, default="RBFDiffNet"
         Name of the column of forecasts.
     **settings
@@ -79,7 +80,9 @@ class RBFDiffNet:
     uses_exog = True
     prediction_intervals = None
 
-    def __init__(self, season_length: int = 1, alias: str = "RBFDiffNet", **settings: Any) -> None:
+    def __init__(
+        self, season_length: int | Sequence[int] = 1, alias: str = "RBFDiffNet", **settings: Any
+    ) -> None:
         self.season_length = season_length
         self.alias = alias
         self.settings = settings

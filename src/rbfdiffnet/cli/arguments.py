@@ -139,6 +139,12 @@ def positive(text: str) -> int:
     return number
 
 
+def seasons(text: str) -> int | tuple[int, ...]:
+    """Read a season, or several with commas between them."""
+    found = tuple(positive(part) for part in text.split(","))
+    return found if len(found) > 1 else found[0]
+
+
 def seed(text: str) -> int:
     """Read a random seed, a whole number from 0 to 4294967295."""
     if not text.isdecimal() or int(text) >= 2**32:
@@ -184,7 +190,8 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--target-col", metavar="C", help="column of values")
     add("--exog", metavar="X", nargs="+", default=[], help=exog)
     add("--freq", metavar="F", help="step of time: D, W, MS, QS, h, 15min, 1, ...")
-    add("--season-length", metavar="M", type=positive, help="steps in a season")
+    season = "steps in a season, or in a season and a longer one: 48,336"
+    add("--season-length", metavar="M", type=seasons, help=season)
     add("--repeats", choices=("sum", "mean"), help=repeats)
     add("--dates", choices=("dmy", "mdy", "ymd"), help=dates)
     add("--decimal", choices=(".", ","), help="decimal mark of numbers")

@@ -91,6 +91,10 @@ def as_command_error(origins: Mapping[str, str] | None = None) -> Iterator[None]
         raise CommandError(message) from error
 
 
+def _first(seasons: int | tuple[int, ...] | None) -> int | None:
+    return seasons[0] if isinstance(seasons, tuple) else seasons
+
+
 def read_input(arguments: argparse.Namespace) -> Data:
     """Read the data that the arguments name."""
     if arguments.file is None:
@@ -98,13 +102,13 @@ def read_input(arguments: argparse.Namespace) -> Data:
             if given := getattr(arguments, name):
                 remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
                 raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
-        return example_data(arguments.season_length)
+        return example_data(_first(arguments.season_length))
     columns = ("layout", "id_col", "time_col", "target_col", "dates", "repeats")
     return read_data(
         arguments.file,
         ColumnChoices(*(getattr(arguments, name) for name in columns)),
         freq=arguments.freq,
-        season_length=arguments.season_length,
+        season_length=_first(arguments.season_length),
         exog=arguments.exog,
         decimal=arguments.decimal,
         missing=arguments.missing,
@@ -142,7 +146,7 @@ class Job:
                 freq=self.data.freq,
                 preset=arguments.preset,
                 scope=scope or arguments.scope,
-                season_length=self.data.season_length,
+                season_length=arguments.season_length or self.data.season_length,
                 lower=arguments.lower,
                 n_jobs=arguments.jobs,
                 random_state=arguments.seed,

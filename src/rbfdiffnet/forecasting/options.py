@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral
@@ -45,7 +45,7 @@ class Options:
     freq: Any
     preset: str = "default"
     lags: Any = "auto"
-    season_length: int | None = None
+    season_length: Any = None
     scope: str | None = None
     strategy: str = "recursive"
     transforms: Any = "auto"
@@ -78,6 +78,8 @@ class Options:
         for name in ("past_exog", "static_exog"):
             object.__setattr__(self, name, _column_list(name, getattr(self, name)))
         self._check()
+        if not isinstance(self.season_length, Integral | None):
+            object.__setattr__(self, "season_length", seasons_of(self.season_length))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -126,10 +128,22 @@ class Options:
         """The memory limit in bytes."""
         return bytes_of(self.memory_limit)
 
+    @property
+    def first_season(self) -> int | None:
+        """The season that was given, or the shorter one of two."""
+        return next(iter(seasons_of(self.season_length)), None)
+
+    @property
+    def longer_season(self) -> int | None:
+        """The longer one of two seasons, 0 for none, None where that was left open."""
+        if isinstance(self.season_length, Integral | None):
+            return None
+        return next(iter(self.season_length[1:]), 0)
+
     def make_plan(self, panel: Panel, h: int | None, collective: Collective) -> Plan:
         """Return how the series of a panel are modeled; h is needed by the direct strategy."""
         preset: Preset = PRESETS[self.preset]
-        season = int(self.season_length or panel.frequency.season_length)
+        season = self.first_season or panel.frequency.season_length
         transforms: tuple[Any, ...] = preset.transforms
         if not isinstance(self.transforms, str):
             transforms = () if self.transforms is None else tuple(self.transforms)
@@ -144,6 +158,7 @@ class Options:
         return Plan(
             settings=partial(_seeded_settings, regressor, self.random_state),
             season_length=season,
+            longer_season=self.longer_season,
             lags=lags,
             shorten=preset.fast and given_lags is None,
             level=preset.level,
@@ -191,8 +206,11 @@ class Options:
         check_noise(self.noise, getattr(self.regressor, "basis", "gaussian"))
         check_choice("scope", self.chosen_scope, SCOPES)
         self._check_together()
-        if self.season_length is not None:
-            _check_steps("season_length", self.season_length)
+        if len(seasons_of(self.season_length)) > 1 and not self.method.knows_longer_season:
+            raise ValueError(
+                f"season_length={self.season_length!r}: networks that are fitted know one season; "
+                "give one, or use scope='auto' or 'pretrained'."
+            )
         if self.lower is not None and not is_number(self.lower):
             raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
         if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
@@ -271,6 +289,19 @@ def lags_of(lags: Any) -> tuple[int, ...] | None:
     if not chosen:
         raise ValueError(f"lags must be 'auto', a number or a list; got {lags!r}.")
     return tuple(sorted({_check_steps("lags", lag) for lag in chosen}))
+
+
+def seasons_of(season_length: Any) -> tuple[int, ...]:
+    """Return the seasons that were given: none, one, or a shorter and a longer one."""
+    if season_length is None:
+        return ()
+    wanted = "a positive integer, or a list of one or two, the shorter season first"
+    if isinstance(season_length, str | bytes) or not isinstance(season_length, Iterable):
+        return (_check_steps("season_length", season_length),)
+    found = tuple(_check_steps("season_length", m) for m in season_length)
+    if not 1 <= len(found) <= 2 or found[-1] < found[0] or len(set(found)) < len(found):
+        raise ValueError(f"season_length must be {wanted}; got {season_length!r}.")
+    return found
 
 
 def bytes_of(limit: Any) -> int:

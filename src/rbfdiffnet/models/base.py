@@ -229,6 +229,8 @@ class PanelMethod(ABC):
     explains_by: ClassVar[Literal["network", "members", "inputs"]] = "network"
     #: Whether networks are fitted at all, so that their settings matter.
     fits_networks: ClassVar[bool] = True
+    #: Whether a longer season beside the season is of use.
+    knows_longer_season: ClassVar[bool] = False
     #: Why refit="weights" is not possible; empty where it is.
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.

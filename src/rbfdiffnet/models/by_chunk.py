@@ -30,6 +30,7 @@ class MethodByChunk(PanelMethod):
     """A method whose fit only makes the chunks of a panel ready."""
 
     learns_from = "chunk"
+    knows_longer_season = True
     cluster_group = 1_000, 10**9  # what a group learns does not depend on other groups
 
     def from_arrays(

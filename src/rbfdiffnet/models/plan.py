@@ -28,6 +28,7 @@ class Plan:
 
     settings: Callable[[int], Settings]  # of the network, for a number of inputs
     season_length: int = 1
+    longer_season: int | None = None  # 0 for none; None takes the usual one, or finds one
     lags: tuple[int, ...] | None = None  # ages of the inputs, ascending; None chooses them
     shorten: bool = False  # whether a series too short for the lags gets fewer of them
     level: str | None = None  # "mean", "last" or "none" (see `WindowModel`); None chooses by length

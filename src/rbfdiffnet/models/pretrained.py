@@ -162,7 +162,7 @@ class _Chunk:
         rows = zip(prepared.ready.items(), prepared.histories, points, strict=True)
         for (i, own), y, point in rows:
             terms, p = tables[i], own.preparation
-            found = explain(y, request.h, self.plan.season_length)
+            found = explain(y, request.h, self.plan.season_length, self.plan.longer_season)
             for part in found.parts:
                 terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
             add_views(terms, found)
@@ -184,11 +184,14 @@ class _Chunk:
         return found
 
     def _run(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
-        seen, prepared, season = request.seen, self.prepared, self.plan.season_length
+        seen, prepared, plan = request.seen, self.prepared, self.plan
+        season, longer = plan.season_length, plan.longer_season
         if len(seen) != len(prepared.panel) or not prepared.is_of(seen):
-            prepared = PreparedPanel.of(seen, self.plan, _FEWEST_VALUES)
+            prepared = PreparedPanel.of(seen, plan, _FEWEST_VALUES)
         with np.errstate(all="ignore"):
-            found = forecast(prepared.histories, request.h, season, device=self.plan.device)
+            found = forecast(
+                prepared.histories, request.h, season, longer=longer, device=plan.device
+            )
         return prepared, found
 
     def _bounds(

@@ -16,7 +16,7 @@ import numpy as np
 from rbfdiffnet.pretrained.exemplars import Exemplar, load_exemplars
 from rbfdiffnet.pretrained.inputs import LEVEL_SIZES, SeriesInputs
 from rbfdiffnet.pretrained.network import Mixture, interpolation, load_weights, mix, most_values
-from rbfdiffnet.pretrained.seasons import find_longer_seasons
+from rbfdiffnet.pretrained.seasons import choose_longer_seasons
 from rbfdiffnet.support.arrays import Array
 
 _PHASES = (
@@ -93,13 +93,13 @@ class Explanation:
     response: list[Response]
 
 
-def explain(y: Array, h: int, season: int) -> Explanation:
-    """Explain the medians of a series without gaps."""
-    weights, y = load_weights(), y[-most_values(season) :]
+def explain(y: Array, h: int, season: int, longer: int | None = None) -> Explanation:
+    """Explain the medians of a series without gaps; seasons are those of `network.forecast`."""
+    weights, y = load_weights(), y[-most_values(season, longer or 0) :]
     scale = float(np.exp2(np.frexp(np.abs(y).max())[1]))
     values, length = y[None] / scale, np.array([y.size])
-    longer = find_longer_seasons(values, length, season)
-    inputs = SeriesInputs(values, length, np.array([season]), longer)
+    long = choose_longer_seasons(values, length, season, longer)
+    inputs = SeriesInputs(values, length, np.array([season]), long)
     between, level = interpolation(h), inputs.level()
     seen, phase = inputs.gates(level), inputs.phase(inputs.steps(h))[0]
     mixture = mix(seen, weights, between.shape[1])

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import special
 
 from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
-from rbfdiffnet.pretrained.seasons import find_longer_seasons
+from rbfdiffnet.pretrained.seasons import choose_longer_seasons
 from rbfdiffnet.support.arrays import Array, Arrays
 
 #: Steps ahead at which the network has weights.
@@ -94,7 +94,8 @@ def forecast(
 ) -> Outlook:
     """Forecast series of at least one value each, without gaps.
 
-    `longer` is the longer season; None takes the usual one, or one that is found in the series.
+    `longer` is the longer season, 0 for none; None takes the usual one, or one that is found in the
+    series.
     """
     weights = weights or load_weights()
     place = _to_device(device)
@@ -113,10 +114,7 @@ def forecast(
         # Powers of two: no rounding, and no overflow of squares and sums.
         scale = np.exp2(np.frexp(np.abs(values).max(axis=1))[1])
         values = values / scale[:, None]
-        if longer is None:
-            long = find_longer_seasons(values, lengths, season)
-        else:
-            long = np.full(rows.size, longer)
+        long = choose_longer_seasons(values, lengths, season, longer)
         seasons = np.full(rows.size, season)
         inputs = SeriesInputs(place(values), place(lengths), place(seasons), place(long))
         found = _forward(inputs, h, at_device)

@@ -14,6 +14,16 @@ _CLEAR = 0.5  # share of the squared seasonal change that a found season may lea
 _NEARLY = 1.1  # of the smallest change: the shortest such season is taken
 
 
+def choose_longer_seasons(values: Array, lengths: Ints, season: int, longer: int | None) -> Ints:
+    """Return the longer season that was given, of rows that are longer, 0 for none.
+
+    None asks for the usual one, or one that is found; see `find_longer_seasons`.
+    """
+    if longer is None:
+        return find_longer_seasons(values, lengths, season)
+    return np.where(lengths > longer, longer, 0)
+
+
 def find_longer_seasons(values: Array, lengths: Ints, season: int) -> Ints:
     """Return the longer season of each row, 0 for none.
 

@@ -165,7 +165,7 @@ def report_of(
         explanations=explanations,
         notes=notes,
         title=title,
-        season_length=model.season_length,
+        season_length=model.options.first_season,
         freq=model.freq,
         id_col=model.id_col,
         time_col=model.time_col,

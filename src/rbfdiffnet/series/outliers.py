@@ -24,8 +24,7 @@ _NEIGHBORS = 3  # seasons compared with on either side
 _FAR = 7.0  # robust standard deviations that make an outlier
 _CLOSED = 0.2  # of the neighbors' median
 _FAR_BELOW = 2.0  # that a closure is below
-_BESIDE = 5.0  # from the steps beside
-_BELOW_BESIDE = 1.0  # the same for a closure
+_BESIDE = 0.5  # of an outlier's distance, that steps beside it are nearer
 _COMMON = 0.05  # share of values beyond which they are no outliers but the rule
 _ROUNDING = 1e-12  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
@@ -52,10 +51,10 @@ class OutlierRule:
     for series that are never negative and mostly positive. Either is dropped for series in which it
     would hold for more than 5 % of the values: what is common is no outlier.
 
-    Nor are values that the steps beside them lead to: the distance to what was expected must differ
-    from theirs by 5 (for closures 1) of the same standard deviations. Several outliers may stand
-    side by side, but not in a row of 4 steps (a season, if that has 5 to 7), or of 3 at the end of
-    the series: that is a new level, which the forecast must follow.
+    Nor are values that the steps beside them lead to: a step that is no outlier, and half as far
+    off on the same side. Several outliers may stand side by side, but not in a row of 4 steps (a
+    season, if that has 5 to 7), or of 3 at the end of the series: that is a new level, which the
+    forecast must follow.
 
     Without ``spikes`` the first condition is off, without ``closures`` the second. Where
     :math:`\sigma` is nothing but rounding, the size of the drift takes its place in the first.
@@ -179,13 +178,13 @@ def find_outliers(series: Any, season_length: int, backend: Backend = NUMPY) -> 
     closures = rules.closures & (low.sum(axis=1) <= most)
     rules = replace(rules, spikes=spikes, closures=closures)
     far, low = far & spikes[:, None], low & closures[:, None]
-    return _look_beside(series, far, low, away, rules, backend), rules
+    return _look_beside(far | low, away, rules.season_length, backend), rules
 
 
 def apply_rules(series: Any, rules: Rules, backend: Backend = NUMPY) -> Any:
     """Find the outliers of many series (B, T) by rules fixed before: a mask (B, T)."""
     far, low, away = _check_both_sides(series, rules, backend)
-    return _look_beside(series, far, low, away, rules, backend)
+    return _look_beside(far | low, away, rules.season_length, backend)
 
 
 def _check_both_sides(
@@ -238,12 +237,12 @@ def _find_drift(series: Any, season_length: int, backend: Backend) -> Any:
     return xp.where(xp.isfinite(change), change, xp.zeros_like(change))
 
 
-def _look_beside(series: Any, far: Any, low: Any, away: Any, rules: Rules, backend: Backend) -> Any:
+def _look_beside(is_outlier: Any, away: Any, season: int, backend: Backend) -> Any:
     """Return the outliers but those that the steps beside them lead to, or that are a new level."""
-    xp, is_outlier = backend.xp, far | low
+    xp = backend.xp
     if not bool(is_outlier.any()):
         return is_outlier
-    length, season = is_outlier.shape[1], rules.season_length
+    length = is_outlier.shape[1]
     number = (backend.arange(length, is_outlier) + 0.0)[None]
     last = backend.running_max(xp.where(is_outlier, -1.0, number))
     mirrored = backend.flip(xp.where(is_outlier, -1.0, length - 1 - number))
@@ -251,10 +250,9 @@ def _look_beside(series: Any, far: Any, low: Any, away: Any, rules: Rules, backe
     row = season if _SHORTEST_SHIFT < season <= _LONGEST_SHIFT else _SHORTEST_SHIFT
     size = first - last - 1
     is_outlier = is_outlier & ~((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
-    reach = xp.where(low, _BELOW_BESIDE, _BESIDE) * _scale(series - away, rules, xp)
     for place in (last, first):
         at = backend.integers(xp.clip(place, 0, length - 1))
-        near = xp.abs(away - backend.take(away, at, 1)) <= reach
+        near = xp.abs(away - backend.take(away, at, 1)) <= _BESIDE * xp.abs(away)
         is_outlier = is_outlier & ~(near & (place >= 0) & (place < length))
     return is_outlier
 
