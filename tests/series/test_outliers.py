@@ -208,9 +208,10 @@ def test_what_later_seasons_repeat_is_no_outlier(season_length, rng):
 
 def test_a_long_way_up_and_down_is_no_outlier(rng):
     series = 100.0 + rng.normal(size=300)
-    series[150:157] += [4.0, 8.0, 12.0, 16.0, 12.0, 8.0, 4.0]
+    series[150:157] += [8.0, 12.0, 16.0, 20.0, 16.0, 12.0, 8.0]
     assert found(series, 24) == []
-    series[150:157] -= [4.0, 8.0, 12.0, 0.0, 12.0, 8.0, 4.0]
+    series[150:153] -= [8.0, 12.0, 16.0]  # a sudden start
+    series[154:157] -= [10.0, 8.0, 6.0]
     assert found(series, 24) == [153]
 
 

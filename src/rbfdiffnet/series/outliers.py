@@ -51,10 +51,10 @@ class OutlierRule:
     for series that are never negative and mostly positive. Either is dropped for series in which it
     would hold for more than 5 % of the values: what is common is no outlier.
 
-    Nor are values that the steps beside them lead to: a step that is no outlier, and half as far
-    off on the same side. Several outliers may stand side by side, but not in a row of 4 steps (a
-    season, if that has 5 to 7), or of 3 at the end of the series: that is a new level, which the
-    forecast must follow.
+    Nor are values that the steps beside them lead to: those before and after that are no outliers
+    are both half as far off on the same side. Several outliers may stand side by side, but not in
+    a row of 4 steps (a season, if that has 5 to 7), or of 3 at the end of the series: that is a new
+    level, which the forecast must follow.
 
     Without ``spikes`` the first condition is off, without ``closures`` the second. Where
     :math:`\sigma` is nothing but rounding, the size of the drift takes its place in the first.
@@ -250,11 +250,12 @@ def _look_beside(is_outlier: Any, away: Any, season: int, backend: Backend) -> A
     row = season if _SHORTEST_SHIFT < season <= _LONGEST_SHIFT else _SHORTEST_SHIFT
     size = first - last - 1
     is_outlier = is_outlier & ~((size >= row) | ((first == length) & (size >= _SHIFT_AT_END)))
+    led_to = xp.ones_like(is_outlier)
     for place in (last, first):
         at = backend.integers(xp.clip(place, 0, length - 1))
         near = xp.abs(away - backend.take(away, at, 1)) <= _BESIDE * xp.abs(away)
-        is_outlier = is_outlier & ~(near & (place >= 0) & (place < length))
-    return is_outlier
+        led_to = led_to & (near | (place < 0) | (place == length))
+    return is_outlier & ~led_to
 
 
 def _expect(
