@@ -204,10 +204,11 @@ def _check_both_sides(
         after = _expect(series, season, drift, backend, later=later)
         far_after, low_after = _check_conditions(series, after, rules, xp)
         step = backend.arange(series.shape[1], series)[None]
-        n_before = step // season
-        n_after = xp.clip((series.shape[1] - 1 - step) // season, None, later)
-        ask = xp.isfinite(earlier) & (n_before >= xp.clip(n_after, None, 2))
-        ask_after = xp.isfinite(after) & (n_after >= xp.clip(n_before, None, 2))
+        left = xp.clip((series.shape[1] - 1 - step) // season, None, later)
+        n_before = xp.where(xp.isfinite(earlier), step // season, 0)
+        n_after = xp.where(xp.isfinite(after), left, 0)
+        ask = (n_before > 0) & (n_before >= xp.clip(n_after, None, 2))
+        ask_after = (n_after > 0) & (n_after >= xp.clip(n_before, None, 2))
         some = ask | ask_after
         far = (far | ~ask) & (far_after | ~ask_after) & some
         low = (low | ~ask) & (low_after | ~ask_after) & some
