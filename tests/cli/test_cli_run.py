@@ -44,6 +44,8 @@ def test_two_seasons_are_given_with_a_comma(tmp_path, capsys):
         found[seasons] = pd.read_csv(tmp_path / "out.csv")["RBFDiffNet"]
         expected = RBFDiffNet("D", preset="instant", season_length=given).forecast(df, 5)
         np.testing.assert_allclose(found[seasons], expected["RBFDiffNet"], rtol=1e-6)
+    explain = ["explain", tmp_path / "in.csv", "--horizon", 2, "--season-length", "7,28"]
+    assert run(capsys, *explain)[0] == 0  # the network it shows knows one season
     for wrong in ("7,x", "28,7", "7,"):
         code, _, error = run(capsys, *command[:2], wrong, *command[3:])
         assert code == 2

@@ -136,8 +136,13 @@ class Job:
     console: Console
     progress: ProgressLine
 
+    @property
+    def seasons(self) -> int | tuple[int, ...]:
+        """The season that was asked for, perhaps with a longer one, or the one that was read."""
+        return self.arguments.season_length or self.data.season_length
+
     def make_model(self, scope: str | None = None) -> RBFDiffNet:
-        """Return the forecaster that the arguments ask for, or the same with another scope."""
+        """Return the forecaster that was asked for, or one with another scope and one season."""
         from rbfdiffnet import RBFDiffNet
 
         arguments = self.arguments
@@ -146,7 +151,7 @@ class Job:
                 freq=self.data.freq,
                 preset=arguments.preset,
                 scope=scope or arguments.scope,
-                season_length=arguments.season_length or self.data.season_length,
+                season_length=self.data.season_length if scope else self.seasons,
                 lower=arguments.lower,
                 n_jobs=arguments.jobs,
                 random_state=arguments.seed,
