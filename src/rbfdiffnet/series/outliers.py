@@ -42,8 +42,8 @@ class OutlierRule:
 
     both for what earlier values say, :math:`b = \operatorname{median}\{s_{t - jm} + j d\}`, and
     for what later values say, :math:`b = \operatorname{median}\{s_{t + jm} - j d\}`, as far as
-    there are any, j = 1, 2, 3: a value that fits either side is no outlier. (A single season does
-    not count beside more on the other side.) Here m is the season's
+    there are any, j = 1, 2, 3: a value that fits either side is no outlier. (The first season
+    does not count alone where more come after.) Here m is the season's
     length, the ``drift`` d the median of :math:`s_t - s_{t - m}`, the ``spread`` :math:`\sigma` a
     robust standard deviation of s around what its earlier values say, and the ``share``
     :math:`\rho` the same in units of these, so that peaks may grow with the level; it is 0 for
@@ -192,8 +192,8 @@ def _check_both_sides(
 ) -> tuple[Any, Any, Any]:
     """Return masks of values far from their neighbors, and of closures, and how far all are away.
 
-    Neighbors are three seasons before, whose median may be given, and ``later`` after. A side with
-    a single season is asked only if the other has no more.
+    Neighbors are three seasons before, whose median may be given, and ``later`` after. A single
+    season before is asked only if no more come after.
     """
     xp, season, drift = backend.xp, rules.season_length, rules.drift
     if earlier is None:
@@ -205,10 +205,9 @@ def _check_both_sides(
         far_after, low_after = _check_conditions(series, after, rules, xp)
         step = backend.arange(series.shape[1], series)[None]
         left = xp.clip((series.shape[1] - 1 - step) // season, None, later)
-        n_before = xp.where(xp.isfinite(earlier), step // season, 0)
         n_after = xp.where(xp.isfinite(after), left, 0)
-        ask = (n_before > 0) & (n_before >= xp.clip(n_after, None, 2))
-        ask_after = (n_after > 0) & (n_after >= xp.clip(n_before, None, 2))
+        ask = xp.isfinite(earlier) & (step // season >= xp.clip(n_after, None, 2))
+        ask_after = n_after > 0
         some = ask | ask_after
         far = (far | ~ask) & (far_after | ~ask_after) & some
         low = (low | ~ask) & (low_after | ~ask_after) & some
