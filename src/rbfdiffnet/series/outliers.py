@@ -202,9 +202,14 @@ def _check_both_sides(
     away = series - earlier
     if later:
         after = _expect(series, season, drift, backend, later=later)
-        far_after, low_after = _check_conditions(series, after, rules, xp)
         step = backend.arange(series.shape[1], series)[None]
         left = xp.clip((series.shape[1] - 1 - step) // season, None, later)
+        if later > 1:  # of two the one that fits: their mean may be far from both
+            one = _expect(series, season, drift, backend, later=1)
+            other = 2.0 * after - one
+            nearer = xp.where(xp.abs(series - one) < xp.abs(series - other), one, other)
+            after = xp.where((left == 2) & xp.isfinite(nearer), nearer, after)
+        far_after, low_after = _check_conditions(series, after, rules, xp)
         n_after = xp.where(xp.isfinite(after), left, 0)
         ask = xp.isfinite(earlier) & (step // season >= xp.clip(n_after, None, 2))
         ask_after = n_after > 0
