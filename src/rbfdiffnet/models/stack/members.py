@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rbfdiffnet.models.stack.direct import forecast_direct
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
-from rbfdiffnet.models.stack.local import forecast_local
+from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import (
     forecast_damped_holt,
     forecast_on_logarithms,
     forecast_theta,
 )
+from rbfdiffnet.pretrained.network import forecast as forecast_pretrained
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 
@@ -57,14 +60,20 @@ def _last_season_grown(histories: Histories, h: int, thorough: bool) -> Array:
     return move_to_present_level(histories, _last_season(histories, h, thorough))
 
 
-#: All members but the networks of single series, which `models.stack.windows` adds.
+def _pretrained(histories: Histories, h: int, _: bool) -> Array:
+    series = [row[start:] for row, start in zip(histories.values, histories.starts, strict=True)]
+    found = forecast_pretrained(series, h, histories.season)
+    # Series that are often zero are judged by squared errors, so by means.
+    return np.where(find_sparse(series)[:, None], found.mean, found.median)
+
+
+#: The pretrained network comes first: the others are weighed together, and then beside it.
 MEMBERS = (
+    Member("pretrained", _pretrained),
     Member("direct", _direct),
     Member("direct, log", _direct_log),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),
-    Member("local, common", lambda y, h, _: forecast_local(y, h, common=True), without_season=True),
-    Member("local, walk", lambda y, h, _: forecast_local(y, h, common=False), without_season=True),
     Member(
         "theta",
         lambda y, h, _: forecast_on_logarithms(forecast_theta, y.values, h),

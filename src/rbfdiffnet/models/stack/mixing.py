@@ -50,6 +50,18 @@ def weigh_members(errors: Array, sparse: Mask) -> Array:
     return weights
 
 
+def weigh_beside_first(errors: Array, sparse: Mask) -> Array:
+    """Weights of members (M, n): the others are weighed together, then the first beside them."""
+    if len(errors) < 2:
+        return weigh_members(errors, sparse)
+    others = weigh_members(errors[1:], sparse)
+    both = np.stack([errors[0], combine_errors(errors[1:], others)])
+    first, rest = weigh_members(both, sparse)
+    # Where the others could not be weighed, they do not count.
+    known = others.any(axis=0)
+    return np.concatenate([np.where(known, first, 1.0)[None], np.where(known, rest, 0.0) * others])
+
+
 def find_sparse(series: Sequence[Array]) -> Mask:
     """Which series are often zero once they have begun, shape (n,)."""
     seen = [np.trim_zeros(y, "f") for y in series]
@@ -71,6 +83,12 @@ def combine(members: Array, weights: Array) -> Array:
     for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
         mixed += share[:, None] * member
     return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
+
+
+def combine_errors(errors: Array, weights: Array) -> Array:
+    """Return errors (n, n_windows, h) of a mixture; NaN where a member that counts has none."""
+    counted = np.where((weights > 0.0)[:, :, None, None], errors, 0.0)
+    return np.asarray((weights[:, :, None, None] * counted).sum(axis=0))
 
 
 def fit_weights(errors: Array, *, squared: bool = False) -> Array:

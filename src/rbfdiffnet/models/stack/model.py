@@ -37,7 +37,7 @@ from rbfdiffnet.models.stack.mixing import (
     find_sparse,
     measure_changes,
     measure_units,
-    weigh_members,
+    weigh_beside_first,
 )
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
@@ -283,15 +283,20 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         return prepared if prepared.is_of(seen) else PreparedPanel.of(seen, plan)
 
     repeats = _one_or_two_seasons(origins, h, plan.season_length)
-    now = Window.of(prepare(origins), h, plan, n_jobs, repeats=repeats)
+
+    def look_from(k: int) -> Window:
+        """Let every member forecast what came k windows ago; 0 is the request."""
+        earlier = np.maximum(origins - k * h, 0)
+        return Window.of(prepare(earlier), h, plan, repeats=repeats)
+
+    is_usable = np.isin(np.arange(len(panel)), find_usable(panel)[0])
+    n_windows = _n_windows(origins[is_usable], h)
+    now, *windows = parallel_map(look_from, range(n_windows + 1), n_jobs)
     names, n, fitted = list(now.forecasts), len(panel), now.prepared.is_ready
     usable = now.prepared.usable
     errors, grown = [], []
-    n_windows = _n_windows(origins[fitted], h)
-    for k in range(1, n_windows + 1):
-        report_progress(k / (n_windows + 1))
+    for k, past in enumerate(windows, start=1):
         earlier = np.maximum(origins - k * h, 0)
-        past = Window.of(prepare(earlier), h, plan, n_jobs, repeats=repeats)
         at = earlier[:, None]
         ahead = [values_after(s.known_ahead, o, h)[0] for s, o in zip(panel, at, strict=True)]
         members = past.restore(ahead)
@@ -302,7 +307,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
-    weights = weigh_members(relative, find_sparse(seen))
+    weights = weigh_beside_first(relative, find_sparse(seen))
     report_progress(1.0)
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]
