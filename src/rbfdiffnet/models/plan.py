@@ -40,7 +40,7 @@ class Plan:
     device: str = "cpu"  # where `batch.train` runs
     noise: Noise = None  # whether noise in the observations is treated; see `series_model`
     like: StateFilter | None = None  # what was learned from more of the same series
-    thorough: bool = False  # whether a stack learns from more rows, and treats noise
+    thorough: bool = False  # whether long series in a stack have networks of their own
     collective: Collective = SINGLE_MACHINE  # the machines that hold parts of the panel
 
     def lags_for(self, n: int) -> tuple[int, ...]:

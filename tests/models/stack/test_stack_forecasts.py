@@ -1,29 +1,27 @@
-"""The members of a stack on arrays: one network for all series, autoregressions, and the rest."""
-
-from dataclasses import replace
+"""The members of a stack on arrays: networks over all series, and the rest."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
-from rbfdiffnet.models.stack import direct
 from rbfdiffnet.models.stack import direct as direct_module
-from rbfdiffnet.models.stack import local as local_module
 from rbfdiffnet.models.stack.direct import (
     RowMaker,
     choose_lags,
+    correct_forecasts,
     fit_least_absolute,
     forecast_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
-from rbfdiffnet.models.stack.local import _CLOSEST, _COMMON, _PENALTIES, forecast_local
 from rbfdiffnet.models.stack.members import forecast_members
+from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import (
     forecast_damped_holt,
     forecast_on_logarithms,
     forecast_theta,
 )
+from rbfdiffnet.pretrained import network
 
 
 def walks(rng, lengths, level=50.0):
@@ -67,17 +65,13 @@ def test_a_far_level_does_not_matter_to_the_network(rng):
     assert_allclose(moved - 1e4, forecast, rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["direct", "common", "walk"])
 @pytest.mark.parametrize("m", [1, 12])
-def test_the_order_of_the_series_does_not_matter(rng, method, m):
+def test_the_order_of_the_series_does_not_matter(rng, m):
     series = seasonal(rng, rng.integers(50, 90, 12), m)
     series[3] = np.full(60, 4.0)
 
     def forecast(series):
-        histories = Histories.of(series, m)
-        if method == "direct":
-            return forecast_direct(histories, 6)
-        return forecast_local(histories, 6, common=method == "common")
+        return forecast_direct(Histories.of(series, m), 6)
 
     order = rng.permutation(len(series))
     expected = forecast(series)[order]
@@ -96,14 +90,10 @@ def test_lines_are_continued():
     assert_allclose(forecast_direct(rising, 5), truth[slopes > 0], atol=0.1)
 
 
-@pytest.mark.parametrize("method", [forecast_direct, "local"])
-def test_an_autoregression_is_forecast_near_its_conditional_mean(rng, method):
+def test_an_autoregression_is_forecast_near_its_conditional_mean(rng):
     y = autoregressive(rng, 60, 120)
     histories = Histories.of(list(y), 1)
-    if method == "local":
-        forecast = forecast_local(histories, 4, common=True)
-    else:
-        forecast = method(histories, 4)
+    forecast = forecast_direct(histories, 4)
     steps = 0.7 ** np.arange(1, 5)
     truth = 10.0 + (y[:, -1:] - 10.0) * steps
     away = np.abs(forecast - truth).mean(axis=0)
@@ -164,14 +154,6 @@ def test_a_jump_at_the_end_is_not_taken_for_a_beginning(rng):
             assert_allclose(forecast, moved[-1], atol=0.25 * abs(size))
 
 
-def test_with_time_more_rows_are_learned_from(rng, monkeypatch):
-    histories = Histories.of(seasonal(rng, (60, 80, 70, 75), 12), 12)
-    everything = forecast_direct(histories, 5)
-    monkeypatch.setattr(direct, "_MOST_ROWS", 100)
-    assert not np.allclose(forecast_direct(histories, 5), everything)
-    assert_allclose(forecast_direct(histories, 5, thorough=True), everything)
-
-
 def test_basis_functions_follow_what_is_not_linear(rng):
     y = np.empty((20, 100))
     y[:, 0] = rng.uniform(0.1, 0.9, 20)
@@ -202,103 +184,89 @@ def test_few_of_many_rows_are_enough(rng, monkeypatch):
     assert np.abs(forecast_direct(histories, 3) - everything).mean() < 0.2
 
 
-# Autoregressions ----------------------------------------------------------------------------------
+# Corrections of other forecasts -------------------------------------------------------------------
 
 
-def local_rows(y, p):
-    """Inputs and targets of one series, row by row."""
-    ends = range(p - 1, y.size - 1)
-    X = np.array([[*(y[t - p + 1 : t] - y[t]), 1.0] for t in ends])
-    return X, np.array([y[t + 1] - y[t] for t in ends])
+def last_values(series, h):
+    return np.array([np.full(h, y[-1]) for y in series])
 
 
-def ridge_with_prior(X, z, penalty, D, toward):
-    rooted = np.sqrt(penalty * D)
-    return np.linalg.lstsq(np.r_[X, np.diag(rooted)], np.r_[z, rooted * toward])[0]
+def correct_by_hand(histories, forecasts, forecast):
+    """The linear model of the errors of every step ahead, straight from its rows."""
+    h = forecasts.shape[1]
+    maker = RowMaker.of(histories, choose_lags(histories), h)
+    train, now = maker.training_rows(3_000), maker.latest_rows()
+    T, starts = histories.values.shape[1], histories.starts
+    half_life = max(histories.usual_length / 2, 2 * histories.season)
+    v = 0.5 ** ((T - 1 - train.at) / half_life)
+    cut = [
+        histories.values[i, starts[i] : t + 1] for i, t in zip(train.series, train.at, strict=True)
+    ]
+    earlier = (forecast(cut) - train.base[:, None]) / train.unit[:, None]
+    later = (forecasts[now.series] - now.base[:, None]) / now.unit[:, None]
+    corrected = forecasts.copy()
+    for k in range(h):
+        known = train.at + k + 1 < T
+        Z = np.c_[train.X, train.ahead[:, k], earlier[:, k]]
+        future = np.c_[now.X, now.ahead[:, k], later[:, k]]
+        # Inputs for all steps are scaled by all rows, those for one step by the rows that know it.
+        everywhere = np.arange(Z.shape[1]) < train.X.shape[1]
+        center, spread = np.empty((2, Z.shape[1]))
+        for j, all_rows in enumerate(everywhere):
+            column, w = (Z[:, j], v) if all_rows else (Z[known, j], v[known])
+            center[j] = np.average(column, weights=w)
+            spread[j] = np.sqrt(np.average((column - center[j]) ** 2, weights=w))
+        spread[spread < 1e-9] = 1.0
+        Z, future = (np.c_[(part - center) / spread, np.ones(len(part))] for part in (Z, future))
+        future = np.clip(future, Z[known].min(axis=0), Z[known].max(axis=0))
+        p, w = Z.shape[1] - 1, v[known]
+        penalty = np.r_[np.full(p, 0.01 + p / w.sum()), 0.0]
+        left = train.targets[known, k] - earlier[known, k]
+        b = fit_least_absolute(Z[known], left, w, penalty, steps=6)
+        corrected[now.series, k] += now.unit * (future @ b)
+    return corrected
 
 
-def local_by_hand(series, h, p, common):
-    """Forecasts of all series; every row is left out in turn to choose the penalty."""
-    units = [np.abs(np.diff(y)).mean() for y in series]
-    scaled = [y / unit for y, unit in zip(series, units, strict=True)]
-    rows = [local_rows(y, p) for y in scaled]
-    X, z = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    D = (X**2).mean(axis=0)
-    toward = np.zeros(p)
-    if common:
-        toward = fit_least_absolute(X, z, np.ones(len(z)), np.full(p, _COMMON))
-    forecasts = []
-    for y, unit, (X, z) in zip(scaled, units, rows, strict=True):
-        best, b = np.abs(z - X @ toward).mean(), toward
-        for penalty in _PENALTIES:
-            everything = ridge_with_prior(X, z, penalty, D, toward)
-            error = 0.0
-            for i in range(len(z)):
-                others = np.arange(len(z)) != i
-                without = ridge_with_prior(X[others], z[others], penalty, D, toward)
-                left_out = abs(z[i] - X[i] @ without)
-                # A row may not count more than twenty times its residual.
-                error += min(left_out, abs(z[i] - X[i] @ everything) / _CLOSEST)
-            if error / len(z) < best:
-                best, b = error / len(z), everything
-        path = list(y)
-        room = 2.0 * max(np.ptp(y), 1.0)
-        for _ in range(h):
-            step = sum(c * (path[-p + j] - path[-1]) for j, c in enumerate(b[:-1]))
-            following = path[-1] + step + b[-1]
-            path.append(np.clip(following, y.min() - room, y.max() + room))
-        forecasts.append(unit * np.array(path[-h:]))
-    return np.array(forecasts)
+@pytest.mark.parametrize("m", [1, 12])
+def test_corrections_by_hand(rng, m):
+    histories = Histories.of(seasonal(rng, (60, 80, 70, 75), m), m)
+
+    def forecast(series):
+        return last_values(series, 5)
+
+    series = [y[np.isfinite(y)] for y in histories.values]
+    found = correct_forecasts(histories, forecast(series), forecast)
+    expected = correct_by_hand(histories, forecast(series), forecast)
+    assert_allclose(found, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("common", [True, False])
-@pytest.mark.parametrize("m", [1, 4])
-def test_autoregressions_by_hand(rng, common, m):
-    series = [*autoregressive(rng, 3, 40), *walks(rng, (30, 25))]
-    p = 8 if m == 1 else 6
-    found = forecast_local(Histories.of(series, m), 5, common=common)
-    assert_allclose(found, local_by_hand(series, 5, p, common), rtol=1e-7)
+def test_corrections_learn_what_forecasts_leave(rng):
+    """Last values are wrong for series that return to their mean; few rows change little."""
+    y = autoregressive(rng, 60, 120)
+    truth = 10.0 + (y[:, -1:] - 10.0) * 0.7 ** np.arange(1, 5)
 
-
-def test_each_series_has_its_own_units(rng):
-    series = list(autoregressive(rng, 5, 40))
-    scale = 10.0 ** np.arange(-4.0, 6.0, 2.0)
-    for common in (True, False):
-        found, scaled = (
-            forecast_local(Histories.of(panel, 1), 4, common=common)
-            for panel in (series, [c * y for c, y in zip(scale, series, strict=True)])
+    def correct(series):
+        return correct_forecasts(
+            Histories.of(series, 1), last_values(series, 4), lambda some: last_values(some, 4)
         )
-        assert_allclose(scaled, scale[:, None] * found, rtol=1e-7)
-        moved = forecast_local(Histories.of([y + 100.0 for y in series], 1), 4, common=common)
-        assert_allclose(moved - 100.0, found, rtol=1e-8)
+
+    start, found = last_values(y, 4), correct(list(y))
+    assert np.abs(found - truth).mean() < 0.4 * np.abs(start - truth).mean()
+    alone = np.concatenate([correct([row[-14:]]) for row in y])
+    assert np.abs(alone - start).mean() < 0.5 * np.abs(found - start).mean()
 
 
-def test_a_series_of_its_own_may_leave_the_common_way(rng):
-    panel = [*autoregressive(rng, 30, 60, b=0.9), *autoregressive(rng, 1, 400, b=-0.8)]
-    y = panel[-1]
-    found = forecast_local(Histories.of(panel, 1), 1, common=True)[-1, 0]
-    assert abs(found - (10.0 - 0.8 * (y[-1] - 10.0))) < 0.5
-
-
-@pytest.mark.parametrize("lengths", [[1], [2], [3, 1], [1, 40, 2], [5] * 4])
-@pytest.mark.parametrize("common", [True, False])
-def test_short_series_are_continued_somehow(rng, lengths, common):
-    series = walks(rng, lengths)
-    found = forecast_local(Histories.of(series, 12), 6, common=common)
-    assert np.isfinite(found).all()
-    assert np.abs(found - 50.0).max() < 60.0
-
-
-def test_a_still_series_stays(rng):
-    found = forecast_local(Histories.of([np.full(30, 7.0), *walks(rng, [30])], 1), 3, common=False)
-    assert_allclose(found[0], 7.0)
-
-
-def test_series_are_fitted_in_parts(rng, monkeypatch):
-    histories = Histories.of(list(autoregressive(rng, 6, 40)), 1)
-    once = forecast_local(histories, 3, common=True)
-    monkeypatch.setattr(local_module, "_CELLS", 2 * 40 * 8)
-    assert np.abs(forecast_local(histories, 3, common=True) - once).max() < 0.5
+def test_nothing_is_corrected_where_there_are_no_rows(rng):
+    short, still = Histories.of(walks(rng, [4, 5]), 1), Histories.of([np.full(40, 2.0)], 1)
+    for histories in (short, still):
+        start = rng.normal(size=(len(histories.values), 3))
+        found = correct_forecasts(histories, start, lambda some: last_values(some, 3))
+        assert_array_equal(found, start)
+    far = correct_forecasts(
+        Histories.of(walks(rng, [40]), 1), np.zeros((1, 90)), lambda some: last_values(some, 90)
+    )
+    assert (far[0, 60:] == 0.0).all()  # no row reaches so far
+    assert (far[0, :20] != 0.0).all()
 
 
 # All members --------------------------------------------------------------------------------------
@@ -311,14 +279,15 @@ def test_members_are_their_methods_with_the_season_put_back(rng):
     seasons = Seasons.fit(histories)
     bare = seasons.remove(histories)
 
-    def on_logs(values, h):
-        return forecast_direct(replace(histories, values=values, logged=histories.positive), h)
+    def pretrained(series):
+        found = network.forecast(series, 6, 12)
+        return np.where(find_sparse(series)[:, None], found.mean, found.median)
 
+    series = [y[np.isfinite(y)] for y in histories.values]
     expected = {
+        "pretrained": pretrained(series),
+        "corrected": correct_forecasts(histories, pretrained(series), pretrained),
         "direct": forecast_direct(histories, 6),
-        "direct, log": forecast_on_logarithms(on_logs, histories.values, 6),
-        "local, common": seasons.restore(forecast_local(bare, 6, common=True)),
-        "local, walk": seasons.restore(forecast_local(bare, 6, common=False)),
         "theta": seasons.restore(forecast_on_logarithms(forecast_theta, bare.values, 6)),
         "damped trend": seasons.restore(
             forecast_on_logarithms(forecast_damped_holt, bare.values, 6)
@@ -340,11 +309,11 @@ def test_units_of_single_series_do_not_matter_to_any_member(rng):
         assert_allclose(other[name], units * forecast, rtol=1e-9, err_msg=name)
 
 
-def test_without_three_seasons_only_the_network_is_left(rng):
+def test_without_three_seasons_only_networks_are_left(rng):
     short = Histories.of(walks(rng, [30] * 5), 12)
-    assert all(name.startswith("direct") for name in forecast_members(short, 3))
-    assert len(forecast_members(Histories.of(walks(rng, [36] * 5), 12), 3)) == 6
-    assert len(forecast_members(Histories.of(walks(rng, [8] * 5), 1), 3)) == 6
+    assert list(forecast_members(short, 3)) == ["pretrained", "corrected", "direct"]
+    assert len(forecast_members(Histories.of(walks(rng, [36] * 5), 12), 3)) == 5
+    assert len(forecast_members(Histories.of(walks(rng, [8] * 5), 1), 3)) == 5
 
 
 def test_members_leave_no_series_but_still_ones_without_a_forecast(rng):

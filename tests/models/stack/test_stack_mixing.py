@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rbfdiffnet.models.stack.mixing import _FEW_ERRORS, _TOWARD_EQUAL, fit_weights
+from rbfdiffnet.models.stack.mixing import (
+    _FEW_ERRORS,
+    _TOWARD_EQUAL,
+    fit_weights,
+    weigh_in_two_steps,
+    weigh_members,
+)
 
 
 def mixing_loss(v, errors, squared):
@@ -53,3 +59,21 @@ def test_few_errors_say_little(rng):
     errors = rng.normal(size=(2, 5_000)) * [[1.0], [2.0]]
     better = [fit_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]
     assert 0.5 < better[0] < 0.6 < better[1] < better[2]
+
+
+def test_many_poor_members_do_not_outnumber_a_good_one(rng):
+    errors = rng.normal(size=(6, 10, 2, 3)) * np.array([1.0, 2, 2, 2, 2, 2])[:, None, None, None]
+    none = np.zeros(10, dtype=bool)
+    weights = weigh_in_two_steps(errors, none, 1)
+    assert_allclose(weights.sum(axis=0), 1.0)
+    assert (weights[0] > weigh_members(errors, none)[0]).all()
+    assert_array_equal(weigh_in_two_steps(errors[:2], none, 1), weigh_members(errors[:2], none))
+
+
+def test_members_that_say_nothing_leave_the_weights_to_the_first(rng):
+    errors = rng.normal(size=(4, 10, 2, 3))
+    errors[2:] = np.nan
+    none = np.zeros(10, dtype=bool)
+    weights = weigh_in_two_steps(errors, none, 2)
+    assert_allclose(weights[:2], weigh_members(errors[:2], none))
+    assert not weights[2:].any()

@@ -15,11 +15,15 @@ a season, so rows of short and long, large and small series are comparable. Slow
 exponential ones. For every step ahead there are further inputs: the usual value of its phase of the
 season, how far a series had moved by then in former long seasons (years of days, weeks of hours),
 and how unusual the same date was in former years.
+
+The network may start from other forecasts, and learn what they leave: then they are a further
+input, and the fewer rows there are, the less is changed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,9 +31,10 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.series.naive import season_ago
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Ints
 
-_MOST_ROWS, _THOROUGH = 40_000, 160_000
+_MOST_ROWS = 40_000
+_ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
 _FEWEST_ROWS = 10
 _CENTERS = 30
 _ROWS_PER_CENTER = 20
@@ -38,6 +43,7 @@ _WIDTH_FACTOR = 2.0
 _FAR = 5.0  # standard deviations within which basis functions tell inputs apart
 _LINEAR, _SMOOTH = 1e-2, 0.1  # penalties
 _FEW_ROWS = 0.1  # more penalty, times inputs by rows
+_FEW_ROWS_TO_START = 1.0  # the same if there are forecasts to start from
 _SOLVES, _MORE_SOLVES = 3, 6  # toward least absolute errors
 _MANY = 2_000  # rows, of which single ones count little
 
@@ -57,31 +63,63 @@ _NEAR = 0.1  # median residuals within which errors count as squares
 _JITTER = 1e-10
 
 
-def forecast_direct(
-    histories: Histories,
-    h: int,
-    n_centers: int = _CENTERS,
-    *,
-    thorough: bool = False,
-) -> Array:
+def forecast_direct(histories: Histories, h: int, n_centers: int = _CENTERS) -> Array:
     """Forecast every series with one network; shape (n, h), NaN where there is nothing to learn.
 
-    Without centers the model is linear. A ``thorough`` fit learns from four times as many rows,
-    if there are so many.
+    Without centers the model is linear.
     """
     maker = RowMaker.of(histories, choose_lags(histories), h)
-    train, now = maker.training_rows(_THOROUGH if thorough else _MOST_ROWS), maker.latest_rows()
+    train, now = maker.training_rows(_MOST_ROWS), maker.latest_rows()
     forecast = np.full((len(histories.values), h), np.nan)
-    half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
-    weight = 0.5 ** ((histories.values.shape[1] - 1 - train.at) / half_life)
-    n_steps = int((np.isfinite(train.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
+    n_steps = _count_learnable(train)
     if not n_steps:
         return forecast
     if n_steps < h:  # forecasts are fed back
-        forecast = forecast_direct(histories, n_steps, n_centers, thorough=thorough)
+        forecast = forecast_direct(histories, n_steps, n_centers)
         longer = histories.extend(forecast)
-        rest = forecast_direct(longer, h - n_steps, n_centers, thorough=thorough)
+        rest = forecast_direct(longer, h - n_steps, n_centers)
         return np.concatenate([forecast, rest], axis=1)
+    found = _learn(train, now, _age(histories, train), n_centers, h, _FEW_ROWS)
+    forecast[now.series] = now.base[:, None] + now.unit[:, None] * found
+    return forecast
+
+
+def correct_forecasts(
+    histories: Histories, forecasts: Array, forecast: Callable[[list[Array]], Array]
+) -> Array:
+    """Correct forecasts (n, h) by what is linear in the errors of such forecasts made earlier.
+
+    ``forecast`` makes them for series that end earlier, (number of series, h).
+    """
+    h = forecasts.shape[1]
+    maker = RowMaker.of(histories, choose_lags(histories), h)
+    train, now = maker.training_rows(_ROWS_TO_START_FROM), maker.latest_rows()
+    n_steps = _count_learnable(train)
+    if not n_steps:
+        return forecasts
+    rows = zip(train.series, histories.starts[train.series], train.at, strict=True)
+    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])
+    train, start = train.start_from(earlier), now.start_from(forecasts[now.series])
+    found = _learn(train, start, _age(histories, train), 0, n_steps, _FEW_ROWS_TO_START)
+    corrected = forecasts.copy()
+    corrected[now.series, :n_steps] += now.unit[:, None] * found
+    return corrected
+
+
+def _count_learnable(rows: Rows) -> int:
+    """Return the number of steps ahead with rows enough."""
+    return int((np.isfinite(rows.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
+
+
+def _age(histories: Histories, rows: Rows) -> Array:
+    """Return weights of rows (n,): recent ones count more."""
+    half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
+    return np.asarray(0.5 ** ((histories.values.shape[1] - 1 - rows.at) / half_life))
+
+
+def _learn(train: Rows, now: Rows, weight: Array, n_centers: int, h: int, few: float) -> Array:
+    """Learn the targets of rows, and return those of other rows (n, h)."""
+    found = np.empty((now.series.size, h))
     shift, scale = _weighted_moments(train.X, weight)
     X, latest = (train.X - shift) / scale, (now.X - shift) / scale
     bases = _place_bases(X, latest, n_centers)
@@ -93,7 +131,7 @@ def forecast_direct(
         future = np.concatenate([latest, (now.ahead[:, k] - shift) / scale], axis=1)
         inputs, future = (np.append(Z, np.ones((len(Z), 1)), axis=1) for Z in (inputs, future))
         n_inputs = inputs.shape[1] - 1
-        linear = _LINEAR + _FEW_ROWS * n_inputs / float(v.sum())
+        linear = _LINEAR + few * n_inputs / float(v.sum())
         penalty = np.append(np.full(n_inputs, linear), 0.0)
         if bases is not None:
             rise = fit_least_absolute(inputs, y, v, penalty, steps=0)[: X.shape[1]]
@@ -106,8 +144,8 @@ def forecast_direct(
         future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))  # not outside of the rows
         n_solves = _SOLVES if y.size > _MANY else _MORE_SOLVES
         b = fit_least_absolute(inputs, y, v, penalty, steps=n_solves)
-        forecast[now.series, k] = now.base + now.unit * (future @ b)
-    return forecast
+        found[:, k] = future @ b
+    return found
 
 
 def _place_bases(
@@ -184,6 +222,13 @@ class Rows:
     ahead: Array  # (n, h, q), further inputs for each step
     targets: Array  # (n, h), NaN where not known yet
 
+    def start_from(self, forecasts: Array) -> Rows:
+        """Return rows of what forecasts (n, h) leave, with the forecasts as inputs."""
+        away = (forecasts - self.base[:, None]) / self.unit[:, None]
+        away = np.clip(away, -_FARTHEST, _FARTHEST)
+        ahead = np.concatenate([self.ahead, away[:, :, None]], axis=2)
+        return replace(self, ahead=ahead, targets=self.targets - away)
+
 
 @dataclass(frozen=True)
 class RowMaker:
@@ -198,7 +243,6 @@ class RowMaker:
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
     long_seasons: int  # how many long seasons the inputs look back
-    has_level: Mask  # (n,), whether the level of a series says something
 
     @classmethod
     def of(cls, histories: Histories, n_lags: int, h: int) -> RowMaker:
@@ -215,7 +259,6 @@ class RowMaker:
             tuple(_exponential_means(values, 1, alpha) for alpha in _SLOW),
             tuple(_exponential_means(values, m, alpha) for alpha in _BY_PHASE) if m > 1 else (),
             int(np.clip(histories.usual_length // long - 2, 0, _MOST_LONG)) if long else 0,
-            np.ones(len(values), dtype=bool) if histories.logged is None else ~histories.logged,
         )
 
     def training_rows(self, most: int) -> Rows:
@@ -245,7 +288,7 @@ class RowMaker:
             return np.asarray((found - base[:, None]) / unit[:, None])
 
         here, first = at[:, None], self.starts[series][:, None]
-        level = np.where(self.has_level[series], np.clip(base / unit, -_LEVEL, _LEVEL), 0.0)
+        level = np.clip(base / unit, -_LEVEL, _LEVEL)
         inputs = [relative(self.filled, here - np.arange(1, self.n_lags))]
         inputs += [relative(values, here) for values in self.slow]
         X = np.concatenate([*inputs, level[:, None]], axis=1)

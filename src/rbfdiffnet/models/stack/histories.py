@@ -26,9 +26,6 @@ class Histories:
 
     values: Array  # (n, T), NaN before a series starts
     season: int
-    # Which series are logarithms, (n,): their level depends on the units of the observations, and
-    # says nothing.
-    logged: Mask | None = None
 
     @classmethod
     def of(cls, series: Sequence[Array], season: int) -> Histories:

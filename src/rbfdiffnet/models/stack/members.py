@@ -1,17 +1,18 @@
 """The members of a stack: quite different ways to forecast the same series.
 
-To add one, write a function of the histories, the horizon and whether to be thorough, that returns
-forecasts of shape (n, h), NaN where it has nothing to say, and enter it in `MEMBERS`.
+To add one, write a function of a `Task` that returns forecasts of shape (n, h), NaN where it has
+nothing to say, and enter it in `MEMBERS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from rbfdiffnet.models.stack.direct import forecast_direct
+from rbfdiffnet.models.stack.direct import correct_forecasts, forecast_direct
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import (
@@ -36,75 +37,88 @@ class Member:
     """
 
     name: str
-    forecast: Callable[[Histories, int, bool], Array]
+    forecast: Callable[[Task], Array]
     without_season: bool = False
     repeats: bool = False
 
 
-def _direct(histories: Histories, h: int, thorough: bool) -> Array:
-    return forecast_direct(histories, h, thorough=thorough)
+@dataclass(frozen=True)
+class Task:
+    """Series to forecast h steps ahead, and the forecasts of the members before."""
+
+    histories: Histories
+    h: int
+    before: dict[str, Array]
 
 
-def _direct_log(histories: Histories, h: int, thorough: bool) -> Array:
-    def forecast(values: Array, h: int) -> Array:
-        return _direct(replace(histories, values=values, logged=histories.positive), h, thorough)
-
-    return forecast_on_logarithms(forecast, histories.values, h)
-
-
-def _last_season(histories: Histories, h: int, _: bool) -> Array:
-    return repeat_last_season(histories.values, h, histories.season)
+def _pretrained(task: Task) -> Array:
+    series = [
+        row[start:] for row, start in zip(task.histories.values, task.histories.starts, strict=True)
+    ]
+    return _look_ahead(series, task.h, task.histories.season)
 
 
-def _last_season_grown(histories: Histories, h: int, thorough: bool) -> Array:
-    return move_to_present_level(histories, _last_season(histories, h, thorough))
-
-
-def _pretrained(histories: Histories, h: int, _: bool) -> Array:
-    series = [row[start:] for row, start in zip(histories.values, histories.starts, strict=True)]
-    found = forecast_pretrained(series, h, histories.season)
+def _look_ahead(series: list[Array], h: int, season: int) -> Array:
+    with np.errstate(all="ignore"):
+        found = forecast_pretrained(series, h, season)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median)
 
 
-#: The pretrained network comes first: the others are weighed together, and then beside it.
+def _corrected(task: Task) -> Array:
+    forecast = partial(_look_ahead, h=task.h, season=task.histories.season)
+    return correct_forecasts(task.histories, task.before["pretrained"], forecast)
+
+
+def _direct(task: Task) -> Array:
+    return forecast_direct(task.histories, task.h)
+
+
+def _last_season(task: Task) -> Array:
+    return repeat_last_season(task.histories.values, task.h, task.histories.season)
+
+
+def _last_season_grown(task: Task) -> Array:
+    return move_to_present_level(task.histories, _last_season(task))
+
+
+def _theta(task: Task) -> Array:
+    return forecast_on_logarithms(forecast_theta, task.histories.values, task.h)
+
+
+def _damped_trend(task: Task) -> Array:
+    return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
+
+
+#: How many members come first: the others are mixed, and then weighed beside these.
+N_FIRST = 2
 MEMBERS = (
     Member("pretrained", _pretrained),
+    Member("corrected", _corrected),
     Member("direct", _direct),
-    Member("direct, log", _direct_log),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),
-    Member(
-        "theta",
-        lambda y, h, _: forecast_on_logarithms(forecast_theta, y.values, h),
-        without_season=True,
-    ),
-    Member(
-        "damped trend",
-        lambda y, h, _: forecast_on_logarithms(forecast_damped_holt, y.values, h),
-        without_season=True,
-    ),
+    Member("theta", _theta, without_season=True),
+    Member("damped trend", _damped_trend, without_season=True),
 )
 
 
-def forecast_members(
-    histories: Histories, h: int, *, thorough: bool = False, repeats: bool = False
-) -> dict[str, Array]:
+def forecast_members(histories: Histories, h: int, *, repeats: bool = False) -> dict[str, Array]:
     """Forecast every series by every member: arrays of shape (n, h) by the member's name.
 
-    A ``thorough`` forecast takes the time to learn from more rows. With ``repeats``, members that
-    repeat the last season take part if the usual series has one.
+    With ``repeats``, members that repeat the last season take part if the usual series has one.
     """
     season, length = histories.season, histories.usual_length
     repeats = repeats and length >= season
     seasons = Seasons.fit(histories) if season == 1 or length >= _FEWEST_SEASONS * season else None
     rest = seasons.remove(histories) if seasons else histories
-    forecasts = {}
+    forecasts: dict[str, Array] = {}
     for member in MEMBERS:
         if member.repeats and not repeats:
             continue
         if not member.without_season:
-            forecasts[member.name] = member.forecast(histories, h, thorough)
+            forecasts[member.name] = member.forecast(Task(histories, h, forecasts))
         elif seasons:
-            forecasts[member.name] = seasons.restore(member.forecast(rest, h, thorough))
+            found = member.forecast(Task(rest, h, forecasts))
+            forecasts[member.name] = seasons.restore(found)
     return forecasts

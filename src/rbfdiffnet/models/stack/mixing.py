@@ -50,16 +50,20 @@ def weigh_members(errors: Array, sparse: Mask) -> Array:
     return weights
 
 
-def weigh_beside_first(errors: Array, sparse: Mask) -> Array:
-    """Weights of members (M, n): the others are weighed together, then the first beside them."""
-    if len(errors) < 2:
+def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> Array:
+    """Weights of members (M, n): those after the first are mixed, then the first and the mixture.
+
+    So a few members that are good everywhere are not outnumbered by the others.
+    """
+    if len(errors) <= n_first + 1:
         return weigh_members(errors, sparse)
-    others = weigh_members(errors[1:], sparse)
-    both = np.stack([errors[0], combine_errors(errors[1:], others)])
-    first, rest = weigh_members(both, sparse)
-    # Where the others could not be weighed, they do not count.
-    known = others.any(axis=0)
-    return np.concatenate([np.where(known, first, 1.0)[None], np.where(known, rest, 0.0) * others])
+    others = weigh_members(errors[n_first:], sparse)
+    mixed = combine_errors(errors[n_first:], others)
+    mixed = np.where(others.sum(axis=0)[:, None, None] > 0.0, mixed, np.nan)
+    *first, rest = weigh_members(np.concatenate([errors[:n_first], mixed[None]]), sparse)
+    weights = np.concatenate([first, rest * others])
+    total = weights.sum(axis=0)
+    return np.asarray(weights / np.where(total > 0.0, total, 1.0))
 
 
 def find_sparse(series: Sequence[Array]) -> Mask:

@@ -31,19 +31,20 @@ from rbfdiffnet.models.by_chunk import (
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.members import N_FIRST
 from rbfdiffnet.models.stack.mixing import (
     combine,
     estimate_growth,
     find_sparse,
     measure_changes,
     measure_units,
-    weigh_beside_first,
+    weigh_in_two_steps,
 )
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import one_blas_thread
+from rbfdiffnet.support.parallel import one_blas_thread, parallel_map
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
@@ -284,13 +285,17 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
 
     repeats = _one_or_two_seasons(origins, h, plan.season_length)
 
+    ready = prepare(origins)
+    n_windows = _n_windows(origins[ready.is_ready], h)
+
     def look_from(k: int) -> Window:
         """Let every member forecast what came k windows ago; 0 is the request."""
-        earlier = np.maximum(origins - k * h, 0)
-        return Window.of(prepare(earlier), h, plan, repeats=repeats)
+        with np.errstate(all="ignore"):
+            then = prepare(np.maximum(origins - k * h, 0)) if k else ready
+            window = Window.of(then, h, plan, repeats=repeats)
+        report_progress((k + 1) / (n_windows + 1))
+        return window
 
-    is_usable = np.isin(np.arange(len(panel)), find_usable(panel)[0])
-    n_windows = _n_windows(origins[is_usable], h)
     now, *windows = parallel_map(look_from, range(n_windows + 1), n_jobs)
     names, n, fitted = list(now.forecasts), len(panel), now.prepared.is_ready
     usable = now.prepared.usable
@@ -307,8 +312,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
-    weights = weigh_beside_first(relative, find_sparse(seen))
-    report_progress(1.0)
+    weights = weigh_in_two_steps(relative, find_sparse(seen), N_FIRST)
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.series_model import prepare_all
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.histories import Histories
@@ -16,6 +18,10 @@ from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
 from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usable
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+
+_LONG = 200  # values of the usual series, from which on it may have a network of its own
+_MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
+_NETWORK = "network"
 
 
 @dataclass(frozen=True)
@@ -106,13 +112,21 @@ class Window:
     season: int
 
     @classmethod
-    def of(cls, prepared: PreparedPanel, h: int, plan: Plan, *, repeats: bool = False) -> Window:
-        """Forecast a panel by every member; by the last season, repeated, only if asked for."""
+    def of(
+        cls, prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int = 1, *, repeats: bool = False
+    ) -> Window:
+        """Forecast a panel by every member; by the last season, repeated, only if asked for.
+
+        A thorough plan lets each long series have a network of its own, which treats noise.
+        """
         season = plan.season_length
         if not prepared.ready:
             return cls(prepared, {"naive": np.empty((0, h))}, season)
         histories = Histories.of(prepared.histories, season)
-        forecasts = forecast_members(histories, h, thorough=plan.thorough, repeats=repeats)
+        forecasts = forecast_members(histories, h, repeats=repeats)
+        is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
+        if plan.thorough and is_long:
+            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
         return cls(prepared, forecasts, season)
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
@@ -142,3 +156,14 @@ class Window:
     def _naive(self, y: Array, h: int) -> Array:
         origin = np.array([y.size])
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
+
+
+def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int) -> Array:
+    """Return forecasts (series that are ready, h) by networks of single series without effects."""
+    panel = []
+    for i, own in prepared.ready.items():
+        y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
+        panel.append(Series(y, none, prepared.panel[i].extra))
+    plan = replace(plan, log=False, noise="auto", fast=False)
+    networks = LocalNetworks().fit(panel, plan, n_jobs=n_jobs)
+    return networks.forecast(ForecastRequest.after(panel, h), n_jobs).values
