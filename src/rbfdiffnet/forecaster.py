@@ -506,10 +506,10 @@ class RBFDiffNet:
             A row for every term of every forecast: ``part`` (level, linear, exemplar, effect, ...),
             ``term``, the ``value`` of the input, its ``weight`` and ``activation``, its
             ``contribution``, and for exemplars the dates at which the ``nearest`` training windows
-            end. Contributions add up to the forecast. With ``scope="auto"``, the default, the terms
-            are its members, each with its forecast and weight; for lags and exemplars use
-            ``scope="local"``. With ``preset="instant"`` exemplars (the gate of each, and what it
-            alone would forecast) and responses to single values stand beside, and contribute 0.
+            end. Contributions add up to the forecast. With the default and ``preset="instant"`` the
+            terms are weights of the pretrained network on what was seen; its exemplars (the gate of
+            each, and what it alone would forecast) and responses to single values stand beside, and
+            contribute 0. The default adds its other members, each with its forecast and weight.
 
         Examples
         --------
@@ -527,10 +527,10 @@ class RBFDiffNet:
         names = InputNames(
             state.exogenous.ahead_names, state.exogenous.extra_names, state.panel.format_date
         )
-        values, terms = state.model.explain(request, names, self.n_jobs)
+        values, terms = state.model.explain(request, names, keep, self.n_jobs)
         bounded = Pipeline(self.options, state.model.plan).bound(values)
         chosen = state.panel.select(np.array(keep, dtype=np.int64))
-        return explanation_frame(chosen, [terms[i] for i in keep], values[keep], bounded[keep])
+        return explanation_frame(chosen, terms, values[keep], bounded[keep])
 
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.

@@ -19,8 +19,7 @@ def test_contributions_add_up_to_the_forecast(capsys, file):
     code, out, _ = run(capsys, *arguments, "--scope", "local", "--json", "--quiet")
     document = json.loads(out)
     assert code == 0
-    assert "members" not in document
-    total = sum(row["contribution"] for row in document["network"])
+    total = sum(row["contribution"] for row in document["terms"])
     model = RBFDiffNet(freq="D", scope="local")
     expected = model.forecast(panel(), 3).query("unique_id == 's1'")["RBFDiffNet"].iloc[1]
     assert total == pytest.approx(expected, rel=1e-9)
@@ -30,12 +29,14 @@ def test_contributions_add_up_to_the_forecast(capsys, file):
     )
 
 
-def test_the_stack_has_members(capsys):
+def test_the_stack_has_members_and_weights_on_what_was_seen(capsys):
     code, out, err = run(capsys, "explain", "--horizon", 2)
     assert (code, err) == (0, "")
-    assert "The stack's forecast of 'air_passengers'" in out
-    assert "The network of 'air_passengers' alone" in out
-    assert out.count("forecast  ") >= 2
+    assert "The forecast of 'air_passengers'" in out
+    assert re.search(r"member +direct", out)
+    assert re.search(r"level +lag 1 ", out)
+    assert re.search(r"exemplar \d+: \w+", out)
+    code, out, _ = run(capsys, "explain", "--horizon", 2, "--scope", "local")
     assert "nothing nonlinear to learn" in out
 
 
@@ -63,12 +64,12 @@ def test_the_pretrained_network_is_explained_and_reported(capsys, file, tmp_path
     instant = ("--horizon", 3, "--preset", "instant")
     code, out, err = run(capsys, "explain", file, "--id", "s1", *instant)
     assert (code, err) == (0, "")
-    assert "The pretrained network's forecast of 's1'" in out
+    assert "The forecast of 's1'" in out
     assert "lag 1 " in out
     assert re.search(r"exemplar \d+: \w+", out)
     assert "other exemplars" in out
     code, out, _ = run(capsys, "explain", file, "--id", "s1", *instant, "--json", "--quiet")
-    total = sum(row["contribution"] for row in json.loads(out)["inputs"])
+    total = sum(row["contribution"] for row in json.loads(out)["terms"])
     expected = RBFDiffNet("D", preset="instant").forecast(panel(), 1).query("unique_id == 's1'")
     assert total == pytest.approx(expected["RBFDiffNet"].iloc[0], rel=1e-9)
     report = tmp_path / "report.html"

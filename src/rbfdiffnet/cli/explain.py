@@ -35,26 +35,20 @@ def run(arguments: argparse.Namespace) -> None:
         )
         return
     name = one_line(name)
-    if "members" in parts:
-        print(f"\nThe stack's forecast of '{name}'")
-        print(_write_table(parts["members"], ["term", "value", "weight", "contribution"]))
-    if "inputs" in parts:
-        print(f"\nThe pretrained network's forecast of '{name}'")
-        print(_write_table(parts["inputs"], ["part", "term", "value", "weight", "contribution"]))
-        print("\nIts exemplars, how much each counts, and what each alone would forecast")
-        print(_write_exemplars(parts["inputs"]))
+    columns, terms = ["part", "term", "value", "weight", "contribution", "nearest"], parts["terms"]
+    print(f"\nThe forecast of '{name}'")
+    if "equation" not in parts:
+        print(_write_table(terms, columns))
+        if (terms["part"] == "exemplar").any():
+            print("\nThe exemplars of the pretrained network that count most")
+            print(_write_exemplars(terms))
         return
-    print(f"\nThe network of '{name}' alone")
-    if _is_linear(parts["network"]):
+    if _is_linear(terms):
         print("There was nothing nonlinear to learn: it is linear, its exemplars add nothing.")
     elif len(parts["equation"]):
         equation = one_line(_write_equation(parts["equation"]))
         print(f"Learned operator on the basis functions: {equation}")
-    print(
-        _write_table(
-            parts["network"], ["part", "term", "value", "weight", "contribution", "nearest"]
-        )
-    )
+    print(_write_table(terms, columns))
 
 
 def _choose_series(arguments: argparse.Namespace, data: Data) -> str:
@@ -70,22 +64,16 @@ def _choose_series(arguments: argparse.Namespace, data: Data) -> str:
 
 
 def _explain(job: Job, name: str) -> dict[str, pd.DataFrame]:
-    """Return tables for one step of one series: members, inputs, the network, its operator."""
-    parts: dict[str, pd.DataFrame] = {}
+    """Return tables for one step of one series: terms, or those of its network and operator."""
     data, model = job.data, job.make_model()
-    method = model.options.method
-    if not method.learns_series_alone:
-        found, parts["equation"] = job.explain(model, data.frame(), [name])
-        parts[method.explains_by] = found
-    if method.learns_series_alone or method.explains_by == "members":
+    method, frame = model.options.method, data.frame()
+    if method.learns_series_alone:
         position = data.ids.index(name)
         frame = data.series.part(position, position + 1)
-        parts["network"], parts["equation"] = job.explain(job.make_model("local"), frame, [name])
-    for key in parts.keys() - {"equation"}:
-        dates = parts[key]["ds"]
-        rows = dates == dates.unique()[job.arguments.step - 1]
-        parts[key] = parts[key][rows].reset_index(drop=True)
-    return {key: parts[key] for key in ("members", "inputs", "network", "equation") if key in parts}
+    parts = job.explain(model, frame, [name])
+    dates = parts["terms"]["ds"]
+    rows = dates == dates.unique()[job.arguments.step - 1]
+    return {**parts, "terms": parts["terms"][rows].reset_index(drop=True)}
 
 
 def _write_table(frame: pd.DataFrame, columns: list[str]) -> str:

@@ -238,8 +238,7 @@ def _explain_some(job: Job, positions: Sequence[int]) -> dict[str, Any] | None:
     elif data.series.n_series > _MOST_FITTED:
         return None
     job.progress.update("Explaining")
-    terms, equation = job.explain(model, fitted.frame(), [data.ids[i] for i in positions])
-    return {"terms": terms, "equation": equation}
+    return dict(job.explain(model, fitted.frame(), [data.ids[i] for i in positions]))
 
 
 def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -210,13 +210,18 @@ class Job:
 
     def explain(
         self, model: RBFDiffNet, frame: pd.DataFrame, ids: Sequence[str]
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Fit a model; return the terms of the forecasts of some series, and their equations."""
+    ) -> dict[str, pd.DataFrame]:
+        """Fit a model; return the "terms" of the forecasts of some series.
+
+        Where networks were fitted, also the "equation" of each.
+        """
         h = self.arguments.horizon
         with as_command_error():
             model.fit(frame)
-            terms = model.explain(h, X_df=self.future_inputs(model), ids=ids)
-            return terms, model.equation(ids)
+            found = {"terms": model.explain(h, X_df=self.future_inputs(model), ids=ids)}
+            if model.options.method.has_networks:
+                found["equation"] = model.equation(ids)
+        return found
 
     def future_inputs(self, model: RBFDiffNet) -> Any:
         """Return the inputs at the dates that a fitted model forecasts; None if there are none."""

@@ -108,6 +108,14 @@ class Terms:
             }
         )
 
+    def scale(self, factor: float) -> Terms:
+        """Return terms of forecasts that are multiplied by a factor."""
+        scaled = Terms()
+        for row in self.rows:
+            both = {name: factor * row[name] for name in ("weight", "contribution")}
+            scaled.rows.append({**row, **both})
+        return scaled
+
     def add_rest(self, part: str, term: str, total: Array) -> None:
         """Add what the terms lack to a total, if that is more than rounding."""
         left = total - np.sum([row["contribution"] for row in self.rows], axis=0)
@@ -163,13 +171,13 @@ class FittedModel(ABC):
         return []
 
     def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
+        self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
     ) -> tuple[Array, list[Terms]]:
-        """Return forecasts (n, h), and for every series the terms they are the sum of."""
+        """Return forecasts (n, h), and for chosen series the terms they are the sum of."""
         values = self.forecast(request, n_jobs).values
-        tables = [Terms() for _ in values]
-        for terms, own in zip(tables, values, strict=True):
-            terms.add("model", "forecast", own)
+        tables = [Terms() for _ in chosen]
+        for terms, i in zip(tables, chosen, strict=True):
+            terms.add("model", "forecast", values[i])
         return values, tables
 
     def describe_choices(self) -> SeriesTable:

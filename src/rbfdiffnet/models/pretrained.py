@@ -33,7 +33,7 @@ from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window
-from rbfdiffnet.pretrained.explain import Explanation, explain
+from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import SeriesPanel
@@ -96,7 +96,7 @@ class FittedPretrained(FittedByChunk):
         return low, high, np.ones(self.n_series, dtype=bool)
 
     def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
+        self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
     ) -> tuple[Array, list[Terms]]:
         """Return forecasts (n, h), and terms: weights on what was seen, which add up to them.
 
@@ -104,10 +104,21 @@ class FittedPretrained(FittedByChunk):
         exemplars would forecast alone adds up with their gates ("activation"), and a response is
         what a value, were it one higher, would change.
         """
-        found = self._each(request, partial(_Chunk.explain, names=names), n_jobs)
-        values = scatter(self.chunks, [values for values, _ in found])
-        tables = by_position(self.chunks, [dict(enumerate(tables)) for _, tables in found])
-        return values, list(tables.values())
+        values, tables = self.forecast(request, n_jobs).values, {}
+        for chunk, part in zip(self.chunks, self.parts, strict=True):
+            own = request.select(chunk.tolist())
+            prepared, outlook = part.look_ahead(own)
+            points = dict(zip(prepared.ready, _points(prepared, outlook), strict=True))
+            for i in np.flatnonzero(np.isin(chunk, chosen)).tolist():
+                total = values[chunk[i]]
+                if i in prepared.ready:
+                    terms = explain_one(prepared, i, points[i], self.plan, names, own.ahead[i])
+                    terms.add_rest("guard", "never negative", total)
+                else:
+                    terms = Terms()
+                    terms.add("fallback", f"{FALLBACK}: {prepared.reasons[i]}", total)
+                tables[int(chunk[i])] = terms
+        return values, [tables[i] for i in chosen]
 
     def extend(self, panel: SeriesPanel) -> FittedPretrained:
         """Make a panel with newer values ready."""
@@ -134,7 +145,7 @@ class _Chunk:
     )
 
     def forecast(self, request: ForecastRequest) -> Forecasts:
-        prepared, outlook = self._look_ahead(request)
+        prepared, outlook = self.look_ahead(request)
         values = _points(prepared, outlook)
         window = Window(prepared, {"": values}, self.plan.season_length)
         runaway = {}
@@ -148,31 +159,12 @@ class _Chunk:
         self, request: ForecastRequest, levels: Sequence[float]
     ) -> tuple[Array, Array]:
         factors = self._correct(request, levels)
-        found = self._bounds(self._look_ahead(request), request.ahead, levels, factors)
+        found = self._bounds(self.look_ahead(request), request.ahead, levels, factors)
         low = np.stack([found[f"low {level}"] for level in levels], axis=2)
         high = np.stack([found[f"high {level}"] for level in levels], axis=2)
         return np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
 
-    def explain(self, request: ForecastRequest, names: InputNames) -> tuple[Array, list[Terms]]:
-        values, tables = self.forecast(request).values, [Terms() for _ in request.panel]
-        prepared, outlook = self._look_ahead(request)
-        points = _points(prepared, outlook)
-        for i, reason in prepared.reasons.items():
-            tables[i].add("fallback", f"{FALLBACK}: {reason}", values[i])
-        rows = zip(prepared.ready.items(), prepared.histories, points, strict=True)
-        for (i, own), y, point in rows:
-            terms, p = tables[i], own.preparation
-            found = explain(y, request.h, self.plan.season_length, self.plan.longer_season)
-            for part in found.parts:
-                terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
-            add_views(terms, found)
-            terms.add_rest("mean", "how far the mean is from the median", point)
-            terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
-            add_effects(terms, p.effects, p.clip(point), request.ahead[i], names.ahead)
-            terms.add_rest("guard", "never negative", values[i])
-        return values, tables
-
-    def _look_ahead(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
+    def look_ahead(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
         """Return the panel at its origins, and the network's forecasts; the latest are kept."""
         places = [series.y.ctypes.data for series in request.panel]
         key = np.array([*places, *request.origins, request.h]).tobytes()
@@ -241,17 +233,27 @@ class _Chunk:
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
 
 
-def add_views(terms: Terms, found: Explanation) -> None:
-    """Add the exemplars of a forecast and its responses, which contribute nothing: see `explain`.
+def explain_one(
+    prepared: PreparedPanel, i: int, point: Array, plan: Plan, names: InputNames, ahead: Array
+) -> Terms:
+    """Return the terms of the network's forecast (h,) of a series that is ready.
 
-    The report draws them, whatever the other terms are.
+    Rows of exemplars and responses tell the same in other ways, and contribute nothing.
     """
+    terms, p = Terms(), prepared.ready[i].preparation
+    found = explain(prepared.history(i), point.size, plan.season_length, plan.longer_season)
+    for part in found.parts:
+        terms.add(part.kind, part.name, part.contribution, part.value, part.weight)
     for one in found.active:
         nothing = 0.0 * one.alone
         terms.add("exemplar", one.name, nothing, value=one.alone, activation=one.gate)
     for each in found.response:
         nothing, name = 0.0 * each.weight, f"value {each.lag} back"
         terms.add("response", name, nothing, value=each.value, weight=each.weight)
+    terms.add_rest("mean", "how far the mean is from the median", point)
+    terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
+    add_effects(terms, p.effects, p.clip(point), ahead, names.ahead)
+    return terms
 
 
 def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:

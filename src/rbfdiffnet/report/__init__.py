@@ -156,7 +156,9 @@ def report_of(
     notes = model.report_
     if ids is None:
         ids = list(dict.fromkeys(read_frame(df, [model.id_col])[model.id_col].to_list()))[:20]
-    explanations = {"terms": model.explain(h, X_df=X_df, ids=ids), "equation": model.equation(ids)}
+    explanations = {"terms": model.explain(h, X_df=X_df, ids=ids)}
+    if model.options.method.has_networks:
+        explanations["equation"] = model.equation(ids)
     write_report(
         path,
         df,

@@ -198,13 +198,13 @@ class FittedNetworks(FittedModel):
         return SeriesTable(np.array(list(self.fitted), dtype=np.int64), columns)
 
     def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
+        self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
     ) -> tuple[Array, list[Terms]]:
-        """Return forecasts (n, h), and for every series the terms they are the sum of."""
+        """Return forecasts (n, h), and for chosen series the terms they are the sum of."""
         values, paths, _, _ = self._forecast(request, n_jobs)
         tables = []
-        for i, (model, series) in enumerate(zip(self.models, request.panel, strict=True)):
-            terms = Terms()
+        for i in chosen:
+            model, series, terms = self.models[i], request.panel[i], Terms()
             if model is None or i not in paths:
                 terms.add("fallback", FALLBACK, values[i])
             else:

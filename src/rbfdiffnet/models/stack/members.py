@@ -67,7 +67,7 @@ def _look_ahead(series: list[Array], h: int, season: int) -> Array:
 
 def _corrected(task: Task) -> Array:
     forecast = partial(_look_ahead, h=task.h, season=task.histories.season)
-    return correct_forecasts(task.histories, task.before["pretrained"], forecast)
+    return correct_forecasts(task.histories, task.before[PRETRAINED], forecast)
 
 
 def _direct(task: Task) -> Array:
@@ -90,11 +90,12 @@ def _damped_trend(task: Task) -> Array:
     return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
 
 
+PRETRAINED, CORRECTED = "pretrained", "corrected"
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
-    Member("pretrained", _pretrained),
-    Member("corrected", _corrected),
+    Member(PRETRAINED, _pretrained),
+    Member(CORRECTED, _corrected),
     Member("direct", _direct),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),

@@ -31,7 +31,8 @@ from rbfdiffnet.models.by_chunk import (
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.stack.members import N_FIRST
+from rbfdiffnet.models.pretrained import explain_one
+from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
     combine,
     estimate_growth,
@@ -98,6 +99,7 @@ class Mixture:
 class _Learned:
     """What forecasts from one origin of each series rest on, whatever the inputs ahead."""
 
+    plan: Plan
     window: Window
     weights: Array  # (M, n)
     errors: Array
@@ -107,6 +109,31 @@ class _Learned:
         values = combine(np.stack(list(members.values())), self.weights)
         weights = dict(zip(members, self.weights, strict=True))
         return Mixture(values, self.errors, weights, members, self._runaway())
+
+    def explain(
+        self,
+        i: int,
+        weights: dict[str, float],
+        members: dict[str, Array],
+        names: InputNames,
+        ahead: Array,
+    ) -> Terms:
+        """Return the terms of the forecast of a series, given members' weights and forecasts."""
+        prepared, plan = self.window.prepared, self.plan
+        point = self.window.forecasts[PRETRAINED][list(prepared.ready).index(i)]
+        terms = explain_one(prepared, i, point, plan, names, ahead)
+        terms.add_rest("guard", "never negative", members[PRETRAINED])
+        corrected = weights[CORRECTED]
+        terms = terms.scale(weights[PRETRAINED] + corrected)
+        for name, weight in weights.items():
+            if name not in (PRETRAINED, CORRECTED) and weight:
+                value = members[name]
+                terms.add("member", name, weight * value, value=value, weight=weight)
+        if corrected:
+            value = members[CORRECTED] - members[PRETRAINED]
+            what = "what the panel's rows correct"
+            terms.add("member", what, corrected * value, value=value, weight=corrected)
+        return terms
 
     def _runaway(self) -> dict[int, str]:
         own = {i: ready.preparation for i, ready in self.window.prepared.ready.items()}
@@ -137,28 +164,33 @@ class FittedStack(FittedByChunk):
 
     def mix(self, request: ForecastRequest, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
-        requests = [request.select(chunk.tolist()) for chunk in self.chunks]
-        places = [series.y.ctypes.data for series in request.panel]
-        key = np.array([*places, *request.origins, request.h]).tobytes()
         with one_blas_thread(), np.errstate(all="ignore"):
-            learned = self._known.get(key)
-            if learned is None:
-                learned = self._learn(requests, n_jobs)
-                for old in list(self._known)[: 1 - _REMEMBERED]:
-                    self._known.pop(old, None)
-                self._known[key] = learned
-            mixtures = [own.mix(r.ahead) for own, r in zip(learned, requests, strict=True)]
+            learned = self._recall(request, n_jobs)
+            mixtures = [
+                own.mix(request.select(chunk.tolist()).ahead)
+                for own, chunk in zip(learned, self.chunks, strict=True)
+            ]
         mixture = self._join(mixtures)
         self._latest[:] = [mixture]
         return mixture
 
-    def _learn(self, requests: Sequence[ForecastRequest], n_jobs: int) -> list[_Learned]:
-        found, done, total = [], 0, max(self.n_series, 1)
-        for request, prepared in zip(requests, self.prepared, strict=True):
-            end = done + len(request.panel)
+    def _recall(self, request: ForecastRequest, n_jobs: int) -> list[_Learned]:
+        """Return what forecasts of a request rest on, chunk by chunk; learn it if need be."""
+        places = [series.y.ctypes.data for series in request.panel]
+        key = np.array([*places, *request.origins, request.h]).tobytes()
+        if (known := self._known.get(key)) is not None:
+            return known
+        found: list[_Learned] = []
+        done, total = 0, max(self.n_series, 1)
+        for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
+            end = done + chunk.size
             with progress_between(done / total, end / total):
-                found.append(_learn(request, self.plan, n_jobs, prepared))
+                own = request.select(chunk.tolist())
+                found.append(_learn(own, self.plan, n_jobs, prepared))
             done = end
+        for old in list(self._known)[: 1 - _REMEMBERED]:
+            self._known.pop(old, None)
+        self._known[key] = found
         return found
 
     def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
@@ -198,23 +230,27 @@ class FittedStack(FittedByChunk):
         )
 
     def explain(
-        self, request: ForecastRequest, names: InputNames, n_jobs: int
+        self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
     ) -> tuple[Array, list[Terms]]:
-        """Return forecasts (n, h), and for every series the members they are the sum of."""
-        del names
-        mixture, tables = self.mix(request, n_jobs), []
-        for i, is_ready in enumerate(self._is_ready):
-            terms = Terms()
-            if not is_ready:
-                terms.add("fallback", FALLBACK, mixture.values[i])
-            elif not any(weights[i] for weights in mixture.weights.values()):
-                terms.add("member", "median of the members", mixture.values[i])
-            else:
-                for name, weights in mixture.weights.items():
-                    member, weight = mixture.members[name][i], float(weights[i])
-                    terms.add("member", name, weight * member, value=member, weight=weight)
-            tables.append(terms)
-        return mixture.values, tables
+        """Return forecasts (n, h), and for chosen series the terms they are the sum of.
+
+        These are the terms of the pretrained network, of which the corrected forecast is made,
+        too; the correction; and the other members.
+        """
+        mixture, is_ready, tables = self.mix(request, n_jobs), self._is_ready, {}
+        for chunk, learned in zip(self.chunks, self._recall(request, n_jobs), strict=True):
+            for place in np.flatnonzero(np.isin(chunk, chosen)).tolist():
+                i, terms = int(chunk[place]), Terms()
+                own = {name: float(weights[i]) for name, weights in mixture.weights.items()}
+                if not is_ready[i]:
+                    terms.add("fallback", FALLBACK, mixture.values[i])
+                elif not any(own.values()):
+                    terms.add("member", "median of the members", mixture.values[i])
+                else:
+                    members = {name: values[i] for name, values in mixture.members.items()}
+                    terms = learned.explain(place, own, members, names, request.ahead[i])
+                tables[i] = terms
+        return mixture.values, [tables[i] for i in chosen]
 
     def describe_choices(self) -> SeriesTable:
         """Return the weights of the members in the latest forecasts."""
@@ -317,7 +353,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         np.abs(combine(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)
     ]
-    return _Learned(now, weights, np.stack(sizes, axis=1))
+    return _Learned(plan, now, weights, np.stack(sizes, axis=1))
 
 
 def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Series], Ints]:

@@ -82,8 +82,11 @@ class PreparedPanel:
     @property
     def histories(self) -> list[Array]:
         """The series that are ready, from their first known value on."""
-        first = {i: np.argmax(np.isfinite(self.panel[i].y)) for i in self.ready}
-        return [own.u[first[i] :] for i, own in self.ready.items()]
+        return [self.history(i) for i in self.ready]
+
+    def history(self, i: int) -> Array:
+        """Return a series that is ready, from its first known value on."""
+        return self.ready[i].u[np.argmax(np.isfinite(self.panel[i].y)) :]
 
     @property
     def is_ready(self) -> Mask:
