@@ -242,13 +242,15 @@ class RowMaker:
     units: Array  # NaN where a series has not changed yet
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
+    long: int  # steps in a long season, 0 for none
     long_seasons: int  # how many long seasons the inputs look back
 
     @classmethod
     def of(cls, histories: Histories, n_lags: int, h: int) -> RowMaker:
         """Prepare to cut rows with ``n_lags`` lags and h steps ahead."""
         m, values = histories.season, histories.values
-        long = _LONG.get(m, 0)
+        longer = histories.longer
+        long = _LONG.get(m, 0) if longer is None else longer
         return cls(
             histories.fill_start(),
             histories.starts,
@@ -258,6 +260,7 @@ class RowMaker:
             _measure_units(values, m),
             tuple(_exponential_means(values, 1, alpha) for alpha in _SLOW),
             tuple(_exponential_means(values, m, alpha) for alpha in _BY_PHASE) if m > 1 else (),
+            long,
             int(np.clip(histories.usual_length // long - 2, 0, _MOST_LONG)) if long else 0,
         )
 
@@ -295,11 +298,12 @@ class RowMaker:
         steps = np.arange(1, self.h + 1)
         same_phase = here + 1 + season_ago(self.h, self.season)
         ahead = [relative(values, same_phase) for values in self.by_phase]
-        long, dated = _LONG.get(self.season, 0), self.season == _WEEK
+        dated = self.season == _WEEK and self.long == _LONG[_WEEK]
         for k in range(self.long_seasons):
-            turns = k + -(-steps // long)
-            then = here + steps - turns * long
-            moved = relative(self.filled, then) - relative(self.slow[1], here - (k + 1) * long)
+            turns = k + -(-steps // self.long)
+            then = here + steps - turns * self.long
+            before = relative(self.slow[1], here - (k + 1) * self.long)
+            moved = relative(self.filled, then) - before
             ahead.append(np.where(then >= first, moved, 0.0))
             if dated:
                 then = here + steps - np.rint(turns * _YEAR).astype(np.int64)

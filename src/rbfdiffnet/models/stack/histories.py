@@ -22,18 +22,22 @@ _FEWEST_SEASONS = 3  # in which a phase must have been seen
 
 @dataclass(frozen=True)
 class Histories:
-    """Series without gaps, side by side; ``season`` is the number of steps in a season, or 1."""
+    """Series without gaps, side by side; ``season`` is the number of steps in a season, or 1.
+
+    ``longer`` is that in a longer season, 0 for none; None leaves it to those who need it.
+    """
 
     values: Array  # (n, T), NaN before a series starts
     season: int
+    longer: int | None = None
 
     @classmethod
-    def of(cls, series: Sequence[Array], season: int) -> Histories:
+    def of(cls, series: Sequence[Array], season: int, longer: int | None = None) -> Histories:
         """Line up series of at least one value."""
         values = np.full((len(series), max(y.size for y in series)), np.nan)
         for row, y in zip(values, series, strict=True):
             row[row.size - y.size :] = y
-        return cls(values, season)
+        return cls(values, season, longer)
 
     @property
     def starts(self) -> Ints:

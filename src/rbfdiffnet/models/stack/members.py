@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from rbfdiffnet.models.stack.smoothing import (
     forecast_on_logarithms,
     forecast_theta,
 )
-from rbfdiffnet.pretrained.network import forecast as forecast_pretrained
+from rbfdiffnet.pretrained.network import forecast
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 
@@ -52,22 +51,20 @@ class Task:
 
 
 def _pretrained(task: Task) -> Array:
-    series = [
-        row[start:] for row, start in zip(task.histories.values, task.histories.starts, strict=True)
-    ]
-    return _look_ahead(series, task.h, task.histories.season)
+    histories = task.histories
+    rows = zip(histories.values, histories.starts, strict=True)
+    return _look_ahead([row[start:] for row, start in rows], task)
 
 
-def _look_ahead(series: list[Array], h: int, season: int) -> Array:
-    with np.errstate(all="ignore"):
-        found = forecast_pretrained(series, h, season)
+def _look_ahead(series: list[Array], task: Task) -> Array:
+    found = forecast(series, task.h, task.histories.season, longer=task.histories.longer)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median)
 
 
 def _corrected(task: Task) -> Array:
-    forecast = partial(_look_ahead, h=task.h, season=task.histories.season)
-    return correct_forecasts(task.histories, task.before[PRETRAINED], forecast)
+    start = task.before[PRETRAINED]
+    return correct_forecasts(task.histories, start, lambda series: _look_ahead(series, task))
 
 
 def _direct(task: Task) -> Array:

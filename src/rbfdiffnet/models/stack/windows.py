@@ -125,7 +125,7 @@ class Window:
         season = plan.season_length
         if not prepared.ready:
             return cls(prepared, {"naive": np.empty((0, h))}, season)
-        histories = Histories.of(prepared.histories, season)
+        histories = Histories.of(prepared.histories, season, plan.longer_season)
         forecasts = forecast_members(histories, h, repeats=repeats)
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
