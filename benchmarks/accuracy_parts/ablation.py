@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -11,18 +12,22 @@ import pandas as pd
 
 from accuracy_parts.ours import ours
 from accuracy_parts.single import Method
-from rbfdiffnet.models.stack import members, mixing, windows
+from rbfdiffnet.models.stack import members, mixing, model, windows
 from rbfdiffnet.models.stack.direct import forecast_direct
 
 
-def without(kind: str, *arguments: Any) -> pd.DataFrame:
-    """Forecast without the members whose names begin so; the others are as before."""
+def without(names: Sequence[str], *arguments: Any) -> pd.DataFrame:
+    """Forecast without some members; the others are as before."""
 
     def others(*inputs: Any, **options: Any) -> dict[str, np.ndarray]:
         found = members.forecast_members(*inputs, **options)
-        return {name: each for name, each in found.items() if not name.startswith(kind)} or found
+        return {name: each for name, each in found.items() if name not in names} or found
 
-    with patch.object(windows, "forecast_members", others):
+    n_first = sum(name not in names for name in (members.PRETRAINED, members.CORRECTED))
+    with (
+        patch.object(windows, "forecast_members", others),
+        patch.object(model, "N_FIRST", n_first),
+    ):
         return ours(*arguments, scope="auto")
 
 
@@ -43,12 +48,12 @@ def no_pooled_effects(*_: Any, **__: Any) -> None:
 
 linear_direct = partial(forecast_direct, n_centers=0)
 ABLATIONS: dict[str, Method] = {
-    "stack, no basis functions": partial(changed, members, "forecast_direct", linear_direct),
-    "stack, no direct network": partial(without, "direct"),
-    "stack, no autoregressions": partial(without, "local"),
-    "stack, no theta": partial(without, "theta"),
-    "stack, no damped trend": partial(without, "damped"),
-    "stack, no local networks": partial(changed, windows, "_LONG", float("inf")),
+    "stack, no pretrained network": partial(without, ["pretrained", "corrected"]),
+    "stack, no correction": partial(without, ["corrected"]),
+    "stack, no direct network": partial(without, ["direct"]),
+    "stack, direct network linear": partial(changed, members, "forecast_direct", linear_direct),
+    "stack, no theta": partial(without, ["theta"]),
+    "stack, no damped trend": partial(without, ["damped trend"]),
     "stack, equal weights": partial(changed, mixing, "fit_weights", equal),
     "stack, own effects": partial(changed, windows, "fit_pooled_effects", no_pooled_effects),
 }

@@ -33,12 +33,13 @@ class RBFDiffNet:
     r"""Forecast a panel of noisy series with differential RBF networks.
 
     Each series is prepared: effects of known inputs are taken out, outliers and gaps filled. By
-    default a stack of forecasts follows: of a network over all series, of autoregressions of single
-    ones and of simple methods, mixed by how well they forecast the ends of the series
-    (`models.stack`). With ``scope="local"`` or ``"global"`` series are differenced and scaled
-    where asked for, cut into windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go
-    the same way back. Series nothing can be fitted to get a documented fallback and a line in
-    ``report_``, and never disturb the others.
+    default a stack of forecasts follows: of a network that was trained on simulated series, of the
+    same corrected by what the panel's own rows show, of a network over all series and of simple
+    methods, mixed by how well they forecast the ends of the series (`models.stack`). With
+    ``scope="local"`` or ``"global"`` series are differenced and scaled where asked for, cut into
+    windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go the same way back. Series
+    nothing can be fitted to get a documented fallback and a line in ``report_``, and never disturb
+    the others.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class RBFDiffNet:
         Default: window level, outliers treated as missing, penalties by leave-one-out error.
         Instant: the network that was trained on simulated series; nothing is fitted.
         Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
-        paper's structure with one quick fit. Best: also width and metric are learned, and a stack
-        treats noise in long series and learns from more rows.
+        paper's structure with one quick fit. Best: long series also get networks of their own, that
+        treat noise: for series that follow a nonlinear rule, such as chaotic ones.
         Any argument given overrides its preset.
     lags : "auto", int or sequence of int, default="auto"
         How many latest values the network sees, or which (1 is the latest).
@@ -723,7 +724,7 @@ class RBFDiffNet:
         >>> model = RBFDiffNet(freq="MS").fit(load_air_passengers())
         >>> forecast = model.predict(2)
         >>> list(model.weights_)[:2], round(sum(model.weights_.values()), 6)
-        (['direct', 'direct, log'], 1.0)
+        (['pretrained', 'corrected'], 1.0)
         """
         weights = self.fitted_panel.model.member_weights()
         return {name: float(own.mean()) for name, own in weights.items()}

@@ -37,6 +37,7 @@ LEVEL_SIZES = (_LAGS - 1, _LAGS, _LAGS, _SEASON_MEANS, _SPANS, _LONG_MEANS, len(
 _NO_SEASON = 4  # steps in a block of a series without a season
 _FARTHEST = 500.0  # units from the last value
 _MOST_GROWTH = 200.0  # units
+_ROUNDING = 1e-12  # of the mean size: a smaller unit is none
 _SMALL = 1e-3  # units: a level that nothing is divided by
 _STEPS_SEEN, _QUARTERS_SEEN = 6, (1, 2, 3, 4)  # steps and quarters of a season the gates see
 _SEEN = (0, 1, 2, 4, 8, 10, 11, 14, 16, 17)  # inputs of a phase that the gates see
@@ -90,9 +91,9 @@ class SeriesInputs:
         step = xp.where(seen[:, :-1], abs(values[:, 1:] - values[:, :-1]), zero[:, 1:])
         self.step = step.sum(1) / xp.clip(seen[:, :-1].sum(1), 1, None)
         unit = 0.7 * self.change.sum(1) / xp.clip(pairs.sum(1), 1, None) + 0.3 * self.step
-        size = xp.where(seen, abs(values), zero).sum(1) / xp.clip(seen.sum(1), 1, None)
+        self.size = xp.where(seen, abs(values), zero).sum(1) / xp.clip(seen.sum(1), 1, None)
         #: Which series (B,) change at all; the others have no unit.
-        self.varies = unit > 1e-6 * size + 1e-300
+        self.varies = unit > _ROUNDING * self.size + 1e-300
         self.unit = xp.where(self.varies, unit, 0.0 * unit + 1.0)
         self.base = values[:, -1]
         self.positive = ((values >= 0) | ~seen).all(1) & self.varies

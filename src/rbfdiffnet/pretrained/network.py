@@ -41,6 +41,8 @@ PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 
 MEDIAN = PROBABILITIES.index(0.5)
 #: Usual distances between the quantiles: those of a normal variable.
 SPACING = 1.5 * np.diff(special.ndtri(PROBABILITIES))
+#: What gates may be, see `find_gates`; weights of other networks than ours say which of these.
+GATINGS = ("normalized", "unnormalized", "hidden")
 _SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
 _FILE = "weights.npz"
 _DIGEST = "f69bd917bcceb64b482ae4a36d6b273acc29429fc69562ed30932cd9f46e7020"
@@ -158,7 +160,8 @@ def _forward(inputs: SeriesInputs, h: int, weights: Mapping[str, Any]) -> tuple[
     """Return quantiles (B, h, q) and means (B, h) in units of the values."""
     xp, level = inputs.xp, inputs.level()
     between = weights["between"]
-    mixture = mix(inputs.gates(level), weights, between.shape[-1])
+    gating = GATINGS[int(weights.get("gating", 0))]
+    mixture = mix(inputs.gates(level), weights, between.shape[-1], gating)
     found = respond(mixture, level, inputs.phase(inputs.steps(h)), between, weights["spacing"])
 
     def restore(values: Any) -> Any:

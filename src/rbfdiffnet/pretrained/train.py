@@ -35,6 +35,7 @@ import torch
 from rbfdiffnet.pretrained.exemplars import add_exemplars
 from rbfdiffnet.pretrained.inputs import SeriesInputs
 from rbfdiffnet.pretrained.network import (
+    GATINGS,
     KNOTS,
     MEDIAN,
     PROBABILITIES,
@@ -47,15 +48,17 @@ from rbfdiffnet.pretrained.network import (
 from rbfdiffnet.pretrained.simulate import simulate
 from rbfdiffnet.support.arrays import Array, Arrays
 
-#: Networks to compare: which gates they have, and whether a forecaster around a center is linear.
+#: Networks to compare: which gates they have, whether a forecaster around a center is linear, and
+#: how fast the weights of centers learn, which each sees less often than the other weights.
 NETWORKS = {
-    "differential": ("normalized", True),
-    "n-rbfn": ("normalized", False),
-    "u-rbfn": ("unnormalized", False),
-    "linear": ("normalized", True),  # one center
-    "mlp": ("hidden", True),
+    "differential": ("normalized", True, 10.0),
+    "n-rbfn": ("normalized", False, 10.0),
+    "u-rbfn": ("unnormalized", False, 10.0),
+    "linear": ("normalized", True, 10.0),  # one center
+    "mlp": ("hidden", True, 1.0),
 }
 _STEPS_A_SERIES = 16
+_ROUNDING = 1e-6  # of the mean size: a unit of series in single precision
 _FARTHEST = 150.0  # units from the last value: series that go farther are left out
 
 
@@ -148,7 +151,12 @@ class Source:
         gates, phase = inputs.gates(level), inputs.phase(steps)
         target = torch.gather(y, 1, n_past - 1 + steps) - inputs.base[:, None]
         target = target / inputs.unit[:, None]
-        good = finite & inputs.varies & (target.abs().amax(1) < _FARTHEST)
+        good = (
+            finite
+            & (inputs.unit > _ROUNDING * inputs.size)
+            & inputs.varies
+            & (target.abs().amax(1) < _FARTHEST)
+        )
         good = good & gates.isfinite().all(1) & level.isfinite().all(1)
         rows = [
             torch.where(good.reshape(-1, *[1] * (part.ndim - 1)), part, 0.0).float()
@@ -239,7 +247,10 @@ class Training:
         self.average = {name: w.detach().clone() for name, w in self.weights.items()}
         slow = [w for name, w in self.weights.items() if name not in _FAST]
         fast = [self.weights[name] for name in _FAST]
-        groups = [{"params": slow, "speed": 1.0}, {"params": fast, "speed": _SPEED}]
+        groups = [
+            {"params": slow, "speed": 1.0},
+            {"params": fast, "speed": NETWORKS[settings.network][2]},
+        ]
         self.optimizer = torch.optim.AdamW(
             groups, lr=settings.rate, weight_decay=1e-3, betas=(0.9, 0.98), fused=device != "cpu"
         )
@@ -293,11 +304,12 @@ class Training:
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the averages of the weights as they are written."""
-        return {name: w.cpu().numpy().astype(np.float16) for name, w in self.average.items()}
+        arrays = {name: w.cpu().numpy().astype(np.float16) for name, w in self.average.items()}
+        gating = GATINGS.index(NETWORKS[self.settings.network][0])
+        return {**arrays, "gating": np.array(gating)} if gating else arrays
 
 
 _FAST = (*BY_CENTER, "offsets", "spreads")  # weights of centers, which learn from few rows
-_SPEED = 10.0  # of their learning
 
 
 def train(settings: Settings, out: Path, device: str) -> Path:

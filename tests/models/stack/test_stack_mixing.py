@@ -55,6 +55,12 @@ def test_weights_are_equal_where_nothing_tells_members_apart():
     assert_array_equal(fit_weights(same[None]), 1.0)
 
 
+def test_members_that_never_err_count_alone(rng):
+    errors = rng.normal(size=(4, 30))
+    errors[1:3] *= 1e-14
+    assert_array_equal(fit_weights(errors), [0.0, 0.5, 0.5, 0.0])
+
+
 def test_few_errors_say_little(rng):
     errors = rng.normal(size=(2, 5_000)) * [[1.0], [2.0]]
     better = [fit_weights(errors[:, :n])[0] for n in (10, 100, 5_000)]

@@ -23,7 +23,7 @@ _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or
 _MANY_ZEROS = 0.3
 _TOWARD_EQUAL = 0.02  # at least
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
-_NOTHING = 1e-9  # a smaller weight counts as 0
+_NOTHING = 1e-9  # a smaller weight counts as 0, and so does an error of that share of the usual one
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 _RECENT = 24  # steps that tell how large changes are now
 _MOST_GROWTH = 3.0
@@ -108,6 +108,9 @@ def fit_weights(errors: Array, *, squared: bool = False) -> Array:
     size = float(np.abs(errors).mean()) if errors.size else 0.0
     if n_members == 1 or not size > 0.0:
         return equal
+    exact = np.abs(errors).mean(axis=1) < _NOTHING * size
+    if exact.any():  # members that never err count alone
+        return np.asarray(exact / exact.sum())
 
     pull = max(_TOWARD_EQUAL, _FEW_ERRORS / errors.shape[1])
 
