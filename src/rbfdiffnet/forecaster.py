@@ -714,8 +714,7 @@ class RBFDiffNet:
         """How much each member counts in the latest forecasts, with ``scope="auto"``.
 
         These are of the latest call that forecast the fitted panel, such as `predict`. The weights
-        are means over the series; all 0 where no errors are known, and the median of the members
-        was taken.
+        are means over the series.
 
         Examples
         --------

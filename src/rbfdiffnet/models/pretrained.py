@@ -36,6 +36,7 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
+from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.parallel import Collective, parallel_map
@@ -112,8 +113,9 @@ class FittedPretrained(FittedByChunk):
             for i in np.flatnonzero(np.isin(chunk, chosen)).tolist():
                 total = values[chunk[i]]
                 if i in prepared.ready:
-                    terms = explain_one(prepared, i, points[i], self.plan, names, own.ahead[i])
-                    terms.add_rest("guard", "never negative", total)
+                    p = prepared.ready[i].preparation
+                    terms = explain_one(prepared, i, points[i], self.plan)
+                    add_way_back(terms, p, p.clip(points[i]), own.ahead[i], names, total)
                 else:
                     terms = Terms()
                     terms.add("fallback", f"{FALLBACK}: {prepared.reasons[i]}", total)
@@ -233,10 +235,8 @@ class _Chunk:
         return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
 
 
-def explain_one(
-    prepared: PreparedPanel, i: int, point: Array, plan: Plan, names: InputNames, ahead: Array
-) -> Terms:
-    """Return the terms of the network's forecast (h,) of a series that is ready.
+def explain_one(prepared: PreparedPanel, i: int, point: Array, plan: Plan) -> Terms:
+    """Return the terms of the network's forecast (h,) of a series that is ready, before effects.
 
     Rows of exemplars and responses tell the same in other ways, and contribute nothing.
     """
@@ -252,8 +252,17 @@ def explain_one(
         terms.add("response", name, nothing, value=each.value, weight=each.weight)
     terms.add_rest("mean", "how far the mean is from the median", point)
     terms.add_rest("guard", "guard against runaway forecasts", p.clip(point))
-    add_effects(terms, p.effects, p.clip(point), ahead, names.ahead)
     return terms
+
+
+def add_way_back(
+    terms: Terms, p: Preparation, u: Array, ahead: Array, names: InputNames, total: Array
+) -> None:
+    """Add the terms that lead from a forecast u (h,) without effects to one of observations."""
+    add_effects(terms, p.effects, u, ahead, names.ahead)
+    if p.log:
+        terms.add_rest("logarithm", "back from logarithms", total)
+    terms.add_rest("guard", "never negative", total)
 
 
 def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:

@@ -42,11 +42,39 @@ def test_explanations_name_the_members(rng):
     assert (some[some["unique_id"] == "constant"]["part"] != "member").all()
 
 
-def test_a_median_is_one_term(rng):
+def test_without_errors_the_pretrained_network_is_explained(rng):
     model = auto().fit(frame(walks(rng, [12])))
     table = model.explain(10)
-    assert table["term"].tolist() == ["median of the members"] * 10
-    assert_allclose(table["contribution"], model.predict(10, level=None)[NAME])
+    assert "member" not in set(table["part"])
+    total = table.groupby("ds")["contribution"].sum()
+    assert_allclose(total, model.predict(10, level=None)[NAME], rtol=1e-9)
+
+
+def test_the_effect_of_an_input_is_what_it_changes(rng):
+    promotion = [(rng.random(90) < 0.3).astype(float) for _ in range(4)]
+    noise = [rng.normal(size=90).cumsum() for _ in range(4)]
+    series = {
+        f"s{i}": 50.0 + y + 9.0 * x for i, (y, x) in enumerate(zip(noise, promotion, strict=True))
+    }
+    df = frame(series, freq="D").assign(promotion=np.concatenate(promotion))
+    model = auto("D").fit(df)
+    future = model.make_future_frame(3)
+    found, effects = [], []
+    for x in (1.0, 0.0):
+        plan = future.assign(promotion=x)
+        found.append(model.predict(3, X_df=plan)[NAME].to_numpy())
+        terms = model.explain(3, X_df=plan)
+        effects.append(terms.loc[terms["part"] == "effect", "contribution"].to_numpy())
+    assert_allclose(effects[0] - effects[1], found[0] - found[1], rtol=1e-6)
+
+
+def test_logarithms_have_a_term_of_their_own(rng):
+    model = auto(transforms=["log1p"]).fit(frame(walks(rng, [60] * 4)))
+    table = model.explain(4)
+    assert "logarithm" in set(table["part"])
+    assert not (table["term"] == "never negative").any()
+    total = table.groupby(["unique_id", "ds"])["contribution"].sum()
+    assert_allclose(total, model.predict(4, level=None)[NAME], rtol=1e-9)
 
 
 def test_plots_show_what_is_predicted(rng):

@@ -253,7 +253,7 @@ def test_corrections_learn_what_forecasts_leave(rng):
     start, found = last_values(y, 4), correct(list(y))
     assert np.abs(found - truth).mean() < 0.4 * np.abs(start - truth).mean()
     alone = np.concatenate([correct([row[-14:]]) for row in y])
-    assert np.abs(alone - start).mean() < 0.5 * np.abs(found - start).mean()
+    assert np.abs(alone - start).mean() < 0.8 * np.abs(found - start).mean()
 
 
 def test_nothing_is_corrected_where_there_are_no_rows(rng):
@@ -265,7 +265,7 @@ def test_nothing_is_corrected_where_there_are_no_rows(rng):
     far = correct_forecasts(
         Histories.of(walks(rng, [40]), 1), np.zeros((1, 90)), lambda some: last_values(some, 90)
     )
-    assert (far[0, 60:] == 0.0).all()  # no row reaches so far
+    assert (far[0, 60:] == far[0, 60]).all()  # no row reaches so far, and the correction stays
     assert (far[0, :20] != 0.0).all()
 
 

@@ -101,8 +101,9 @@ def correct_forecasts(
     earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])
     train, start = train.start_from(earlier), now.start_from(forecasts[now.series])
     found = _learn(train, start, _age(histories, train), 0, n_steps, _FEW_ROWS_TO_START)
+    found = np.pad(found, ((0, 0), (0, h - n_steps)), mode="edge")  # no row reaches so far
     corrected = forecasts.copy()
-    corrected[now.series, :n_steps] += now.unit[:, None] * found
+    corrected[now.series] += now.unit[:, None] * found
     return corrected
 
 

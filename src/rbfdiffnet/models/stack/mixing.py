@@ -73,10 +73,7 @@ def find_sparse(series: Sequence[Array]) -> Mask:
 
 
 def combine(members: Array, weights: Array) -> Array:
-    """Mix members (M, n, h) by weights (M, n), or take their median where these are 0.
-
-    Members without values do not count.
-    """
+    """Mix members (M, n, h) by weights (M, n); members without values do not count."""
     there = ~np.isnan(members).all(axis=(1, 2))
     if not there.any():
         return np.full(members.shape[1:], np.nan)

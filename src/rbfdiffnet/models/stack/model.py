@@ -31,7 +31,7 @@ from rbfdiffnet.models.by_chunk import (
 )
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.models.pretrained import explain_one
+from rbfdiffnet.models.pretrained import add_way_back, explain_one
 from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
     combine,
@@ -83,8 +83,8 @@ class Mixture:
     """Forecasts (n, h) of a panel by the stack.
 
     `errors` (n, n_windows, h) are absolute errors at the ends of the series, grown as the changes
-    of the series have since, NaN where unknown. `weights` (n,) say how much each member counts, 0
-    for all where their median was taken; `members` (n, h) are their forecasts. `runaway` tells how
+    of the series have since, NaN where unknown. `weights` (n,) say how much each member counts;
+    `members` (n, h) are their forecasts. `runaway` tells how
     forecasts were held back by the rule of `support.stability`, by series.
     """
 
@@ -110,29 +110,24 @@ class _Learned:
         weights = dict(zip(members, self.weights, strict=True))
         return Mixture(values, self.errors, weights, members, self._runaway())
 
-    def explain(
-        self,
-        i: int,
-        weights: dict[str, float],
-        members: dict[str, Array],
-        names: InputNames,
-        ahead: Array,
-    ) -> Terms:
-        """Return the terms of the forecast of a series, given members' weights and forecasts."""
-        prepared, plan = self.window.prepared, self.plan
-        point = self.window.forecasts[PRETRAINED][list(prepared.ready).index(i)]
-        terms = explain_one(prepared, i, point, plan, names, ahead)
-        terms.add_rest("guard", "never negative", members[PRETRAINED])
-        corrected = weights[CORRECTED]
-        terms = terms.scale(weights[PRETRAINED] + corrected)
-        for name, weight in weights.items():
-            if name not in (PRETRAINED, CORRECTED) and weight:
-                value = members[name]
-                terms.add("member", name, weight * value, value=value, weight=weight)
-        if corrected:
-            value = members[CORRECTED] - members[PRETRAINED]
-            what = "what the panel's rows correct"
-            terms.add("member", what, corrected * value, value=value, weight=corrected)
+    def explain(self, i: int, ahead: Array, names: InputNames, total: Array) -> Terms:
+        """Return the terms of the forecast (h,) of a series that is ready."""
+        prepared, row = self.window.prepared, list(self.window.prepared.ready).index(i)
+        p = prepared.ready[i].preparation
+        members = {name: own[row] for name, own in self.window.forecasts.items()}
+        weights = dict(zip(members, self.weights[:, i].tolist(), strict=True))
+        terms = explain_one(prepared, i, members[PRETRAINED], self.plan)
+        terms = terms.scale(weights[PRETRAINED] + weights[CORRECTED])
+        members = {name: p.clip(own) for name, own in members.items()}
+        u = sum(weights[name] * own for name, own in members.items() if weights[name])
+        correction = "what the panel's rows correct"
+        weights[correction] = weights.pop(CORRECTED)
+        members[correction] = members.pop(CORRECTED) - members[PRETRAINED]
+        for name, value in members.items():
+            if name != PRETRAINED and weights[name]:
+                contribution = weights[name] * value
+                terms.add("member", name, contribution, value=value, weight=weights[name])
+        add_way_back(terms, p, np.asarray(u), ahead, names, total)
         return terms
 
     def _runaway(self) -> dict[int, str]:
@@ -237,20 +232,16 @@ class FittedStack(FittedByChunk):
         These are the terms of the pretrained network, of which the corrected forecast is made,
         too; the correction; and the other members.
         """
-        mixture, is_ready, tables = self.mix(request, n_jobs), self._is_ready, {}
+        values, is_ready, tables = self.mix(request, n_jobs).values, self._is_ready, {}
         for chunk, learned in zip(self.chunks, self._recall(request, n_jobs), strict=True):
             for place in np.flatnonzero(np.isin(chunk, chosen)).tolist():
-                i, terms = int(chunk[place]), Terms()
-                own = {name: float(weights[i]) for name, weights in mixture.weights.items()}
-                if not is_ready[i]:
-                    terms.add("fallback", FALLBACK, mixture.values[i])
-                elif not any(own.values()):
-                    terms.add("member", "median of the members", mixture.values[i])
+                i = int(chunk[place])
+                if is_ready[i]:
+                    tables[i] = learned.explain(place, request.ahead[i], names, values[i])
                 else:
-                    members = {name: values[i] for name, values in mixture.members.items()}
-                    terms = learned.explain(place, own, members, names, request.ahead[i])
-                tables[i] = terms
-        return mixture.values, [tables[i] for i in chosen]
+                    tables[i] = Terms()
+                    tables[i].add("fallback", FALLBACK, values[i])
+        return values, [tables[i] for i in chosen]
 
     def describe_choices(self) -> SeriesTable:
         """Return the weights of the members in the latest forecasts."""
@@ -349,6 +340,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
     weights = weigh_in_two_steps(relative, find_sparse(seen), N_FIRST)
+    weights[0, ~weights.any(axis=0)] = 1.0  # without errors the pretrained network counts alone
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)

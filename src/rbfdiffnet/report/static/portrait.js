@@ -145,7 +145,7 @@ function showPortrait(panel, { y, ahead, terms, pictures, season, dates }) {
     const width = Math.max(panel.clientWidth - 38, 260);
     children.push(
       element("h3", {}, "Response curve"),
-      quiet("By how much a forecast would be higher if one value of the past were higher by 1."),
+      quiet("By how much the pretrained network's part of a forecast would be higher if one value of the past were higher by 1, with the gates as they are."),
       element("p", { className: "keys small" }, ...keys),
       responseCurve(curves, season, width),
     );
