@@ -44,7 +44,6 @@ from rbfdiffnet.support.stability import describe_runaway
 
 T = TypeVar("T")
 
-_FEWEST_VALUES = 2
 _WINDOWS = 2  # at the ends of the series, by which intervals are corrected
 _FEWEST_BEFORE = 4  # values before such a window
 _TRUST = 20  # windows that count as much as the network's own quantiles
@@ -66,7 +65,7 @@ class Pretrained(MethodByChunk):
         """Make a panel ready, chunk by chunk."""
         del calibrate, n_jobs
         chunks = split_panel(panel)
-        ready = [PreparedPanel.of(panel.select(c), plan, _FEWEST_VALUES) for c in chunks]
+        ready = [PreparedPanel.of(panel.select(c), plan) for c in chunks]
         return FittedPretrained(plan, chunks, ready, [_Chunk(plan, own) for own in ready])
 
 
@@ -181,7 +180,7 @@ class _Chunk:
         seen, prepared, plan = request.seen, self.prepared, self.plan
         season, longer = plan.season_length, plan.longer_season
         if len(seen) != len(prepared.panel) or not prepared.is_of(seen):
-            prepared = PreparedPanel.of(seen, plan, _FEWEST_VALUES)
+            prepared = PreparedPanel.of(seen, plan)
         with np.errstate(all="ignore"):
             found = forecast(
                 prepared.histories, request.h, season, longer=longer, device=plan.device

@@ -71,7 +71,7 @@ def test_odd_series_together(rng, parameters):
 @pytest.mark.parametrize("n_good", [2, 8])
 def test_unfit_series_get_the_fallback_and_do_not_disturb_others(rng, n_good):
     good, odd = walks(rng, rng.integers(40, 80, n_good)), odd_series(rng)
-    unfit = {name: odd[name] for name in ("constant", "zeros", "empty", "one", "two", "five")}
+    unfit = {name: odd[name] for name in ("constant", "zeros", "empty", "one")}
     alone = auto().fit(frame(good)).predict(6).set_index("unique_id")
     model = auto().fit(frame(unfit | good))
     found = model.predict(6).set_index("unique_id")
@@ -90,9 +90,24 @@ def test_unfit_series_get_the_fallback_and_do_not_disturb_others(rng, n_good):
         ("zeros", "all values are zero", fallback),
         ("empty", "no values", "forecast 0"),
         ("one", "all values are the same", fallback),
-        ("two", "too short (known values: 2, needed: 8)", fallback),
-        ("five", "too short (known values: 5, needed: 8)", fallback),
     ]
+
+
+def test_short_series_get_the_pretrained_network_and_do_not_disturb_others(rng):
+    good = walks(rng, rng.integers(40, 80, 6))
+    short = {"two": np.array([3.0, 5.0]), "five": np.arange(5.0), "seven": rng.normal(size=7)}
+    alone = auto().fit(frame(good)).predict(6).set_index("unique_id")
+    model = auto().fit(frame(short | good))
+    found = model.predict(6).set_index("unique_id")
+    instant = auto(preset="instant").fit(frame(short)).predict(6).set_index("unique_id")
+    for name in good:
+        assert_allclose(found.loc[name, NAME], alone.loc[name, NAME], rtol=1e-9)
+    for name in short:
+        assert_allclose(found.loc[name, NAME], instant.loc[name, NAME], rtol=1e-9)
+        table = model.explain(6, ids=[name])
+        assert_allclose(table.groupby("ds")["contribution"].sum(), found.loc[name, NAME])
+    only = auto().fit(frame(short)).predict(6).set_index("unique_id")
+    assert_allclose(only[NAME], instant[NAME], rtol=1e-9)
 
 
 def test_an_outlier_is_reported_and_moves_nothing_much(rng):
@@ -114,8 +129,8 @@ def test_an_outlier_is_reported_and_moves_nothing_much(rng):
 
 def test_odd_series_can_be_refused(rng):
     model = auto(errors="raise")
-    with pytest.raises(ValueError, match="'five' cannot be fitted: too short"):
-        model.fit(frame({"five": np.arange(5.0)} | walks(rng, [40])))
+    with pytest.raises(ValueError, match="'one' cannot be fitted: all values are the same"):
+        model.fit(frame({"one": np.array([5.0])} | walks(rng, [40])))
 
 
 def test_frames_without_rows():

@@ -50,21 +50,22 @@ class Task:
     before: dict[str, Array]
 
 
-def _pretrained(task: Task) -> Array:
-    histories = task.histories
+def forecast_pretrained(histories: Histories, h: int) -> Array:
+    """Forecast series by the pretrained network, (n, h)."""
     rows = zip(histories.values, histories.starts, strict=True)
-    return _look_ahead([row[start:] for row, start in rows], task)
+    return _look_ahead([row[start:] for row, start in rows], histories, h)
 
 
-def _look_ahead(series: list[Array], task: Task) -> Array:
-    found = forecast(series, task.h, task.histories.season, longer=task.histories.longer)
+def _look_ahead(series: list[Array], histories: Histories, h: int) -> Array:
+    found = forecast(series, h, histories.season, longer=histories.longer)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median)
 
 
 def _corrected(task: Task) -> Array:
+    histories, h = task.histories, task.h
     start = task.before[PRETRAINED]
-    return correct_forecasts(task.histories, start, lambda series: _look_ahead(series, task))
+    return correct_forecasts(histories, start, lambda series: _look_ahead(series, histories, h))
 
 
 def _direct(task: Task) -> Array:
@@ -91,7 +92,7 @@ PRETRAINED, CORRECTED = "pretrained", "corrected"
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
-    Member(PRETRAINED, _pretrained),
+    Member(PRETRAINED, lambda task: forecast_pretrained(task.histories, task.h)),
     Member(CORRECTED, _corrected),
     Member("direct", _direct),
     Member("last season", _last_season, repeats=True),

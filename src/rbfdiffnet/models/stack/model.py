@@ -49,12 +49,11 @@ from rbfdiffnet.support.parallel import one_blas_thread, parallel_map
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
-_MOST_VALUES = 10_000  # of a series, its latest, that are learned from
+_MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _WINDOWS = 2
 _MORE_WINDOWS = 5  # for a few series
 _FEW_SERIES = 5
-_FEWEST_VALUES = 4
 _FEW_SEASONS = 2.5  # the last of which is repeated
 _ENOUGH_ERRORS = 100  # to tell members apart
 _REMEMBERED = 2  # origins and horizons
@@ -117,12 +116,13 @@ class _Learned:
         members = {name: own[row] for name, own in self.window.forecasts.items()}
         weights = dict(zip(members, self.weights[:, i].tolist(), strict=True))
         terms = explain_one(prepared, i, members[PRETRAINED], self.plan)
-        terms = terms.scale(weights[PRETRAINED] + weights[CORRECTED])
+        terms = terms.scale(weights[PRETRAINED] + weights.get(CORRECTED, 0.0))
         members = {name: p.clip(own) for name, own in members.items()}
         u = sum(weights[name] * own for name, own in members.items() if weights[name])
         correction = "what the panel's rows correct"
-        weights[correction] = weights.pop(CORRECTED)
-        members[correction] = members.pop(CORRECTED) - members[PRETRAINED]
+        if CORRECTED in members:
+            weights[correction] = weights.pop(CORRECTED)
+            members[correction] = members.pop(CORRECTED) - members[PRETRAINED]
         for name, value in members.items():
             if name != PRETRAINED and weights[name]:
                 contribution = weights[name] * value
@@ -313,7 +313,8 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     repeats = _one_or_two_seasons(origins, h, plan.season_length)
 
     ready = prepare(origins)
-    n_windows = _n_windows(origins[ready.is_ready], h)
+    fitted, short = ready.is_ready, ready.is_short
+    n_windows = _n_windows(origins[fitted & ~short], h)
 
     def look_from(k: int) -> Window:
         """Let every member forecast what came k windows ago; 0 is the request."""
@@ -324,7 +325,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         return window
 
     now, *windows = parallel_map(look_from, range(n_windows + 1), n_jobs)
-    names, n, fitted = list(now.forecasts), len(panel), now.prepared.is_ready
+    names, n = list(now.forecasts), len(panel)
     usable = now.prepared.usable
     errors, grown = [], []
     for k, past in enumerate(windows, start=1):
@@ -333,14 +334,16 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         ahead = [values_after(s.known_ahead, o, h)[0] for s, o in zip(panel, at, strict=True)]
         members = past.restore(ahead)
         actual = np.array([values_after(y, o, h)[0] for y, o in zip(usable, at, strict=True)])
-        counts = past.prepared.is_ready & fitted & (origins - k * h >= _FEWEST_VALUES)
+        counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
         forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
         errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
         grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
     relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
     seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
     weights = weigh_in_two_steps(relative, find_sparse(seen), N_FIRST)
-    weights[0, ~weights.any(axis=0)] = 1.0  # without errors the pretrained network counts alone
+    # Without errors, and of short series, the pretrained network counts alone.
+    weights[:, short] = 0.0
+    weights[0, ~weights.any(axis=0)] = 1.0
     sizes = [
         np.abs(combine(error, weights)) * since[:, None]
         for error, since in zip(errors, grown, strict=True)

@@ -12,7 +12,7 @@ from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.series_model import prepare_all
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import forecast_members
+from rbfdiffnet.models.stack.members import PRETRAINED, forecast_members, forecast_pretrained
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
@@ -22,6 +22,7 @@ from rbfdiffnet.support.arrays import Array, Ints, Mask
 _LONG = 200  # values of the usual series, from which on it may have a network of its own
 _MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
 _NETWORK = "network"
+_FEWEST_VALUES = 2
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class PreparedPanel:
     reasons: dict[int, str]
 
     @classmethod
-    def of(cls, panel: Sequence[Series], plan: Plan, fewest: int = FEWEST_VALUES) -> PreparedPanel:
+    def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
         """Make a panel ready; what is learned does not depend on the order of its series.
 
-        Series with fewer known values have no members.
+        Series with less than two known values have no members.
         """
-        order, reasons = find_usable(panel, fewest)
+        order, reasons = find_usable(panel, _FEWEST_VALUES)
         effects: Sequence[Effects | None] | None = fit_pooled_effects(
             [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
             [panel[i].known_ahead for i in order],
@@ -94,6 +95,11 @@ class PreparedPanel:
         return np.isin(np.arange(len(self.panel)), list(self.ready))
 
     @property
+    def is_short(self) -> Mask:
+        """Which series have too few known values for most members, shape (n,)."""
+        return np.array([np.isfinite(s.y).sum() < FEWEST_VALUES for s in self.panel], dtype=bool)
+
+    @property
     def usable(self) -> list[Array]:
         """Values of each series, NaN in the place of outliers."""
         values = [series.y for series in self.panel]
@@ -125,6 +131,9 @@ class Window:
         season = plan.season_length
         if not prepared.ready:
             return cls(prepared, {"naive": np.empty((0, h))}, season)
+        is_short = prepared.is_short[list(prepared.ready)]
+        if is_short.any():
+            return cls(prepared, _forecast_some(prepared, is_short, h, plan, repeats), season)
         histories = Histories.of(prepared.histories, season, plan.longer_season)
         forecasts = forecast_members(histories, h, repeats=repeats)
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
@@ -159,6 +168,25 @@ class Window:
     def _naive(self, y: Array, h: int) -> Array:
         origin = np.array([y.size])
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
+
+
+def _forecast_some(
+    prepared: PreparedPanel, is_short: Mask, h: int, plan: Plan, repeats: bool
+) -> dict[str, Array]:
+    """Return members' forecasts of series of which some have too few values for most members.
+
+    These get the forecasts of the pretrained network from all members.
+    """
+    season, longer, series = plan.season_length, plan.longer_season, prepared.histories
+    pretrained = forecast_pretrained(Histories.of(series, season, longer), h)
+    if is_short.all():
+        return {PRETRAINED: pretrained}
+    long = Histories.of([series[i] for i in np.flatnonzero(~is_short)], season, longer)
+    forecasts = {}
+    for name, values in forecast_members(long, h, repeats=repeats).items():
+        forecasts[name] = pretrained.copy()
+        forecasts[name][~is_short] = values
+    return forecasts
 
 
 def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int) -> Array:
