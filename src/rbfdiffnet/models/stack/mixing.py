@@ -60,8 +60,8 @@ def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> Array:
     others = weigh_members(errors[n_first:], sparse)
     mixed = combine_errors(errors[n_first:], others)
     mixed = np.where(others.sum(axis=0)[:, None, None] > 0.0, mixed, np.nan)
-    *first, rest = weigh_members(np.concatenate([errors[:n_first], mixed[None]]), sparse)
-    weights = np.concatenate([first, rest * others])
+    weights = weigh_members(np.concatenate([errors[:n_first], mixed[None]]), sparse)
+    weights = np.concatenate([weights[:-1], weights[-1] * others])
     total = weights.sum(axis=0)
     return np.asarray(weights / np.where(total > 0.0, total, 1.0))
 
