@@ -232,9 +232,8 @@ class PanelMethod(ABC):
     #: What one fit learns from: single series, the series of a chunk together, or the whole panel,
     #: also where that is forecast in chunks. Only the last uses inputs that never change.
     learns_from: ClassVar[Literal["series", "chunk", "panel"]] = "series"
-    #: What an explanation splits forecasts into: terms of a network that is fitted, members of a
-    #: stack, or inputs of a network that is not.
-    explains_by: ClassVar[Literal["network", "members", "inputs"]] = "network"
+    #: Whether fitted networks are kept, which can be shown.
+    has_networks: ClassVar[bool] = True
     #: Whether networks are fitted at all, so that their settings matter.
     fits_networks: ClassVar[bool] = True
     #: Whether a longer season beside the season is of use.
@@ -243,11 +242,6 @@ class PanelMethod(ABC):
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.
     cluster_group: ClassVar[tuple[int | None, int]] = (None, 1_000)
-
-    @property
-    def has_networks(self) -> bool:
-        """Whether fitted networks are kept, which can be shown."""
-        return self.explains_by == "network"
 
     @property
     def learns_series_alone(self) -> bool:

@@ -52,7 +52,7 @@ _TRUST = 20  # windows that count as much as the network's own quantiles
 class Pretrained(MethodByChunk):
     """One network for all series, trained beforehand on simulated ones."""
 
-    explains_by = "inputs"
+    has_networks = False
     fits_networks = False
     weights_refusal = (
         "refit='weights' needs scope='global': the pretrained network never learns from "

@@ -176,6 +176,13 @@ def test_with_time_long_series_have_a_network_among_the_members(rng, monkeypatch
     assert np.isfinite(mixture.values).all()
     monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
     assert "network" not in model.mix(ForecastRequest.after(panel, 9)).weights
+    with_short = arrays([*(series.y for series in panel), np.arange(5.0)])
+    monkeypatch.setattr(windows_module, "_MOST_VALUES", 1_000)
+    mixture = (
+        Stack().fit(SeriesPanel.of(with_short), plan).mix(ForecastRequest.after(with_short, 9))
+    )
+    assert mixture.weights["network"][:4].all()
+    assert mixture.weights["pretrained"][4] == 1.0
     plain = Stack().fit(SeriesPanel.of(panel), replace(plan, thorough=False))
     assert "network" not in plain.mix(ForecastRequest.after(panel, 10)).weights
 

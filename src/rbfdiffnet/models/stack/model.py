@@ -62,7 +62,7 @@ _REMEMBERED = 2  # origins and horizons
 class Stack(MethodByChunk):
     """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
 
-    explains_by = "members"
+    has_networks = False
     weights_refusal = (
         "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
         "for every forecast, with refit=True and refit=False alike."

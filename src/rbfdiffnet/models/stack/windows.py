@@ -132,10 +132,11 @@ class Window:
         if not prepared.ready:
             return cls(prepared, {"naive": np.empty((0, h))}, season)
         is_short = prepared.is_short[list(prepared.ready)]
-        if is_short.any():
-            return cls(prepared, _forecast_some(prepared, is_short, h, plan, repeats), season)
         histories = Histories.of(prepared.histories, season, plan.longer_season)
-        forecasts = forecast_members(histories, h, repeats=repeats)
+        if is_short.any():
+            forecasts = _forecast_some(histories, is_short, h, repeats)
+        else:
+            forecasts = forecast_members(histories, h, repeats=repeats)
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
@@ -170,18 +171,16 @@ class Window:
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
 
 
-def _forecast_some(
-    prepared: PreparedPanel, is_short: Mask, h: int, plan: Plan, repeats: bool
-) -> dict[str, Array]:
+def _forecast_some(histories: Histories, is_short: Mask, h: int, repeats: bool) -> dict[str, Array]:
     """Return members' forecasts of series of which some have too few values for most members.
 
     These get the forecasts of the pretrained network from all members.
     """
-    season, longer, series = plan.season_length, plan.longer_season, prepared.histories
-    pretrained = forecast_pretrained(Histories.of(series, season, longer), h)
+    pretrained = forecast_pretrained(histories, h)
     if is_short.all():
         return {PRETRAINED: pretrained}
-    long = Histories.of([series[i] for i in np.flatnonzero(~is_short)], season, longer)
+    rows = histories.values[~is_short]
+    long = histories.with_values(rows[:, np.isfinite(rows).any(axis=0)])
     forecasts = {}
     for name, values in forecast_members(long, h, repeats=repeats).items():
         forecasts[name] = pretrained.copy()

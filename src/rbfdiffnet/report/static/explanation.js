@@ -94,8 +94,7 @@ function showExplanation(panel, { moment, value, text, main, terms, equation, ex
   const exemplars = groups.get("exemplar") ?? [];
   if (exemplars.length) children.push(...exemplarTable(exemplars, dates, goTo));
   // The pretrained network has no operator: one for each center is in its weights.
-  const isPretrained = groups.has("level") && !["linear", "exemplar", "member"].some((part) => groups.has(part));
-  if (equation && !isPretrained) children.push(...equationPart(equation, groups));
+  if (equation) children.push(...equationPart(equation, groups));
   panel.replaceChildren(...children);
 }
 
