@@ -52,7 +52,6 @@ ABLATIONS: dict[str, Method] = {
     "stack, no correction": partial(without, ["corrected"]),
     "stack, no direct network": partial(without, ["direct"]),
     "stack, direct network linear": partial(changed, members, "forecast_direct", linear_direct),
-    "stack, no theta": partial(without, ["theta"]),
     "stack, no damped trend": partial(without, ["damped trend"]),
     "stack, equal weights": partial(changed, mixing, "fit_weights", equal),
     "stack, own effects": partial(changed, windows, "fit_pooled_effects", no_pooled_effects),

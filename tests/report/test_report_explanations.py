@@ -77,7 +77,7 @@ def test_members_of_a_stack_are_terms_too(tmp_path):
     forecasts = pd.DataFrame({"unique_id": "a", "ds": [3], "RBFDiffNet": [2.0]})
     terms = pd.DataFrame(
         {
-            **{"unique_id": "a", "ds": 3, "part": "member", "term": ["theta", "direct"]},
+            **{"unique_id": "a", "ds": 3, "part": "member", "term": ["damped trend", "direct"]},
             **{"value": [1.0, 3.0], "weight": 0.5, "activation": np.nan},
             **{"contribution": [0.5, 1.5], "nearest": ""},
         }

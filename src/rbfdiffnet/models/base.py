@@ -108,8 +108,8 @@ class Terms:
             }
         )
 
-    def scale(self, factor: float) -> Terms:
-        """Return terms of forecasts that are multiplied by a factor."""
+    def scale(self, factor: Array) -> Terms:
+        """Return terms of forecasts that are multiplied by factors (h,)."""
         scaled = Terms()
         for row in self.rows:
             both = {name: factor * row[name] for name in ("weight", "contribution")}

@@ -33,6 +33,7 @@ from scipy import special
 from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
 from rbfdiffnet.pretrained.seasons import choose_longer_seasons
 from rbfdiffnet.support.arrays import Array, Arrays
+from rbfdiffnet.support.parallel import parallel_map
 
 #: Steps ahead at which the network has weights.
 KNOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -93,11 +94,12 @@ def forecast(
     longer: int | None = None,
     device: str = "cpu",
     weights: Arrays | None = None,
+    n_jobs: int = 1,
 ) -> Outlook:
     """Forecast series of at least one value each, without gaps.
 
     `longer` is the longer season, 0 for none; None takes the usual one, or one that is found in the
-    series.
+    series. Blocks of series are spread over `n_jobs` threads.
     """
     weights = weights or load_weights()
     place = _to_device(device)
@@ -108,7 +110,8 @@ def forecast(
     order = np.argsort(sizes, kind="stable")
     quantiles = np.empty((len(series), h, len(PROBABILITIES)))
     mean = np.empty((len(series), h))
-    for rows in _blocks(order, sizes, h, _VALUES_ON_CARD if device != "cpu" else _VALUES_IN_CACHE):
+
+    def look(rows: Any) -> None:
         lengths = sizes[rows]
         values = np.zeros((rows.size, int(lengths[-1])))
         shown = np.arange(values.shape[1]) >= values.shape[1] - lengths[:, None]
@@ -123,6 +126,10 @@ def forecast(
         quantiles[rows], mean[rows] = (
             _to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
         )
+
+    on_card = device != "cpu"
+    blocks = _blocks(order, sizes, h, _VALUES_ON_CARD if on_card else _VALUES_IN_CACHE)
+    parallel_map(look, blocks, 1 if on_card else n_jobs)
     return Outlook(quantiles, mean)
 
 

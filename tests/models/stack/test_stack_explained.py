@@ -43,7 +43,7 @@ def test_explanations_name_the_members(rng):
 
 
 def test_without_errors_the_pretrained_network_is_explained(rng):
-    model = auto().fit(frame(walks(rng, [12])))
+    model = auto().fit(frame(walks(rng, [8])))
     table = model.explain(10)
     assert "member" not in set(table["part"])
     total = table.groupby("ds")["contribution"].sum()

@@ -7,12 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from panels import NAME
+from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import forecast_members
+from rbfdiffnet.models.stack.members import Outlooks, forecast_members
 from rbfdiffnet.models.stack.mixing import find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
@@ -26,9 +28,9 @@ def test_the_mixture_by_hand(rng):
     plan = Plan(lambda _: Settings(5), season_length=1, clean=False)
     mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, h))
     errors = []
-    for k in (1, 2):
-        past = forecast_members(Histories.of([y[: 40 - k * h] for y in series], 1), h)
-        actual = np.array([y[40 - k * h :][:h] for y in series])
+    for k in (1, 2):  # windows of eight steps
+        past = members_of([y[: 40 - 8 * k] for y in series], 8)
+        actual = np.array([y[40 - 8 * k :][:8] for y in series])
         errors.append(np.stack([forecast - actual for forecast in past.values()]))
     wrong = np.stack(errors, axis=2)
     units = np.array([np.abs(np.diff(y)).mean() for y in series])
@@ -36,7 +38,7 @@ def test_the_mixture_by_hand(rng):
     others = fit_weights(relative[2:])  # those after the pretrained network and its correction
     *first, rest = fit_weights(np.vstack([relative[:2], others @ relative[2:]]))
     weights = np.append(first, rest * others)
-    now = forecast_members(Histories.of(series, 1), h)
+    now = members_of(series, h)
     assert list(mixture.weights) == list(now)
     for own, weight in zip(mixture.weights.values(), weights, strict=True):
         assert_allclose(own, weight, atol=1e-9)
@@ -44,15 +46,19 @@ def test_the_mixture_by_hand(rng):
     assert_allclose(mixture.values, expected, rtol=1e-9)
     growth = np.log(
         [
-            [_mean_change(y[-13:]) / _mean_change(y[: 40 - k * h][-13:]) for k in (1, 2)]
+            [_mean_change(y[-16:]) / _mean_change(y[: 40 - 8 * k][-16:]) for k in (1, 2)]
             for y in series
         ]
     )
-    common, noise = growth.mean(axis=0), 1.7 / 12  # of 12 changes
+    common, noise = growth.mean(axis=0), 1.7 / 15  # of 15 changes
     growth = common * 0.4 / (0.4 + noise / 12) + (growth - common) * 0.4 / (0.4 + noise)
     growth = np.clip(np.exp(growth), 1.0 / 3.0, 3.0)
-    sizes = np.abs(np.tensordot(weights, wrong, axes=1))
+    sizes = np.abs(np.tensordot(weights, wrong, axes=1))[:, :, :h]
     assert_allclose(mixture.errors, sizes * growth[:, :, None], atol=1e-9)
+
+
+def members_of(series, h):
+    return forecast_members(Histories.of(series, 1), h, Outlooks(h, 1, None))
 
 
 def _mean_change(y):
@@ -66,12 +72,9 @@ def test_zeros_before_the_first_sale_do_not_count():
 
 
 def test_without_errors_the_pretrained_network_is_left(rng):
-    y = walks(rng, [12])["s0"]
-    panel = arrays([y])
+    panel = arrays([walks(rng, [8])["s0"]])
     mixture = Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest.after(panel, 10))
-    assert {name: weight[0] for name, weight in mixture.weights.items() if weight.any()} == {
-        "pretrained": 1.0
-    }
+    assert [name for name, weight in mixture.weights.items() if weight.any()] == ["pretrained"]
     assert_allclose(mixture.values, mixture.members["pretrained"])
 
 
@@ -112,7 +115,7 @@ def test_members_that_could_not_forecast_earlier_have_no_weight(rng):
     mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 12))
     networks = [mixture.weights[name] for name in ("pretrained", "corrected", "direct")]
     assert_allclose(np.sum(networks, axis=0), 1.0)
-    assert not mixture.weights["theta"].any()
+    assert not mixture.weights["damped trend"].any()
 
 
 def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
@@ -122,6 +125,34 @@ def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 6))
     assert np.isfinite(mixture.errors).all()
     assert (mixture.errors > 0.0).all()
+
+
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("m", [1, 7, 12])
+def test_a_forecast_does_not_depend_on_how_far_beyond_it_one_asks(rng, n, m):
+    df = frame(walks(rng, [40 + 11 * i for i in range(n)], m=7), freq="D")
+    asked = {
+        h: RBFDiffNet("D", season_length=m).forecast(df, h)[NAME].to_numpy().reshape(n, h)
+        for h in (1, 2, 12, 17, 40)
+    }
+    for h, found in asked.items():
+        assert_allclose(found, asked[40][:, :h], rtol=1e-9)
+
+
+def test_forecasts_that_rows_start_from_are_made_once(rng, monkeypatch):
+    made = []
+
+    def look(series, *arguments):
+        made.extend(y.tobytes() for y in series)
+        return original(series, *arguments)
+
+    original = members_module._look_ahead
+    monkeypatch.setattr(members_module, "_look_ahead", look)
+    panel = arrays(list(walks(rng, [80] * 3).values()))
+    Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest.after(panel, 8))
+    ends = [y.y[: 80 - 8 * k].tobytes() for y in panel for k in range(6)]
+    rows = [y for y in made if y not in ends]
+    assert len(rows) == len(set(rows)) > 100
 
 
 def test_the_future_is_not_seen(rng):
@@ -181,8 +212,9 @@ def test_with_time_long_series_have_a_network_among_the_members(rng, monkeypatch
     mixture = (
         Stack().fit(SeriesPanel.of(with_short), plan).mix(ForecastRequest.after(with_short, 9))
     )
-    assert mixture.weights["network"][:4].all()
-    assert mixture.weights["pretrained"][4] == 1.0
+    assert np.isfinite(mixture.members["network"][:4]).all()
+    assert (mixture.weights["pretrained"][:4] < 1.0).all()
+    assert (mixture.weights["pretrained"][4] == 1.0).all()
     plain = Stack().fit(SeriesPanel.of(panel), replace(plan, thorough=False))
     assert "network" not in plain.mix(ForecastRequest.after(panel, 10)).weights
 

@@ -95,7 +95,7 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
     at = n - h - 3
     values = before.values.copy()
     values[:, at + 1 :] = 1e6 * rng.normal(size=(2, n - at - 1))
-    cut = Histories(before.values[:, : at + 1], m)
+    cut = before.with_values(before.values[:, : at + 1])
     makers = [RowMaker.of(x, 6, h) for x in (before, before.with_values(values), cut)]
     rows = [maker.cut(np.arange(2), np.full(2, at)) for maker in makers]
     for name in ("base", "unit", "X", "ahead"):
@@ -116,8 +116,23 @@ def test_training_rows_have_a_target_and_all_their_lags(rng):
     for k in (1, 2):
         assert_array_equal(np.isfinite(rows.targets[:, k]), rows.at + k + 1 < 30)
     few = RowMaker.of(histories, 6, 3).training_rows(10)
-    assert 8 <= len(few.at) <= 10
+    assert 8 <= len(few.at) <= 12
     assert set(zip(few.series, few.at, strict=True)) <= set(expected)
+
+
+def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
+    series = [walk(rng, n) for n in (400, 300, 350, 380)]
+    ends, maker = [], None
+    for less in (0, 30):
+        maker = RowMaker.of(Histories.of([y[: y.size - less] for y in series], 12), 12, 6)
+        rows = maker.training_rows(300)
+        assert 280 <= rows.at.size <= 320
+        assert set(rows.at % 12) == set(range(12))  # of all phases
+        ends.append(set(zip(rows.series, rows.at - maker.starts[rows.series], strict=True)))
+    last = np.array([y.size - 30 - 2 for y in series])
+    latest = {(i, at) for i, at in ends[0] if at <= last[i]}
+    assert latest <= ends[1]
+    assert len(latest) > 0.85 * len(ends[1])
 
 
 def test_series_that_never_changed_have_no_rows():

@@ -104,7 +104,7 @@ def test_levels_of_a_repeated_season_are_those_of_the_last_quarter(rng):
     assert_array_equal(found[2], repeated[2])  # nothing is known of a season before
 
 
-@pytest.mark.parametrize(("length", "there"), [(14, False), (15, True), (29, True), (30, False)])
+@pytest.mark.parametrize(("length", "there"), [(16, False), (17, True), (29, True), (30, False)])
 def test_the_last_season_is_a_member_for_one_or_two_seasons(rng, length, there):
     series = {f"s{i}": rng.uniform(1.0, 2.0, length) for i in range(5)}
     model = RBFDiffNet("D", season_length=12).fit(frame(series, freq="D"))

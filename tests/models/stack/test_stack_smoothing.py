@@ -4,22 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
-from statsmodels.tsa.forecasting.theta import ThetaModel
+from scipy.optimize import minimize
 from statsmodels.tsa.holtwinters import ExponentialSmoothing
 
 from rbfdiffnet.models.stack.smoothing import (
     _ALPHA,
     _BETA,
     _PHI,
-    _THETA_ALPHA,
     forecast_damped_holt,
     forecast_on_logarithms,
-    forecast_theta,
     smooth,
 )
-
-METHODS = [forecast_theta, forecast_damped_holt]
 
 
 def walks(rng, n, T, drift=0.3):
@@ -47,65 +42,6 @@ def squares(y, fit, i=0):
     e, level, trend = errors(y, *(state[i] for state in states))
     np.testing.assert_allclose([fit.level[i], fit.trend[i]], [level, trend], rtol=1e-9, atol=1e-9)
     return e @ e
-
-
-def line_2(y):
-    t = np.arange(len(y))
-    line = np.polynomial.Polynomial.fit(t, y, 1)
-    return 2.0 * y - line(t), line
-
-
-def theta_by_search(y, h):
-    """Theta with the smoothing parameter from a scalar minimizer, the level by least squares."""
-    z, line = line_2(y)
-
-    def start(alpha):
-        e = errors(z, alpha, 0.0, 0.0, 0.0, 0.0)[0]
-        decay = (1.0 - alpha) ** np.arange(len(z))
-        return e @ decay / (decay @ decay)
-
-    def loss(alpha):
-        return np.square(errors(z, alpha, 0.0, 0.0, start(alpha), 0.0)[0]).sum()
-
-    found = [
-        minimize_scalar(loss, bounds=(a, a + 0.2), method="bounded", options={"xatol": 1e-9})
-        for a in (0.025, 0.2, 0.4, 0.6, 0.8)
-    ]
-    best = min((f for f in found if f.x <= 1.0), key=lambda f: f.fun)
-    level = errors(z, best.x, 0.0, 0.0, start(best.x), 0.0)[1]
-    return best.fun, (level + line(len(y) + np.arange(h))) / 2.0
-
-
-def test_theta_agrees_with_a_search_series_by_series(rng):
-    noise = rng.normal(size=(15, 40))
-    Y = np.concatenate([0.5 * walks(rng, 15, 40) + noise, 0.2 * np.arange(40) + noise])
-    made = forecast_theta(Y, 6)
-    fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(30, 40), _THETA_ALPHA)
-    for i, y in enumerate(Y):
-        least, forecast = theta_by_search(y, 6)
-        assert squares(line_2(y)[0], fit, i) <= least * (1.0 + 1e-5)
-        np.testing.assert_allclose(made[i], forecast, atol=0.02)
-
-
-def test_theta_agrees_with_statsmodels(rng):
-    # There the smoothing parameter is that of the series itself instead of its theta line 2.
-    Y = walks(rng, 20, 80)
-    for y, made in zip(Y, forecast_theta(Y, 12), strict=True):
-        theirs = ThetaModel(y, deseasonalize=False).fit().forecast(12)
-        np.testing.assert_allclose(made, theirs, atol=0.25)
-        np.testing.assert_allclose(np.diff(made), np.diff(theirs), atol=1e-9)
-
-
-def test_theta_agrees_with_statsforecast(rng):
-    # There the first three errors do not count, and the smoothing parameter lies in [0.1, 0.99].
-    models = pytest.importorskip("statsforecast.models")
-    Y = 50.0 + walks(rng, 20, 80)
-    fit = smooth(np.stack([line_2(y)[0] for y in Y]), np.full(20, 80), _THETA_ALPHA)
-    for i, (y, made) in enumerate(zip(Y, forecast_theta(Y, 12), strict=True)):
-        theirs = models.Theta(season_length=1).fit(y)
-        # An error of theta line 2 is twice an error of the forecasts.
-        assert squares(line_2(y)[0], fit, i) / 4.0 <= np.square(theirs.model_["residuals"]).sum()
-        np.testing.assert_allclose(made, theirs.predict(12)["mean"], atol=0.3)
 
 
 def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
@@ -148,64 +84,65 @@ def test_damped_holt_fits_as_well_as_statsforecast(rng):
         assert squares(y, fit, i) <= 1.01 * np.square(theirs.model_["residuals"]).sum()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_batch_gives_what_each_series_gives_alone(rng, method, monkeypatch):
+def test_a_batch_gives_what_each_series_gives_alone(rng, monkeypatch):
     monkeypatch.setattr("rbfdiffnet.models.stack.smoothing._CELLS", 2000)  # several parts
     lengths = [3, 40, 1, 17, 6, 40, 9, 2, 25, 5, 33, 12]
     Y = ragged(rng, lengths, 40)
-    together = method(Y, 7)
+    together = forecast_damped_holt(Y, 7)
     for y, length, made in zip(Y, lengths, together, strict=True):
-        np.testing.assert_allclose(method(y[None, 40 - length :], 7)[0], made, rtol=1e-9)
+        np.testing.assert_allclose(
+            forecast_damped_holt(y[None, 40 - length :], 7)[0], made, rtol=1e-9
+        )
 
 
-@pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=20)
 @given(scale=st.floats(1e-6, 1e6), shift=st.floats(-100.0, 100.0))
-def test_forecasts_follow_scale_and_shift(method, scale, shift):
+def test_forecasts_follow_scale_and_shift(scale, shift):
     rng = np.random.default_rng(5)
     Y = ragged(rng, [1, 2, 3, 4, 6, 7, 10, 20, 30, 30], 30)
-    made = method(Y, 5)
-    np.testing.assert_allclose(method(scale * Y, 5), scale * made, rtol=1e-6)
-    np.testing.assert_allclose(method(-Y, 5), -made, rtol=1e-6)
-    np.testing.assert_allclose(method(Y + shift, 5), made + shift, rtol=1e-6, atol=1e-6)
+    made = forecast_damped_holt(Y, 5)
+    np.testing.assert_allclose(forecast_damped_holt(scale * Y, 5), scale * made, rtol=1e-6)
+    np.testing.assert_allclose(forecast_damped_holt(-Y, 5), -made, rtol=1e-6)
+    np.testing.assert_allclose(
+        forecast_damped_holt(Y + shift, 5), made + shift, rtol=1e-6, atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("T", [1, 2, 3, 6, 50])
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e9])
-def test_a_constant_stays_exactly(method, T, value):
+def test_a_constant_stays_exactly(T, value):
     Y = np.full((2, T), value)
-    np.testing.assert_array_equal(method(Y, 4), np.full((2, 4), value))
-    np.testing.assert_array_equal(forecast_on_logarithms(method, Y, 4), np.full((2, 4), value))
+    np.testing.assert_array_equal(forecast_damped_holt(Y, 4), np.full((2, 4), value))
+    np.testing.assert_array_equal(
+        forecast_on_logarithms(forecast_damped_holt, Y, 4), np.full((2, 4), value)
+    )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_short_series_repeat_their_last_value(rng, method):
+def test_short_series_repeat_their_last_value(rng):
     Y = ragged(rng, [1, 2, 3, 4, 5, 6], 12)
-    made = method(Y, 9)
+    made = forecast_damped_holt(Y, 9)
     assert np.isfinite(made).all()
     np.testing.assert_array_equal(made[:2], np.repeat(Y[:2, -1:], 9, axis=1))
-    assert method(Y[:0], 9).shape == (0, 9)
+    assert forecast_damped_holt(Y[:0], 9).shape == (0, 9)
 
 
 def test_a_line_is_continued():
     t = np.arange(40.0)
     made = forecast_damped_holt(np.stack([t, -2.0 * t]), 3)
     np.testing.assert_allclose(made, np.array([[40, 41, 42], [-80, -82, -84]]), rtol=0.01)
-    # Theta follows a line at half its slope.
-    np.testing.assert_allclose(forecast_theta(t[None], 3), [[39.5, 40.0, 40.5]], atol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_logarithms_of_positive_series_only(rng, method):
+def test_logarithms_of_positive_series_only(rng):
     Y = np.exp(0.1 * ragged(rng, [30, 20, 8, 2], 30))
-    made = forecast_on_logarithms(method, Y, 6)
-    np.testing.assert_allclose(made, np.exp(method(np.log(Y), 6)))
-    np.testing.assert_allclose(forecast_on_logarithms(method, 1e3 * Y, 6), 1e3 * made, rtol=1e-6)
+    made = forecast_on_logarithms(forecast_damped_holt, Y, 6)
+    np.testing.assert_allclose(made, np.exp(forecast_damped_holt(np.log(Y), 6)))
+    np.testing.assert_allclose(
+        forecast_on_logarithms(forecast_damped_holt, 1e3 * Y, 6), 1e3 * made, rtol=1e-6
+    )
     touched = np.vstack([Y, Y[:1] - Y[0].min()])
-    both = forecast_on_logarithms(method, touched, 6)
+    both = forecast_on_logarithms(forecast_damped_holt, touched, 6)
     np.testing.assert_allclose(both[:4], made)
-    np.testing.assert_allclose(both[4], method(touched[4:], 6)[0])
+    np.testing.assert_allclose(both[4], forecast_damped_holt(touched[4:], 6)[0])
 
 
 def test_forecasts_on_logarithms_do_not_explode():

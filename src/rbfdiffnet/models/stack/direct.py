@@ -31,9 +31,10 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.series.naive import season_ago
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.parallel import parallel_map
 
-_MOST_ROWS = 40_000
+_MOST_ROWS = 4_000
 _ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
 _FEWEST_ROWS = 10
 _CENTERS = 30
@@ -46,6 +47,7 @@ _FEW_ROWS = 0.1  # more penalty, times inputs by rows
 _FEW_ROWS_TO_START = 1.0  # the same if there are forecasts to start from
 _SOLVES, _MORE_SOLVES = 3, 6  # toward least absolute errors
 _MANY = 2_000  # rows, of which single ones count little
+_VALUES_AT_ONCE = 2**19  # of inputs
 
 # Of the rows:
 _SLOW = (0.01, 0.05, 0.15, 0.4)
@@ -56,6 +58,7 @@ _MOST_LONG = 3  # long seasons that inputs look back; two more must be known
 _FARTHEST = 1_000.0
 _LEVEL = 10.0
 _VALUES_PER_LAG = 6
+_GOLDEN, _SILVER = (5.0**0.5 - 1.0) / 2.0, 2.0**0.5 - 1.0  # their multiples are spread evenly
 _ROUNDING = 1e-12  # of the mean size: smaller changes are none
 
 # Of least absolute errors:
@@ -63,44 +66,56 @@ _NEAR = 0.1  # median residuals within which errors count as squares
 _JITTER = 1e-10
 
 
-def forecast_direct(histories: Histories, h: int, n_centers: int = _CENTERS) -> Array:
+def forecast_direct(
+    histories: Histories,
+    h: int,
+    n_centers: int = _CENTERS,
+    maker: RowMaker | None = None,
+    n_jobs: int = 1,
+) -> Array:
     """Forecast every series with one network; shape (n, h), NaN where there is nothing to learn.
 
-    Without centers the model is linear.
+    Without centers the model is linear. ``maker`` cuts the rows of these series. Steps ahead are
+    spread over ``n_jobs`` threads.
     """
-    maker = RowMaker.of(histories, choose_lags(histories), h)
+    maker = maker or RowMaker.of(histories, choose_lags(histories), h)
     train, now = maker.training_rows(_MOST_ROWS), maker.latest_rows()
     forecast = np.full((len(histories.values), h), np.nan)
     n_steps = _count_learnable(train)
     if not n_steps:
         return forecast
     if n_steps < h:  # forecasts are fed back
-        forecast = forecast_direct(histories, n_steps, n_centers)
+        forecast = forecast_direct(histories, n_steps, n_centers, n_jobs=n_jobs)
         longer = histories.extend(forecast)
-        rest = forecast_direct(longer, h - n_steps, n_centers)
+        rest = forecast_direct(longer, h - n_steps, n_centers, n_jobs=n_jobs)
         return np.concatenate([forecast, rest], axis=1)
-    found = _learn(train, now, _age(histories, train), n_centers, h, _FEW_ROWS)
+    found = _learn(train, now, _age(histories, train), n_centers, h, _FEW_ROWS, n_jobs)
     forecast[now.series] = now.base[:, None] + now.unit[:, None] * found
     return forecast
 
 
 def correct_forecasts(
-    histories: Histories, forecasts: Array, forecast: Callable[[list[Array]], Array]
+    histories: Histories,
+    forecasts: Array,
+    forecast: Callable[[list[Array]], Array],
+    maker: RowMaker | None = None,
+    n_jobs: int = 1,
 ) -> Array:
     """Correct forecasts (n, h) by what is linear in the errors of such forecasts made earlier.
 
-    ``forecast`` makes them for series that end earlier, (number of series, h).
+    ``forecast`` makes them for series that end earlier, (number of series, h or more).
     """
     h = forecasts.shape[1]
-    maker = RowMaker.of(histories, choose_lags(histories), h)
+    maker = maker or RowMaker.of(histories, choose_lags(histories), h)
     train, now = maker.training_rows(_ROWS_TO_START_FROM), maker.latest_rows()
     n_steps = _count_learnable(train)
     if not n_steps:
         return forecasts
     rows = zip(train.series, histories.starts[train.series], train.at, strict=True)
-    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])
+    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])[:, :h]
     train, start = train.start_from(earlier), now.start_from(forecasts[now.series])
-    found = _learn(train, start, _age(histories, train), 0, n_steps, _FEW_ROWS_TO_START)
+    age = _age(histories, train)
+    found = _learn(train, start, age, 0, n_steps, _FEW_ROWS_TO_START, n_jobs)
     found = np.pad(found, ((0, 0), (0, h - n_steps)), mode="edge")  # no row reaches so far
     corrected = forecasts.copy()
     corrected[now.series] += now.unit[:, None] * found
@@ -118,35 +133,70 @@ def _age(histories: Histories, rows: Rows) -> Array:
     return np.asarray(0.5 ** ((histories.values.shape[1] - 1 - rows.at) / half_life))
 
 
-def _learn(train: Rows, now: Rows, weight: Array, n_centers: int, h: int, few: float) -> Array:
-    """Learn the targets of rows, and return those of other rows (n, h)."""
-    found = np.empty((now.series.size, h))
+def _learn(
+    train: Rows, now: Rows, weight: Array, n_centers: int, h: int, few: float, n_jobs: int
+) -> Array:
+    """Learn the targets of rows, and return those of other rows (n, h); some steps at a time."""
     shift, scale = _weighted_moments(train.X, weight)
     X, latest = (train.X - shift) / scale, (now.X - shift) / scale
     bases = _place_bases(X, latest, n_centers)
-    for k in range(h):
-        known = np.isfinite(train.targets[:, k])
-        y, v = train.targets[known, k], weight[known]
-        shift, scale = _weighted_moments(train.ahead[known, k], v)
-        inputs = np.concatenate([X[known], (train.ahead[known, k] - shift) / scale], axis=1)
-        future = np.concatenate([latest, (now.ahead[:, k] - shift) / scale], axis=1)
-        inputs, future = (np.append(Z, np.ones((len(Z), 1)), axis=1) for Z in (inputs, future))
-        n_inputs = inputs.shape[1] - 1
-        linear = _LINEAR + few * n_inputs / float(v.sum())
-        penalty = np.append(np.full(n_inputs, linear), 0.0)
-        if bases is not None:
-            rise = fit_least_absolute(inputs, y, v, penalty, steps=0)[: X.shape[1]]
-            size = float(np.linalg.norm(rise))
-            smooth, smooth_future = (b.contract(rise / (size or 1.0)).T for b in bases)
-            unit = np.maximum(smooth[known].std(axis=0), 1e-9)
-            inputs = np.concatenate([smooth[known] / unit, inputs], axis=1)
-            future = np.concatenate([smooth_future / unit, future], axis=1)
-            penalty = np.concatenate([np.full(unit.size, _SMOOTH), penalty])
-        future = np.clip(future, inputs.min(axis=0), inputs.max(axis=0))  # not outside of the rows
-        n_solves = _SOLVES if y.size > _MANY else _MORE_SOLVES
-        b = fit_least_absolute(inputs, y, v, penalty, steps=n_solves)
-        found[:, k] = future @ b
+    width = X.shape[1] + train.ahead.shape[2] + 1 + n_centers
+    size = max(_VALUES_AT_ONCE // ((len(X) + len(latest)) * width), 1)
+    found = np.empty((now.series.size, h))
+
+    def learn(steps: slice) -> None:
+        y = train.targets[:, steps].T
+        rows, then = (part.ahead[:, steps].swapaxes(0, 1) for part in (train, now))
+        found[:, steps] = _learn_steps(X, latest, rows, then, y, weight, bases, few).T
+
+    parallel_map(learn, [slice(k, min(k + size, h)) for k in range(0, h, size)], n_jobs)
     return found
+
+
+def _learn_steps(
+    X: Array,
+    latest: Array,
+    ahead: Array,
+    then: Array,
+    targets: Array,
+    weight: Array,
+    bases: tuple[GaussianBasis, GaussianBasis] | None,
+    few: float,
+) -> Array:
+    """Return targets (k, n) of the latest rows for k steps, learned from others (k, N).
+
+    Inputs of the steps, ``ahead`` (k, N, q) and ``then`` (k, n, q), join those of all steps.
+    """
+    known = np.isfinite(targets)
+    y, v = np.where(known, targets, 0.0), np.where(known, weight, 0.0)
+    shift, scale = _weighted_moments(ahead, v)
+    inputs = _join_inputs(X, (ahead - shift) / scale)
+    future = _join_inputs(latest, (then - shift) / scale)
+    n_inputs = inputs.shape[2] - 1
+    penalty = np.zeros((len(y), n_inputs + 1))
+    penalty[:, :-1] = _LINEAR + few * n_inputs / v.sum(axis=1, keepdims=True)
+    if bases is not None:
+        rises = fit_least_absolute(inputs, y, v, penalty, steps=0)[:, : X.shape[1]]
+        rises /= np.linalg.norm(rises, axis=1, keepdims=True) + 1e-300
+        smooth, smooth_future = (np.stack([b.contract(a).T for a in rises]) for b in bases)
+        _, unit = _weighted_moments(smooth, known)
+        inputs = np.concatenate([smooth / unit, inputs], axis=2)
+        future = np.concatenate([smooth_future / unit, future], axis=2)
+        rough = np.full((len(y), smooth.shape[2]), _SMOOTH)
+        penalty = np.concatenate([rough, penalty], axis=1)
+    inside = known[:, :, None]
+    low = np.where(inside, inputs, np.inf).min(axis=1, keepdims=True)
+    high = np.where(inside, inputs, -np.inf).max(axis=1, keepdims=True)
+    n_solves = _SOLVES if len(X) > _MANY else _MORE_SOLVES
+    b = fit_least_absolute(inputs, y, v, penalty, steps=n_solves)
+    # Not outside of the rows:
+    return np.asarray((np.clip(future, low, high) @ b[:, :, None])[:, :, 0])
+
+
+def _join_inputs(X: Array, ahead: Array) -> Array:
+    """Return inputs of all steps, inputs of each, and a one, (k, N, p + q + 1)."""
+    shape = (*ahead.shape[:2], X.shape[1])
+    return np.concatenate([np.broadcast_to(X, shape), ahead, np.ones((*shape[:2], 1))], axis=2)
 
 
 def _place_bases(
@@ -173,10 +223,10 @@ def _place_bases(
 
 
 def _weighted_moments(X: Array, weight: Array) -> tuple[Array, Array]:
-    """Return weighted means and standard deviations of columns."""
-    total = weight.sum()
-    mean = weight @ X / total
-    scale = np.sqrt(weight @ (X - mean) ** 2 / total)
+    """Return weighted means and standard deviations (..., 1, p) of columns of X (..., n, p)."""
+    share = (weight / weight.sum(axis=-1, keepdims=True))[..., None, :]
+    mean = share @ X
+    scale = np.sqrt(share @ (X - mean) ** 2)
     return mean, np.where(scale > 1e-9, scale, 1.0)
 
 
@@ -190,22 +240,35 @@ def fit_least_absolute(X: Array, y: Array, weight: Array, penalty: Array, steps:
     independent of the units of y; it is in units of the mean squared input. Every solve is a
     weighted ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled to the sum
     of v, come from the residuals of the solve before. ``weight`` (n,) is v, and ``steps`` the
-    number of reweighted solves; 0 leaves the least squares.
+    number of reweighted solves; 0 leaves the least squares. All arrays may have further axes
+    before these, for several problems at once.
     """
-    total = float(weight.sum())
+    total = weight.sum(axis=-1, keepdims=True)
+    least = 1e-12 * np.abs(y).max(axis=-1, keepdims=True)
+    least[least == 0.0] = 1e-12
+    diagonal = np.arange(X.shape[-1])
     now = weight
     for step in range(steps + 1):
         root = np.sqrt(now)
-        weighted = X * root[:, None]
-        gram = weighted.T @ weighted  # a product with itself takes half the time
-        gram[np.diag_indices_from(gram)] += total * (penalty + _JITTER)
-        b = np.linalg.solve(gram, weighted.T @ (root * y))
+        weighted = X * root[..., None]
+        turned = np.swapaxes(weighted, -1, -2)
+        gram = turned @ weighted  # a product with itself takes half the time
+        gram[..., diagonal, diagonal] += total * (penalty + _JITTER)
+        b = np.linalg.solve(gram, turned @ (root * y)[..., None])
         if step < steps:
-            away = np.abs(y - X @ b)
-            near = _NEAR * float(np.median(away))
-            now = weight / np.maximum(away, max(near, 1e-12 * float(np.abs(y).max() or 1.0)))
-            now *= total / now.sum()
-    return np.asarray(b)
+            away = np.abs(y - (X @ b)[..., 0])
+            near = _NEAR * _median_of_known(away, weight > 0.0)
+            now = weight / np.maximum(away, np.maximum(near, least))
+            now *= total / now.sum(axis=-1, keepdims=True)
+    return np.asarray(b[..., 0])
+
+
+def _median_of_known(values: Array, known: Mask) -> Array:
+    """Return medians (..., 1) of the known ones of values (..., n)."""
+    ordered = np.sort(np.where(known, values, np.inf), axis=-1)
+    count = known.sum(axis=-1, keepdims=True)
+    middle = [np.take_along_axis(ordered, k, axis=-1) for k in ((count - 1) // 2, count // 2)]
+    return np.asarray(np.mean(middle, axis=0))
 
 
 # Rows -------------------------------------------------------------------------------------------
@@ -237,6 +300,7 @@ class RowMaker:
 
     filled: Array  # series that repeat their first value before they start
     starts: Ints  # (n,)
+    numbers: Ints  # (n,)
     season: int
     n_lags: int
     h: int
@@ -255,6 +319,7 @@ class RowMaker:
         return cls(
             histories.fill_start(),
             histories.starts,
+            histories.numbers,
             m,
             n_lags,
             h,
@@ -266,13 +331,18 @@ class RowMaker:
         )
 
     def training_rows(self, most: int) -> Rows:
-        """Return the rows of all origins, or of evenly spaced ones if there are more than most."""
-        n, T = self.filled.shape
+        """Return the rows of all origins, or of about so many if there are more.
+
+        Where series end earlier, the rows are the same ones, and a few more.
+        """
+        T = self.filled.shape[1]
         first = self.starts + max(self.n_lags - 1, self.season if self.season > 1 else 0)
         columns = np.arange(T - 1)
         usable = (columns >= first[:, None]) & np.isfinite(self.units[:, :-1])
-        every = -(-int(usable.sum()) // most) or 1
-        usable &= (T - 2 - columns + np.arange(n)[:, None]) % every == 0
+        share = most / max(int(usable.sum()), 1)
+        if share < 1.0:  # evenly over time, over phases and over series
+            steps = _GOLDEN * (columns - self.starts[:, None]) + _SILVER * self.numbers[:, None]
+            usable &= steps % 1.0 < share
         return self.cut(*np.nonzero(usable))
 
     def latest_rows(self) -> Rows:

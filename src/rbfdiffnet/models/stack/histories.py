@@ -24,20 +24,29 @@ _FEWEST_SEASONS = 3  # in which a phase must have been seen
 class Histories:
     """Series without gaps, side by side; ``season`` is the number of steps in a season, or 1.
 
-    ``longer`` is that in a longer season, 0 for none; None leaves it to those who need it.
+    ``longer`` is that in a longer season, 0 for none; None leaves it to those who need it. A series
+    has the same one of the ``numbers`` wherever it ends.
     """
 
     values: Array  # (n, T), NaN before a series starts
     season: int
-    longer: int | None = None
+    longer: int | None
+    numbers: Ints  # (n,)
 
     @classmethod
-    def of(cls, series: Sequence[Array], season: int, longer: int | None = None) -> Histories:
-        """Line up series of at least one value."""
+    def of(
+        cls,
+        series: Sequence[Array],
+        season: int,
+        longer: int | None = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Histories:
+        """Line up series of at least one value; they are numbered one after the other."""
         values = np.full((len(series), max(y.size for y in series)), np.nan)
         for row, y in zip(values, series, strict=True):
             row[row.size - y.size :] = y
-        return cls(values, season, longer)
+        own = np.arange(len(series)) if numbers is None else np.array(numbers, dtype=np.int64)
+        return cls(values, season, longer, own)
 
     @property
     def starts(self) -> Ints:
@@ -60,8 +69,14 @@ class Histories:
         return np.asarray(np.nanmin(self.values, axis=1) > 0.0)
 
     def with_values(self, values: Array) -> Histories:
-        """Return other series with the same season."""
+        """Return the same series with other values."""
         return replace(self, values=values)
+
+    def select(self, chosen: Mask) -> Histories:
+        """Return some of the series."""
+        rows = self.values[chosen]
+        began = np.isfinite(rows).any(axis=0)
+        return replace(self, values=rows[:, began], numbers=self.numbers[chosen])
 
     def extend(self, forecasts: Array) -> Histories:
         """Append forecasts (n, h) to the series; where they are NaN, repeat the last value."""

@@ -7,19 +7,17 @@ nothing to say, and enter it in `MEMBERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
-from rbfdiffnet.models.stack.direct import correct_forecasts, forecast_direct
+from rbfdiffnet.models.stack.direct import RowMaker, choose_lags, correct_forecasts, forecast_direct
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.smoothing import (
-    forecast_damped_holt,
-    forecast_on_logarithms,
-    forecast_theta,
-)
-from rbfdiffnet.pretrained.network import forecast
+from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
+from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 
@@ -42,34 +40,75 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Outlooks:
+    """Forecasts of the pretrained network for series that end earlier, each made only once.
+
+    They reach h steps ahead, or farther. The same values have the same forecast, whatever window
+    they are met in.
+    """
+
+    h: int
+    season: int
+    longer: int | None
+    n_jobs: int = 1
+    _known: dict[bytes, Array] = field(default_factory=dict, repr=False)
+
+    def of(self, series: list[Array]) -> Array:
+        """Return forecasts of series (n, h)."""
+        longest = most_values(self.season, self.longer or 0)
+        seen = [y[-longest:] for y in series]
+        keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
+        new = {key: y for key, y in zip(keys, seen, strict=True) if key not in self._known}
+        if new:
+            series = list(new.values())
+            found = _look_ahead(series, self.h, self.season, self.longer, self.n_jobs)
+            self._known.update(zip(new, found, strict=True))
+        return np.stack([self._known[key] for key in keys])
+
+
+@dataclass(frozen=True)
 class Task:
-    """Series to forecast h steps ahead, and the forecasts of the members before."""
+    """Series to forecast h steps ahead, and the forecasts of the members before.
+
+    ``earlier`` tells how many threads there are, too.
+    """
 
     histories: Histories
     h: int
+    earlier: Outlooks
     before: dict[str, Array]
 
+    @cached_property
+    def maker(self) -> RowMaker:
+        """What the rows of the series are cut from."""
+        return RowMaker.of(self.histories, choose_lags(self.histories), self.h)
 
-def forecast_pretrained(histories: Histories, h: int) -> Array:
+
+def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> Array:
     """Forecast series by the pretrained network, (n, h)."""
     rows = zip(histories.values, histories.starts, strict=True)
-    return _look_ahead([row[start:] for row, start in rows], histories, h)
+    series = [row[start:] for row, start in rows]
+    return _look_ahead(series, h, histories.season, histories.longer, n_jobs)
 
 
-def _look_ahead(series: list[Array], histories: Histories, h: int) -> Array:
-    found = forecast(series, h, histories.season, longer=histories.longer)
+def _look_ahead(series: list[Array], h: int, season: int, longer: int | None, n_jobs: int) -> Array:
+    found = forecast(series, h, season, longer=longer, n_jobs=n_jobs)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median)
 
 
+def _pretrained(task: Task) -> Array:
+    return forecast_pretrained(task.histories, task.h, task.earlier.n_jobs)
+
+
 def _corrected(task: Task) -> Array:
-    histories, h = task.histories, task.h
     start = task.before[PRETRAINED]
-    return correct_forecasts(histories, start, lambda series: _look_ahead(series, histories, h))
+    earlier = task.earlier
+    return correct_forecasts(task.histories, start, earlier.of, task.maker, earlier.n_jobs)
 
 
 def _direct(task: Task) -> Array:
-    return forecast_direct(task.histories, task.h)
+    return forecast_direct(task.histories, task.h, maker=task.maker, n_jobs=task.earlier.n_jobs)
 
 
 def _last_season(task: Task) -> Array:
@@ -80,10 +119,6 @@ def _last_season_grown(task: Task) -> Array:
     return move_to_present_level(task.histories, _last_season(task))
 
 
-def _theta(task: Task) -> Array:
-    return forecast_on_logarithms(forecast_theta, task.histories.values, task.h)
-
-
 def _damped_trend(task: Task) -> Array:
     return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
 
@@ -92,17 +127,18 @@ PRETRAINED, CORRECTED = "pretrained", "corrected"
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
-    Member(PRETRAINED, lambda task: forecast_pretrained(task.histories, task.h)),
+    Member(PRETRAINED, _pretrained),
     Member(CORRECTED, _corrected),
     Member("direct", _direct),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),
-    Member("theta", _theta, without_season=True),
     Member("damped trend", _damped_trend, without_season=True),
 )
 
 
-def forecast_members(histories: Histories, h: int, *, repeats: bool = False) -> dict[str, Array]:
+def forecast_members(
+    histories: Histories, h: int, earlier: Outlooks, *, repeats: bool = False
+) -> dict[str, Array]:
     """Forecast every series by every member: arrays of shape (n, h) by the member's name.
 
     With ``repeats``, members that repeat the last season take part if the usual series has one.
@@ -112,12 +148,12 @@ def forecast_members(histories: Histories, h: int, *, repeats: bool = False) -> 
     seasons = Seasons.fit(histories) if season == 1 or length >= _FEWEST_SEASONS * season else None
     rest = seasons.remove(histories) if seasons else histories
     forecasts: dict[str, Array] = {}
+    task, without_season = (Task(own, h, earlier, forecasts) for own in (histories, rest))
     for member in MEMBERS:
         if member.repeats and not repeats:
             continue
         if not member.without_season:
-            forecasts[member.name] = member.forecast(Task(histories, h, forecasts))
+            forecasts[member.name] = member.forecast(task)
         elif seasons:
-            found = member.forecast(Task(rest, h, forecasts))
-            forecasts[member.name] = seasons.restore(found)
+            forecasts[member.name] = seasons.restore(member.forecast(without_season))
     return forecasts

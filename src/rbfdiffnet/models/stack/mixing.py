@@ -73,7 +73,7 @@ def find_sparse(series: Sequence[Array]) -> Mask:
 
 
 def combine(members: Array, weights: Array) -> Array:
-    """Mix members (M, n, h) by weights (M, n); members without values do not count."""
+    """Mix members (M, n, h) by weights (M, n, h); members without values do not count."""
     there = ~np.isnan(members).all(axis=(1, 2))
     if not there.any():
         return np.full(members.shape[1:], np.nan)
@@ -82,8 +82,8 @@ def combine(members: Array, weights: Array) -> Array:
     # One by one, not as a product of matrices, whose rounding depends on the place of a series.
     mixed = np.zeros(members.shape[1:])
     for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
-        mixed += share[:, None] * member
-    return np.where((total > 0.0)[:, None], mixed, np.median(members, axis=0))
+        mixed += share * member
+    return np.where(total > 0.0, mixed, np.median(members, axis=0))
 
 
 def combine_errors(errors: Array, weights: Array) -> Array:

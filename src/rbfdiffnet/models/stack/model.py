@@ -1,9 +1,10 @@
 """The stack: members forecast a panel, and their forecasts are mixed.
 
-How much each member counts is found at the ends of the series: with the last h steps held back, and
-the h before them, all members forecast what is known already; see `models.stack.mixing`. The errors
-of the mixture there make the intervals. Nothing is kept but the data and the plan: every forecast
-learns from all that is known at its origin.
+How much each member counts is found at the ends of the series: with the last steps held back, and
+as many before them, all members forecast what is known already; see `models.stack.blocks` for how
+many steps that is, and `models.stack.mixing`. The errors of the mixture there make the intervals.
+Nothing is kept but the data and the plan: every forecast learns from all that is known at its
+origin.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from rbfdiffnet.models.by_chunk import (
 from rbfdiffnet.models.intervals import HeldOutErrors
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
-from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
+from rbfdiffnet.models.stack.blocks import has_one_or_two_seasons, split_steps
+from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED, Outlooks
 from rbfdiffnet.models.stack.mixing import (
     combine,
     estimate_growth,
@@ -45,17 +47,13 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import one_blas_thread, parallel_map
+from rbfdiffnet.support.parallel import one_blas_thread
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
 _MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
-_WINDOWS = 2
-_MORE_WINDOWS = 5  # for a few series
-_FEW_SERIES = 5
-_FEW_SEASONS = 2.5  # the last of which is repeated
-_ENOUGH_ERRORS = 100  # to tell members apart
+_NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
 _REMEMBERED = 2  # origins and horizons
 
 
@@ -82,9 +80,9 @@ class Mixture:
     """Forecasts (n, h) of a panel by the stack.
 
     `errors` (n, n_windows, h) are absolute errors at the ends of the series, grown as the changes
-    of the series have since, NaN where unknown. `weights` (n,) say how much each member counts;
-    `members` (n, h) are their forecasts. `runaway` tells how
-    forecasts were held back by the rule of `support.stability`, by series.
+    of the series have since, NaN where unknown. `weights` (n, h) say how much each member counts;
+    `members` (n, h) are their forecasts. `runaway` tells how forecasts were held back by the rule
+    of `support.stability`, by series.
     """
 
     values: Array
@@ -100,7 +98,7 @@ class _Learned:
 
     plan: Plan
     window: Window
-    weights: Array  # (M, n)
+    weights: Array  # (M, n, h)
     errors: Array
 
     def mix(self, ahead: Sequence[Array]) -> Mixture:
@@ -114,17 +112,17 @@ class _Learned:
         prepared, row = self.window.prepared, list(self.window.prepared.ready).index(i)
         p = prepared.ready[i].preparation
         members = {name: own[row] for name, own in self.window.forecasts.items()}
-        weights = dict(zip(members, self.weights[:, i].tolist(), strict=True))
+        weights = dict(zip(members, self.weights[:, i], strict=True))
         terms = explain_one(prepared, i, members[PRETRAINED], self.plan)
         terms = terms.scale(weights[PRETRAINED] + weights.get(CORRECTED, 0.0))
         members = {name: p.clip(own) for name, own in members.items()}
-        u = sum(weights[name] * own for name, own in members.items() if weights[name])
+        u = sum(weights[name] * own for name, own in members.items() if weights[name].any())
         correction = "what the panel's rows correct"
         if CORRECTED in members:
             weights[correction] = weights.pop(CORRECTED)
             members[correction] = members.pop(CORRECTED) - members[PRETRAINED]
         for name, value in members.items():
-            if name != PRETRAINED and weights[name]:
+            if name != PRETRAINED and weights[name].any():
                 contribution = weights[name] * value
                 terms.add("member", name, contribution, value=value, weight=weights[name])
         add_way_back(terms, p, np.asarray(u), ahead, names, total)
@@ -206,7 +204,7 @@ class FittedStack(FittedByChunk):
 
         def naive(chosen: Sequence[int]) -> tuple[list[Array], Array]:
             """Errors of last values, repeated, at the ends of chosen series, and their scales."""
-            origins = [np.arange(seen[i].y.size - h, 0, -h)[:_MORE_WINDOWS] for i in chosen]
+            origins = [np.arange(seen[i].y.size - h, 0, -h)[:_NAIVE_WINDOWS] for i in chosen]
             found = zip(chosen, origins, strict=True)
             errors = [naive_errors(seen[i].y, at, h, 1) for i, at in found]
             return errors, measure_changes([usable[i] for i in chosen], 1, h)
@@ -250,10 +248,13 @@ class FittedStack(FittedByChunk):
         return SeriesTable(np.arange(self.n_series), seasons | weights)
 
     def member_weights(self) -> dict[str, Array]:
-        """Return how much each member counted for each series (n,) in the latest forecasts."""
+        """Return how much each member counted for each series (n,) in the latest forecasts.
+
+        These are means over the steps ahead.
+        """
         if not self._latest:
             raise ValueError("Members are weighed when forecasts are made: use predict first.")
-        return self._latest[0].weights
+        return {name: own.mean(axis=1) for name, own in self._latest[0].weights.items()}
 
     def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
         """Refuse: no network is kept."""
@@ -285,7 +286,7 @@ class FittedStack(FittedByChunk):
             scatter(self.chunks, [pad(m.errors) for m in mixtures]),
             {
                 name: scatter(
-                    self.chunks, [m.weights.get(name, np.zeros(len(m.values))) for m in mixtures]
+                    self.chunks, [m.weights.get(name, np.zeros_like(m.values)) for m in mixtures]
                 )
                 for name in names
             },
@@ -305,50 +306,64 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), request.h
     panel, origins = _latest(request.panel, request.origins, most)
 
-    def prepare(at: Ints) -> PreparedPanel:
+    def prepare(at: Ints, numbers: dict[int, int] | None = None) -> PreparedPanel:
         """Make the panel ready at origins; what was made ready when it was fitted is used again."""
         seen = [series.until(o) for series, o in zip(panel, at.tolist(), strict=True)]
-        return prepared if prepared.is_of(seen) else PreparedPanel.of(seen, plan)
-
-    repeats = _one_or_two_seasons(origins, h, plan.season_length)
+        return prepared if prepared.is_of(seen) else PreparedPanel.of(seen, plan, numbers)
 
     ready = prepare(origins)
     fitted, short = ready.is_ready, ready.is_short
-    n_windows = _n_windows(origins[fitted & ~short], h)
+    blocks = split_steps(h, plan.season_length, origins[fitted & ~short])
+    repeats = has_one_or_two_seasons(origins, blocks[0].last, plan.season_length)
+    n_steps = {d: block.last for block in blocks for d in block.distances}
+    longest = max(h, blocks[-1].last)
+    earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs)
 
-    def look_from(k: int) -> Window:
-        """Let every member forecast what came k windows ago; 0 is the request."""
+    def look_from(distance: int) -> Window:
+        """Let every member forecast from so many steps before the origins; 0 is the request."""
         with np.errstate(all="ignore"):
-            then = prepare(np.maximum(origins - k * h, 0)) if k else ready
-            window = Window.of(then, h, plan, repeats=repeats)
-        report_progress((k + 1) / (n_windows + 1))
-        return window
+            at = np.maximum(origins - distance, 0)
+            then = prepare(at, ready.numbers) if distance else ready
+            return Window.of(then, n_steps.get(distance, h), plan, earlier, repeats=repeats)
 
-    now, *windows = parallel_map(look_from, range(n_windows + 1), n_jobs)
-    names, n = list(now.forecasts), len(panel)
-    usable = now.prepared.usable
-    errors, grown = [], []
-    for k, past in enumerate(windows, start=1):
-        earlier = np.maximum(origins - k * h, 0)
-        at = earlier[:, None]
-        ahead = [values_after(s.known_ahead, o, h)[0] for s, o in zip(panel, at, strict=True)]
-        members = past.restore(ahead)
-        actual = np.array([values_after(y, o, h)[0] for y, o in zip(usable, at, strict=True)])
+    now, windows = look_from(0), dict[int, Window]()
+    for distance in n_steps:
+        report_progress((len(windows) + 1) / (len(n_steps) + 1))
+        windows[distance] = look_from(distance)
+    report_progress(1.0)
+    names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
+
+    def errors_from(distance: int) -> Array:
+        """Return the errors (M, n, steps) of the members from there."""
+        past, at = windows[distance], np.maximum(origins - distance, 0)[:, None]
+        steps = n_steps[distance]
+        places = list(zip(panel, usable, at, strict=True))
+        members = past.restore([values_after(s.known_ahead, o, steps)[0] for s, _, o in places])
+        actual = np.array([values_after(y, o, steps)[0] for _, y, o in places])
         counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
-        forecasts = np.stack([members.get(name, np.full((n, h), np.nan)) for name in names])
-        errors.append(np.where(counts[:, None], forecasts - actual.reshape(n, h), np.nan))
-        grown.append(estimate_growth(usable, earlier, 2 * max(plan.season_length, h)))
-    relative = np.stack(errors, axis=2) / measure_units(usable, plan.season_length)[:, None, None]
-    seen = [series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)]
-    weights = weigh_in_two_steps(relative, find_sparse(seen), N_FIRST)
-    # Without errors, and of short series, the pretrained network counts alone.
-    weights[:, short] = 0.0
-    weights[0, ~weights.any(axis=0)] = 1.0
-    sizes = [
-        np.abs(combine(error, weights)) * since[:, None]
-        for error, since in zip(errors, grown, strict=True)
-    ]
-    return _Learned(plan, now, weights, np.stack(sizes, axis=1))
+        nothing = np.full((n, steps), np.nan)
+        forecasts = np.stack([members.get(name, nothing) for name in names])
+        return np.where(counts[:, None], forecasts - actual.reshape(n, steps), np.nan)
+
+    errors = {distance: errors_from(distance) for distance in n_steps}
+    units = measure_units(usable, plan.season_length)[:, None, None]
+    sparse = find_sparse([series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)])
+    weights = np.empty((len(names), n, h))
+    sizes = np.full((n, max(len(block.distances) for block in blocks), h), np.nan)
+    for block in blocks:
+        own = np.stack([errors[d][:, :, : block.last] for d in block.distances], axis=2)
+        found = weigh_in_two_steps(own / units, sparse, N_FIRST)
+        # Without errors, and of short series, the pretrained network counts alone.
+        found[:, short] = 0.0
+        found[0, ~found.any(axis=0)] = 1.0
+        weights[:, :, block.first :] = found[:, :, None]
+        steps = slice(block.first, min(block.last, h))
+        for k, distance in enumerate(block.distances):
+            then = np.maximum(origins - distance, 0)
+            since = estimate_growth(usable, then, 2 * max(plan.season_length, block.last))
+            mixed = np.abs(combine(own[:, :, k], found[:, :, None])) * since[:, None]
+            sizes[:, k, steps] = mixed[:, steps]
+    return _Learned(plan, now, weights, sizes)
 
 
 def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Series], Ints]:
@@ -358,20 +373,3 @@ def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Ser
         known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
         cut[i] = known[-most] if known.size > most else 0
     return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
-
-
-def _one_or_two_seasons(origins: Ints, h: int, season: int) -> bool:
-    """Whether the usual series has few seasons, one of them before the h steps held back first."""
-    usual = float(np.median(origins)) if origins.size else 0.0
-    return season > 1 and season + h <= usual < _FEW_SEASONS * season
-
-
-def _n_windows(origins: Ints, h: int) -> int:
-    """How many windows at the ends of the series serve to compare members.
-
-    More of them where series are few or the horizon is short, as far as half of the usual series.
-    """
-    enough = max(-(-_ENOUGH_ERRORS // max(origins.size * h, 1)), _WINDOWS)
-    most = _MORE_WINDOWS if origins.size < _FEW_SERIES else min(enough, _MORE_WINDOWS)
-    room = int(np.median(origins)) // (2 * h) if origins.size else 0
-    return min(most, max(room, 1))

@@ -1,9 +1,9 @@
-r"""Theta and the damped trend: exponential smoothing of many short series at once.
+r"""The damped trend: exponential smoothing of many short series at once.
 
 Series are the rows of an array and end in its last column; before a series starts there is NaN, and
-then there are no gaps. They come without seasons. `forecast_theta` and `forecast_damped_holt` take
-such an array and a horizon, and return one row of forecasts for each series, which does not depend
-on the other series. Every series has its own parameters:
+then there are no gaps. They come without seasons. `forecast_damped_holt` takes such an array and a
+horizon, and returns one row of forecasts for each series, which does not depend on the other
+series. Every series has its own parameters:
 
 .. math::
 
@@ -20,49 +20,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.parallel import even_chunks
 from rbfdiffnet.support.stability import forecast_bounds
 
-_THETA_ALPHA = np.linspace(0.025, 1.0, 40)
 # Small values are closer to each other, where forecasts change most.
-_ALPHA = np.linspace(0.01, 1.0, 11) ** 2
-_BETA = np.linspace(0.0, 1.0, 7) ** 2
-_PHI = np.linspace(0.8, 0.98, 8)
+_ALPHA = np.linspace(0.01, 1.0, 7) ** 2
+_BETA = np.linspace(0.0, 1.0, 4) ** 2
+_PHI = np.linspace(0.8, 0.98, 4)
 
+_MOST_VALUES = 500  # of a series, its latest
 _CELLS = 1 << 15  # series times candidates at a time: the states stay in the cache
-_HALVINGS = 6  # of the distance between a candidate and its neighbors
+_MOVES = (0.5, 0.5, 0.25, 0.25, 0.125, 0.125)  # steps of the grids, of one parameter at a time
 # Series have a unit spread when these are added to or compared with their squared errors.
 _RIDGE = 1e-6  # on the first trend, which without damping (phi = 0) has no effect at all
 _TIE = 1e-12
-
-
-def forecast_theta(Y: Array, h: int) -> Array:
-    r"""Forecast with the classic Theta method: simple smoothing with half the trend as drift.
-
-    .. math:: \hat y_{T+k} = \tfrac12 \big( a + c\,(T + k) \big) + \tfrac12\, \ell_T
-
-    where :math:`a + c t` is the series' linear trend, its theta line 0, and :math:`\ell_T` the
-    level that simple exponential smoothing gives to theta line 2, :math:`2 y_t - a - c t`. The
-    smoothing parameter, from 0.025 to 1, and the first level are those of least squared one-step
-    error; the error of line 2 is twice the error of the forecasts. Up to the choice of the first
-    level this is smoothing of the series itself with drift c/2 (Hyndman and Billah, Unmasking the
-    Theta method, International Journal of Forecasting 19, 2003). A series of fewer than three
-    values repeats its last one.
-    """
-    y, lengths, last = _align_left(Y)
-    inside = np.arange(y.shape[1]) < lengths[:, None]
-    middle = (lengths[:, None] - 1) / 2.0
-    t = np.where(inside, np.arange(y.shape[1]) - middle, 0.0)
-    mean = y.sum(axis=1, keepdims=True) / lengths[:, None]
-    slope = (t * y).sum(axis=1, keepdims=True) / np.maximum((t * t).sum(axis=1, keepdims=True), 1)
-    smoothed = smooth(2.0 * y - mean - slope * t, lengths, _THETA_ALPHA)
-    line = mean + slope * (middle + np.arange(1, h + 1))
-    return last + np.where(lengths[:, None] < 3, 0.0, (line + smoothed.forecast(h)) / 2.0)
 
 
 def forecast_damped_holt(Y: Array, h: int) -> Array:
@@ -72,10 +48,11 @@ def forecast_damped_holt(Y: Array, h: int) -> Array:
 
     with level and trend after the last value. Of :math:`\alpha` from 0.0001 to 1, :math:`\beta`
     (the share of :math:`\alpha` that goes into the trend) from 0 to 1, :math:`\phi` from 0.8 to
-    0.98 and the states before the first value, those with the least squared one-step error are
-    taken. A series with no more values than these five numbers repeats its last one.
+    0.98 and the states before the first value, those with the least squared one-step error over
+    the latest 500 values are taken. A series with no more values than these five numbers repeats
+    its last one.
     """
-    y, lengths, last = _align_left(Y)
+    y, lengths, last = _align_left(Y[:, -_MOST_VALUES:])
     smoothed = smooth(y, lengths, _ALPHA, _BETA, _PHI)
     return last + np.where(lengths[:, None] <= 5, 0.0, smoothed.forecast(h))
 
@@ -88,7 +65,7 @@ def forecast_on_logarithms(method: Callable[[Array, int], Array], Y: Array, h: i
     A median of the logarithm becomes a median of the series: there is no correction for bias.
     So that no trend explodes, such a forecast stays between the bounds of
     `support.stability`. Series with zeros or negative values are forecast as they are.
-    ``method(Y, h)`` gives forecasts of shape (n, h), as `forecast_theta` does.
+    ``method(Y, h)`` gives forecasts of shape (n, h), as `forecast_damped_holt` does.
     """
     least, largest = np.nanmin(Y, axis=1), np.nanmax(Y, axis=1)
     values, positive = Y.copy(), least > 0.0
@@ -141,8 +118,8 @@ def smooth(
 
     .. math:: \min_{\alpha, \beta, \phi, \ell_0, b_0} \sum_t e_t^2
 
-    All combinations of the grids' values are tried, then ever closer ones between the best and
-    its neighbors; a narrow minimum elsewhere may be missed. Of equally good ones the first counts.
+    All combinations of the grids' values are tried, then ever smaller moves of one parameter at a
+    time; a narrow minimum elsewhere may be missed. Of equally good ones the first counts.
     Series begin in the first column of y, (n, T), and have from 1 to T values, by ``lengths``; what
     follows the end of a series is not read. The grids alpha, beta, phi are increasing.
     """
@@ -182,11 +159,11 @@ def _search(z: Array, active: Ints, grids: list[Array]) -> Array:
     # Positions in the grids, fractions of a step being between two values: (3, n or 1, G).
     places = np.indices(sizes).reshape(3, 1, -1).astype(np.float64)
     best = _find_best(z, active, grids, places)
-    moves = [(0, -1, 1) if size > 1 else (0,) for size in sizes]
-    around = np.array(list(product(*moves))).T[:, None]
+    eye = np.eye(3)[:, np.array(sizes) > 1]
+    around = np.concatenate([np.zeros((3, 1)), -eye, eye], axis=1)[:, None]
     top = np.array(sizes)[:, None, None] - 1.0
-    for halving in range(1, _HALVINGS + 1):
-        places = best[:, :, None] + 0.5**halving * around
+    for move in _MOVES:
+        places = best[:, :, None] + move * around
         best = _find_best(z, active, grids, np.clip(places, 0.0, top))
     return _look_up(grids, best)
 
@@ -201,12 +178,10 @@ def _find_best(z: Array, active: Ints, grids: list[Array], places: Array) -> Arr
     """Return each series' best position of those given, an array of shape (3, n)."""
     n, candidates = len(z), places.shape[2]
     parameters = _look_up(grids, places)
-    rows = max(1, _CELLS // candidates)
     best = np.empty((3, n))
-    for start in range(0, n, rows):
-        chunk = slice(start, start + rows)
+    for chunk in even_chunks(n, max(1, _CELLS // candidates)):
         own = chunk if places.shape[1] > 1 else slice(None)
-        still = np.clip(active - start, 0, len(z[chunk]))
+        still = np.clip(active - chunk.start, 0, len(z[chunk]))
         loss, _, _ = _profile_loss(z[chunk], still[still > 0], *parameters[:, own])
         first = np.argmax(loss <= loss.min(axis=1, keepdims=True) + _TIE, axis=1)
         best[:, chunk] = np.take_along_axis(places[:, own], first[None, :, None], axis=2)[..., 0]

@@ -12,7 +12,12 @@ from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.series_model import prepare_all
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import PRETRAINED, forecast_members, forecast_pretrained
+from rbfdiffnet.models.stack.members import (
+    PRETRAINED,
+    Outlooks,
+    forecast_members,
+    forecast_pretrained,
+)
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
@@ -29,18 +34,23 @@ _FEWEST_VALUES = 2
 class PreparedPanel:
     """A panel made ready, once for each origin; `ready` holds the series that have members.
 
-    `reasons` tells why the others have none, by position.
+    `reasons` tells why the others have none, and `numbers` what number a series has in all parts
+    of the panel, by position.
     """
 
     panel: Sequence[Series]
     ready: dict[int, PreparedSeries]
     reasons: dict[int, str]
+    numbers: dict[int, int]
 
     @classmethod
-    def of(cls, panel: Sequence[Series], plan: Plan) -> PreparedPanel:
+    def of(
+        cls, panel: Sequence[Series], plan: Plan, numbers: dict[int, int] | None = None
+    ) -> PreparedPanel:
         """Make a panel ready; what is learned does not depend on the order of its series.
 
-        Series with less than two known values have no members.
+        Series with less than two known values have no members. The others are numbered, unless
+        they have numbers from a later part of the panel.
         """
         order, reasons = find_usable(panel, _FEWEST_VALUES)
         effects: Sequence[Effects | None] | None = fit_pooled_effects(
@@ -57,7 +67,8 @@ class PreparedPanel:
                 reasons[i] = str(own)
             else:
                 ready[i] = own
-        return cls(panel, ready, dict(sorted(reasons.items())))
+        numbers = numbers or {i: number for number, i in enumerate(ready)}
+        return cls(panel, ready, dict(sorted(reasons.items())), numbers)
 
     def is_of(self, panel: Sequence[Series]) -> bool:
         """Tell whether the series are those of this panel: the same rows of the same arrays."""
@@ -122,7 +133,13 @@ class Window:
 
     @classmethod
     def of(
-        cls, prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int = 1, *, repeats: bool = False
+        cls,
+        prepared: PreparedPanel,
+        h: int,
+        plan: Plan,
+        earlier: Outlooks,
+        *,
+        repeats: bool = False,
     ) -> Window:
         """Forecast a panel by every member; by the last season, repeated, only if asked for.
 
@@ -132,14 +149,15 @@ class Window:
         if not prepared.ready:
             return cls(prepared, {"naive": np.empty((0, h))}, season)
         is_short = prepared.is_short[list(prepared.ready)]
-        histories = Histories.of(prepared.histories, season, plan.longer_season)
+        numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
+        histories = Histories.of(prepared.histories, season, plan.longer_season, numbers)
         if is_short.any():
-            forecasts = _forecast_some(histories, is_short, h, repeats)
+            forecasts = _forecast_some(histories, is_short, h, earlier, repeats)
         else:
-            forecasts = forecast_members(histories, h, repeats=repeats)
+            forecasts = forecast_members(histories, h, earlier, repeats=repeats)
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
-            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan, n_jobs)
+            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
         return cls(prepared, forecasts, season)
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
@@ -171,29 +189,31 @@ class Window:
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
 
 
-def _forecast_some(histories: Histories, is_short: Mask, h: int, repeats: bool) -> dict[str, Array]:
+def _forecast_some(
+    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
+) -> dict[str, Array]:
     """Return members' forecasts of series of which some have too few values for most members.
 
     These get the forecasts of the pretrained network from all members.
     """
-    pretrained = forecast_pretrained(histories, h)
+    pretrained = forecast_pretrained(histories, h, earlier.n_jobs)
     if is_short.all():
         return {PRETRAINED: pretrained}
-    rows = histories.values[~is_short]
-    long = histories.with_values(rows[:, np.isfinite(rows).any(axis=0)])
     forecasts = {}
-    for name, values in forecast_members(long, h, repeats=repeats).items():
+    for name, values in forecast_members(
+        histories.select(~is_short), h, earlier, repeats=repeats
+    ).items():
         forecasts[name] = pretrained.copy()
         forecasts[name][~is_short] = values
     return forecasts
 
 
-def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan, n_jobs: int) -> Array:
+def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan) -> Array:
     """Return forecasts (series that are ready, h) by networks of single series without effects."""
     panel = []
     for i, own in prepared.ready.items():
         y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
         panel.append(Series(y, none, prepared.panel[i].extra))
     plan = replace(plan, log=False, noise="auto", fast=False)
-    networks = LocalNetworks().fit(panel, plan, n_jobs=n_jobs)
-    return networks.forecast(ForecastRequest.after(panel, h), n_jobs).values
+    networks = LocalNetworks().fit(panel, plan)
+    return networks.forecast(ForecastRequest.after(panel, h)).values
