@@ -55,7 +55,8 @@ def contenders(arima_series: int, mlp_series: int, lstm_series: int) -> list[Con
     every = [
         Contender(OURS, _ours(preset="fast")),
         Contender("ours, fast, 28 lags", _ours(preset="fast", lags=28)),
-        Contender("ours, default", _ours(scope="local")),
+        Contender("ours, instant", _ours(preset="instant")),
+        Contender("ours, default", _ours()),
         Contender("LightGBM (mlforecast)", _lightgbm, ("mlforecast", "lightgbm")),
         Contender("AutoETS", _statsforecast("AutoETS"), ("statsforecast",)),
         Contender("Theta", _statsforecast("DynamicOptimizedTheta"), ("statsforecast",)),

@@ -16,7 +16,7 @@ if not BENCHMARKS.exists():
 sys.path.append(str(BENCHMARKS))
 
 import accuracy  # noqa: E402
-import interval_coverage  # noqa: E402
+import intervals  # noqa: E402
 from accuracy_parts import data, errors, learners, methods, runner, single, summary  # noqa: E402
 from accuracy_parts.ours import ours  # noqa: E402
 
@@ -261,15 +261,34 @@ def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("limits_of_threads")
-def test_coverage_of_intervals(tmp_path, monkeypatch, capsys):
+def test_intervals_are_judged_by_loss_and_coverage(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(data.SUITE, "m1_quarterly", (4, 4))
     for part, frame in zip(("train", "test"), panel(), strict=True):
         frame.to_parquet(tmp_path / f"m1_quarterly_{part}.parquet")
-    interval_coverage.main(["--suite", str(tmp_path), "--data", "m1_quarterly"])
-    name, in_80, in_95, width = capsys.readouterr().out.splitlines()[1].split()
-    assert name == "m1_quarterly"
-    assert 0.0 <= float(in_80[:-1]) <= float(in_95[:-1]) <= 100.0
-    assert float(width) > 0.0
+    intervals.main(["--suite", str(tmp_path), "--data", "m1_quarterly"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[:2] for row in rows] == [["m1_quarterly", "default"], ["m1_quarterly", "instant"]]
+    for _, _, loss, in_80, in_95 in rows:
+        assert float(loss) > 0.0
+        assert 0.0 <= float(in_80[:-1]) <= float(in_95[:-1]) <= 100.0
+
+
+def test_the_quantile_loss_is_that_of_utilsforecast(rng):
+    from utilsforecast.losses import scaled_crps
+
+    y = rng.gamma(2.0, size=40)
+    both = pd.DataFrame({"unique_id": "a", "ds": range(40), "y": y, "us": y + rng.normal(size=40)})
+    names = {0.5: "us"}
+    for level in intervals.LEVELS:
+        for sign, side in ((-1, "lo"), (1, "hi")):
+            names[round(0.5 + sign * level / 200, 3)] = f"us-{side}-{level}"
+            both[f"us-{side}-{level}"] = both["us"] + sign * level / 40
+    loss, inside = intervals.judge(both, "us")
+    quantiles = np.arange(1, 10) / 10
+    models = {"us": [names[q] for q in quantiles.round(3).tolist()]}
+    expected = scaled_crps(both, models=models, quantiles=quantiles)["us"][0]
+    assert loss == pytest.approx(float(expected), rel=1e-6)
+    assert inside[80] == (np.abs(both["y"] - both["us"]) <= 2.0).mean()
 
 
 def test_summaries_compare_with_the_best_rival():

@@ -1,0 +1,83 @@
+"""How good intervals are: ``python benchmarks/intervals.py --suite DIR``.
+
+On the data sets of ``accuracy.py``: the weighted quantile loss of nine quantiles (.1 to .9), which
+is twice the sum of their pinball losses by the sum of the sizes of the values, and shares of values
+inside the 80 % and 95 % intervals. Rivals are models of statsforecast with their own intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shared_parts.threads import one_thread
+
+LEVELS = (20, 40, 60, 80, 95)
+OURS = {"default": "default", "instant": "instant"}
+RIVALS = ("AutoETS", "AutoARIMA", "AutoTheta", "SeasonalNaive")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    one_thread()  # before NumPy is imported
+    import pandas as pd
+
+    from accuracy_parts.data import NAMES, SUITE, data_sets, folder
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=NAMES, default=list(SUITE), metavar="D")
+    parser.add_argument("--methods", nargs="+", choices=(*OURS, *RIVALS), default=list(OURS))
+    parser.add_argument("--suite", type=Path, help="folder with the archive's series")
+    parser.add_argument("--m5", type=Path, help="folder with M5's files")
+    options = parser.parse_args(arguments)
+    every = data_sets(folder(options.suite, "suite"), folder(options.m5, "m5"))
+    print(f"{'data':<21}{'method':<14}{'loss':>8}{'in 80 %':>9}{'in 95 %':>9}", flush=True)
+    for name in options.data:
+        data = every[name]
+        windows = [read() for read in data.windows.values()]
+        for method in options.methods:
+            found = [
+                window.test.merge(forecast(method, window.train, data), on=["unique_id", "ds"])
+                for window in windows
+            ]
+            loss, inside = judge(pd.concat(found), "RBFDiffNet" if method in OURS else method)
+            shares = f"{inside[80]:>9.1%}{inside[95]:>9.1%}"
+            print(f"{name:<21}{method:<14}{loss:>8.4f}{shares}", flush=True)
+
+
+def forecast(method: str, train: Any, data: Any) -> Any:
+    """Return forecasts with intervals."""
+    train = train[["unique_id", "ds", "y"]]
+    if method in OURS:
+        from rbfdiffnet import RBFDiffNet
+
+        model = RBFDiffNet(data.freq, season_length=data.season_length, preset=OURS[method])
+        return model.forecast(train, data.horizon, level=list(LEVELS))
+    from statsforecast import StatsForecast, models
+
+    rival = getattr(models, method)(season_length=data.season_length)
+    fallback = models.SeasonalNaive(season_length=data.season_length, alias=method)
+    runner = StatsForecast([rival], freq=data.freq, fallback_model=fallback)
+    return runner.forecast(df=train, h=data.horizon, level=list(LEVELS))
+
+
+def judge(both: Any, name: str) -> tuple[float, dict[int, float]]:
+    """Return the weighted quantile loss, and the shares of values inside intervals, by level."""
+    import numpy as np
+
+    y = both["y"].to_numpy()
+    quantiles = {0.5: both[name].to_numpy()}
+    for level in LEVELS[:-1]:
+        for side, p in (("lo", 50 - level / 2), ("hi", 50 + level / 2)):
+            quantiles[p / 100] = both[f"{name}-{side}-{level}"].to_numpy()
+    losses = [np.maximum(p * (y - q), (p - 1) * (y - q)).sum() for p, q in quantiles.items()]
+    inside = {}
+    for level in (80, 95):
+        low, high = (both[f"{name}-{side}-{level}"] for side in ("lo", "hi"))
+        inside[level] = float(both["y"].between(low, high).mean())
+    return 2.0 * float(np.mean(losses) / np.abs(y).sum()), inside
+
+
+if __name__ == "__main__":
+    main()
