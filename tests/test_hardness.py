@@ -134,8 +134,11 @@ def test_networks_see_noise_of_size_one_on_a_level_of_1e9(c):
 def test_a_stack_sees_noise_of_size_one_on_a_level_of_1e9():
     panel = panel_of(6, n=120)
     found = forecasts_of(panel)
-    other = forecasts_of(moved(panel, shift=1e9))  # logarithms are lines there, growth is none
-    assert np.abs((other - 1e9 - found) / changes(panel)).max() < 0.3
+    # Logarithms are lines there, growth is none, and zero is far.
+    other = forecasts_of(moved(panel, shift=1e9)) - 1e9
+    assert np.abs((other - found) / changes(panel))[:, :, 0].max() < 0.3
+    widths = [values[:, :, 2] - values[:, :, 1] for values in (found, other)]
+    assert np.abs(np.log(widths[0] / widths[1])).max() < np.log(1.5)
     below = {name: y - 1e4 for name, y in panel.items()}  # no logarithms
     found = forecasts_of(below)
     other = forecasts_of(moved(below, shift=-1e9))

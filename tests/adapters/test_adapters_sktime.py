@@ -284,7 +284,7 @@ def test_forecasts_have_the_name_of_the_index(name, period):
 
 
 def test_the_report_says_where_errors_were_too_few():
-    forecaster = RBFDiffNetForecaster().fit(series())
+    forecaster = RBFDiffNetForecaster(**LOCAL).fit(series())
     forecaster.predict_interval([1, 2], coverage=0.99)
     assert "too few errors for the intervals" in list(forecaster.model_.report_["problem"])
 

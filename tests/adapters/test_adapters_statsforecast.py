@@ -169,7 +169,7 @@ def test_stacks_have_forecasts_but_no_fitted_values():
 
 def test_the_report_says_where_errors_were_too_few():
     df = panel()
-    engine = StatsForecast([SeasonalNaive(7), RBFDiffNet(7)], freq="D").fit(df)
+    engine = StatsForecast([SeasonalNaive(7), RBFDiffNet(7, **LOCAL)], freq="D").fit(df)
     engine.predict(h=H, level=[99])
     for model in engine.fitted_[:, 1]:
         assert model.model_.report_["problem"].tolist() == ["too few errors for the intervals"]

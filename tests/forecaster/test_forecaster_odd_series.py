@@ -80,9 +80,8 @@ def test_a_panel_without_anything_to_learn_from():
         assert set(model.explain(1)["part"]) == {"fallback"}
 
 
-@pytest.mark.parametrize("parameters", [QUICK, {}])
-def test_intervals_with_too_few_errors_are_reported(parameters):
-    model = RBFDiffNet("D", **parameters).fit(make_panel("a", n=20))
+def test_intervals_with_too_few_errors_are_reported():
+    model = RBFDiffNet("D", **QUICK).fit(make_panel("a", n=20))
     model.predict(2, level=[99])
     assert "too few errors for the intervals" in model.report_["problem"].to_list()
 

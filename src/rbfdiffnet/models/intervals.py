@@ -27,14 +27,17 @@ by this method, "conformal", or by the method "scaled", for few errors of many s
 ends of the series. There, errors of series i in window w at step k are taken as
 
 .. math:: |e_{iwk}| = s_i \, k^b \, z, \qquad \log s_i = \log c_i + \text{what the errors of
-    series i say}, \quad c_i = \text{mean} |y_t - y_{t-1}|
+    series i say}
 
-so one pool of z serves a whole panel. How much a series' own errors say about its spread, against
-those of all, is weighed as in empirical Bayes: by how much series differ more than windows of a
-series do. The z of a window are found with the spread that the other windows give, as they will be
-used; otherwise they would come out too small. Half-widths are quantiles of the z of a step; where a
-step has few, the z of the steps next to it count, too. Errors of one window go together, so h of
-them count as :math:`\sqrt h` where the finite-sample correction asks for their number.
+so one pool of z serves a whole panel. Errors of a stack are scores by the quantiles of the
+pretrained network, which knows how far a series like this may go, so :math:`c_i = 1`; those of
+naive forecasts are as they are, and c is the mean step of a series. How much a series' own errors
+say about its spread, against those of all, is weighed as in empirical Bayes: by how much series
+differ more than windows of a series do. The z of a window are found with the spread that the other
+windows give, as they will be used; otherwise they would come out too small. Half-widths are
+quantiles of the z of a step; where a step has few, the z of the steps next to it count, too. Errors
+of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample correction
+asks for their number.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
+from rbfdiffnet.pretrained.network import MEDIAN, PROBABILITIES
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.parallel import Collective, flatten
 
@@ -61,6 +66,9 @@ MOST_POOLED = 2_000  # series that give scores to the pool
 _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
+_TRUST = 20.0  # windows that count as much as a network's own quantiles
+_MOST = 2.5  # times the score of a normal variable
+_SCORES = ndtri(np.array(PROBABILITIES[MEDIAN:]))
 
 
 @dataclass(frozen=True)
@@ -267,7 +275,7 @@ def _scaled(
     for number in np.unique(held_out.pool):
         own = np.flatnonzero(held_out.pool == number)
         errors = stack_ragged([held_out.errors[i] for i in own.tolist()])
-        widths[own], enough[own] = scaled_half_widths(errors, held_out.scales[own], levels)
+        widths[own], enough[own] = scaled_half_widths(errors, held_out.scales[own], levels, 0.0)
         is_alone = ~held_out.modeled[own] & (held_out.scales[own] > 0.0)
         alone, others = own[is_alone], own[~is_alone]
         if not alone.size:
@@ -293,7 +301,7 @@ def stack_ragged(tables: Sequence[Array]) -> Array:
 
 
 def scaled_half_widths(
-    errors: Array, changes: Array, levels: Sequence[float]
+    errors: Array, changes: Array, levels: Sequence[float], usual_rise: float = _USUAL_RISE
 ) -> tuple[Array, Mask]:
     """Return half-widths (n, h, n_levels), 0 where nothing is known, and where errors were enough.
 
@@ -308,7 +316,7 @@ def scaled_half_widths(
     counts = changes > 0.0
     unit = np.where(counts, changes, np.nan)
     relative = errors / unit[:, None, None]
-    rise = np.arange(1.0, h + 1.0) ** _rise(relative)
+    rise = np.arange(1.0, h + 1.0) ** _rise(relative, usual_rise)
     sizes = _mean(relative / rise, axis=2)
     spread, spread_then = _spreads(sizes)
     scores = relative / (rise * spread_then[:, :, None])
@@ -318,16 +326,16 @@ def scaled_half_widths(
     return np.nan_to_num(widths, nan=0.0)[back], (~counts | enough)[back]
 
 
-def _rise(relative: Array) -> float:
+def _rise(relative: Array, usual: float) -> float:
     """The power of the step with which errors grow, drawn to the usual one."""
     size = _mean(relative.reshape(-1, relative.shape[2]), axis=0)
     known = np.isfinite(size) & (size > 0.0)
     if not known.any():
-        return _USUAL_RISE
+        return usual
     step = np.log(np.arange(1.0, size.size + 1.0)[known])
     step, level = step - step.mean(), np.log(size[known])
-    drawn = step @ level + _RISE_WEIGHT * _USUAL_RISE
-    return float(np.clip(drawn / (step @ step + _RISE_WEIGHT), 0.0, 1.0))
+    drawn = step @ level + _RISE_WEIGHT * usual
+    return float(np.clip(drawn / (step @ step + _RISE_WEIGHT), usual - 0.3, usual + 0.7))
 
 
 def _mean(values: Array, axis: int) -> Array:
@@ -369,10 +377,59 @@ def _spreads(sizes: Array) -> tuple[Array, Array]:
     return shrink_to_usual(total, count), shrink_to_usual(total[:, None] - filled, others)
 
 
+# Quantiles of a network ------------------------------------------------------------------------
+
+
+def to_scores(away: Array, distances: Array) -> Array:
+    """Return what a normal variable would be where errors are, given quantiles of these.
+
+    `distances` (..., q) are those of the quantiles at `PROBABILITIES` from the forecast, which may
+    be the median or not. Scores are linear in the errors between the quantiles, and beyond them
+    through the outermost and 0. They are infinite or NaN where there are no distances.
+    """
+    size, side = np.abs(away), _one_side(distances, np.asarray(away) < 0.0)
+    score = np.zeros_like(size)
+    with np.errstate(all="ignore"):
+        for k in range(_SCORES.size - 1):
+            step = side[k + 1] - side[k]
+            share = np.where(step > 0.0, np.clip((size - side[k]) / step, 0.0, 1.0), size > side[k])
+            score += (_SCORES[k + 1] - _SCORES[k]) * share
+        score += np.maximum(size / side[-1] - 1.0, 0.0) * _SCORES[-1]
+    return np.copysign(score, away)
+
+
+def to_distances(scores: Array, distances: Array) -> Array:
+    """Return sizes of the errors (..., n_levels) that have scores, those of one sign."""
+    size, side = np.abs(scores), _one_side(distances[..., None, :], np.signbit(scores))
+    found = 0.0 * size + side[0]
+    for k in range(_SCORES.size - 1):
+        share = np.clip((size - _SCORES[k]) / (_SCORES[k + 1] - _SCORES[k]), 0.0, 1.0)
+        found += share * (side[k + 1] - side[k])
+    return np.asarray(found + np.maximum(size / _SCORES[-1] - 1.0, 0.0) * side[-1])
+
+
+def _one_side(distances: Array, is_below: Mask) -> list[Array]:
+    """Return sizes of the distances on one side, from the median outward; 0 on the other side."""
+    pairs = [(distances[..., MEDIAN - k], distances[..., MEDIAN + k]) for k in range(_SCORES.size)]
+    return [np.maximum(np.where(is_below, -below, above), 0.0) for below, above in pairs]
+
+
+def correct_scores(scores: Array, held_out: Sequence[Array], levels: Sequence[float]) -> Array:
+    """Draw scores (n, h, n_levels) that held-out ones ask for to those of a normal variable.
+
+    The fewer windows there were, the closer. The usual score is no more than so many times the
+    normal one: a few series that broke off do not widen the intervals of all others.
+    """
+    n_windows = sum(int(np.isfinite(own).any(axis=1).sum()) for own in held_out)
+    trust = n_windows / (n_windows + _TRUST)
+    normal = np.array([_normal(level) for level in levels])
+    usual = np.median(scores, axis=0) if len(scores) else np.ones(scores.shape[1:])
+    limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
+    return np.asarray(trust * limit * scores + (1.0 - trust) * normal)
+
+
 def _normal(level: float) -> float:
     """Half-width of the interval of a standard normal variable."""
-    from scipy.special import ndtri
-
     return float(ndtri(0.5 + level / 2.0))
 
 

@@ -37,6 +37,7 @@ LEVEL_SIZES = (_LAGS - 1, _LAGS, _LAGS, _SEASON_MEANS, _SPANS, _LONG_MEANS, len(
 _NO_SEASON = 4  # steps in a block of a series without a season
 _FARTHEST = 500.0  # units from the last value
 _MOST_GROWTH = 200.0  # units
+_FARTHEST_LEVEL = 7.0  # logarithm, in units: series still farther from zero are alike
 _ROUNDING = 1e-12  # of the mean size: a smaller unit is none
 _SMALL = 1e-3  # units: a level that nothing is divided by
 _STEPS_SEEN, _QUARTERS_SEEN = 6, (1, 2, 3, 4)  # steps and quarters of a season the gates see
@@ -250,7 +251,7 @@ class SeriesInputs:
         def share(where: Any) -> Any:
             return (where.sum(1) + zero[:, 0]) / count
 
-        nothing = 0.0 * self.unit
+        nothing, level = 0.0 * self.unit, xp.log1p(abs(self.base) / self.unit)
         late = self.at >= self.n_columns - xp.minimum(2 * self.block, n)
         recent = xp.where(late, self.change, zero).sum(1) / xp.clip(late.sum(1), 1, None)
         longer_seen = log(n) - log(xp.clip(self.longer, 1, None))
@@ -264,7 +265,7 @@ class SeriesInputs:
             self.has_season,
             self.has_longer,
             xp.where(self.positive, share(self.is_zero), nothing),
-            xp.where(self.positive, xp.log1p(abs(self.base) / self.unit), nothing),
+            xp.where(self.positive, xp.clip(level, None, _FARTHEST_LEVEL), nothing),
             xp.log(xp.clip(self.step / self.unit, 0.01, 100.0)),
             share((v[:, 1:] == v[:, :-1]) & self.seen[:, :-1]),
             share(self.change > 4.0 * self.unit[:, None]),

@@ -14,14 +14,15 @@ from rbfdiffnet.models.stack.direct import (
     forecast_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
-from rbfdiffnet.models.stack.members import Outlooks, forecast_members
+from rbfdiffnet.models.stack.members import Outlooks, forecast_members, forecast_pretrained
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained import network
 
 
 def all_members(histories, h):
-    return forecast_members(histories, h, Outlooks(h, histories.season, histories.longer))
+    earlier = Outlooks(h, histories.season, histories.longer)
+    return forecast_members(histories, h, earlier, forecast_pretrained(histories, h)[0])
 
 
 def walks(rng, lengths, level=50.0):

@@ -90,4 +90,5 @@ def test_series_without_a_model_borrow_errors_of_naive_forecasts(rng, settings):
     found = model.forecast(pd.concat(frames), 7, level=[80]).set_index("unique_id")
     low, high = (found.loc[new, f"RBFDiffNet-{side}-80"].to_numpy() for side in ("lo", "hi"))
     actual = np.concatenate([week[name][-7:] for name in new])
-    assert 0.6 < np.mean((low <= actual) & (actual <= high)) < 0.95
+    # Of six values the default knows how little they say.
+    assert 0.6 < np.mean((low <= actual) & (actual <= high)) < (0.95 if settings else 1.0)

@@ -9,12 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from panels import NAME
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.models.intervals import to_scores
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import Outlooks, forecast_members
+from rbfdiffnet.models.stack.members import Outlooks, forecast_members, forecast_pretrained
 from rbfdiffnet.models.stack.mixing import find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
@@ -44,25 +45,18 @@ def test_the_mixture_by_hand(rng):
         assert_allclose(own, weight, atol=1e-9)
     expected = sum(v * forecast for v, forecast in zip(weights, now.values(), strict=True))
     assert_allclose(mixture.values, expected, rtol=1e-9)
-    growth = np.log(
-        [
-            [_mean_change(y[-16:]) / _mean_change(y[: 40 - 8 * k][-16:]) for k in (1, 2)]
-            for y in series
-        ]
-    )
-    common, noise = growth.mean(axis=0), 1.7 / 15  # of 15 changes
-    growth = common * 0.4 / (0.4 + noise / 12) + (growth - common) * 0.4 / (0.4 + noise)
-    growth = np.clip(np.exp(growth), 1.0 / 3.0, 3.0)
-    sizes = np.abs(np.tensordot(weights, wrong, axes=1))[:, :, :h]
-    assert_allclose(mixture.errors, sizes * growth[:, :, None], atol=1e-9)
+    for k in (1, 2):
+        past = Histories.of([y[: 40 - 8 * k] for y in series], 1)
+        points, quantiles = forecast_pretrained(past, 8)
+        distances = (quantiles - points[:, :, None])[:, :h]
+        away = -np.tensordot(weights, wrong[:, :, k - 1], axes=1)[:, :h]
+        assert_allclose(mixture.scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
 
 
 def members_of(series, h):
-    return forecast_members(Histories.of(series, 1), h, Outlooks(h, 1, None))
-
-
-def _mean_change(y):
-    return np.abs(np.diff(y)).mean()
+    histories = Histories.of(series, 1)
+    pretrained, _ = forecast_pretrained(histories, h)
+    return forecast_members(histories, h, Outlooks(h, 1, None), pretrained)
 
 
 def test_zeros_before_the_first_sale_do_not_count():
@@ -123,8 +117,8 @@ def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     panel = arrays(list(walks(rng, [40, 40]).values()))
     plan = Plan(lambda _: Settings(5), season_length=12)
     mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 6))
-    assert np.isfinite(mixture.errors).all()
-    assert (mixture.errors > 0.0).all()
+    assert np.isfinite(mixture.scores).all()
+    assert (mixture.scores > 0.0).all()
 
 
 @pytest.mark.parametrize("n", [1, 6])
@@ -165,7 +159,7 @@ def test_the_future_is_not_seen(rng):
         Stack().fit(SeriesPanel.of(spoiled), PLAN).mix(ForecastRequest(spoiled, origins, 5, ahead))
     )
     assert_array_equal(found.values, known.values)
-    assert_array_equal(found.errors, known.errors)
+    assert_array_equal(found.scores, known.scores)
 
 
 def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):

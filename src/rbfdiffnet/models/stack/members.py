@@ -61,7 +61,7 @@ class Outlooks:
         new = {key: y for key, y in zip(keys, seen, strict=True) if key not in self._known}
         if new:
             series = list(new.values())
-            found = _look_ahead(series, self.h, self.season, self.longer, self.n_jobs)
+            found, _ = _look_ahead(series, self.h, self.season, self.longer, self.n_jobs)
             self._known.update(zip(new, found, strict=True))
         return np.stack([self._known[key] for key in keys])
 
@@ -76,6 +76,7 @@ class Task:
     histories: Histories
     h: int
     earlier: Outlooks
+    pretrained: Array
     before: dict[str, Array]
 
     @cached_property
@@ -84,21 +85,19 @@ class Task:
         return RowMaker.of(self.histories, choose_lags(self.histories), self.h)
 
 
-def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> Array:
-    """Forecast series by the pretrained network, (n, h)."""
+def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> tuple[Array, Array]:
+    """Forecast series by the pretrained network, (n, h), and return its quantiles (n, h, q)."""
     rows = zip(histories.values, histories.starts, strict=True)
     series = [row[start:] for row, start in rows]
     return _look_ahead(series, h, histories.season, histories.longer, n_jobs)
 
 
-def _look_ahead(series: list[Array], h: int, season: int, longer: int | None, n_jobs: int) -> Array:
+def _look_ahead(
+    series: list[Array], h: int, season: int, longer: int | None, n_jobs: int
+) -> tuple[Array, Array]:
     found = forecast(series, h, season, longer=longer, n_jobs=n_jobs)
     # Series that are often zero are judged by squared errors, so by means.
-    return np.where(find_sparse(series)[:, None], found.mean, found.median)
-
-
-def _pretrained(task: Task) -> Array:
-    return forecast_pretrained(task.histories, task.h, task.earlier.n_jobs)
+    return np.where(find_sparse(series)[:, None], found.mean, found.median), found.quantiles
 
 
 def _corrected(task: Task) -> Array:
@@ -127,7 +126,7 @@ PRETRAINED, CORRECTED = "pretrained", "corrected"
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
-    Member(PRETRAINED, _pretrained),
+    Member(PRETRAINED, lambda task: task.pretrained),
     Member(CORRECTED, _corrected),
     Member("direct", _direct),
     Member("last season", _last_season, repeats=True),
@@ -137,10 +136,11 @@ MEMBERS = (
 
 
 def forecast_members(
-    histories: Histories, h: int, earlier: Outlooks, *, repeats: bool = False
+    histories: Histories, h: int, earlier: Outlooks, pretrained: Array, *, repeats: bool = False
 ) -> dict[str, Array]:
     """Forecast every series by every member: arrays of shape (n, h) by the member's name.
 
+    ``pretrained`` (n, h) are the forecasts of the pretrained network.
     With ``repeats``, members that repeat the last season take part if the usual series has one.
     """
     season, length = histories.season, histories.usual_length
@@ -148,7 +148,9 @@ def forecast_members(
     seasons = Seasons.fit(histories) if season == 1 or length >= _FEWEST_SEASONS * season else None
     rest = seasons.remove(histories) if seasons else histories
     forecasts: dict[str, Array] = {}
-    task, without_season = (Task(own, h, earlier, forecasts) for own in (histories, rest))
+    task, without_season = (
+        Task(own, h, earlier, pretrained, forecasts) for own in (histories, rest)
+    )
     for member in MEMBERS:
         if member.repeats and not repeats:
             continue

@@ -7,17 +7,16 @@ over the errors :math:`e_{mi}` that the members made at the ends of all series, 
 from them, each series in its own units, with e the mean size of the errors; or with squares instead
 of sizes. The fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of
 weights serves a whole panel, or one the series that are often zero and one the others. The changes
-of series are the unit of their errors, and the growth of these changes that of their intervals.
+of series are the unit of their errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
 
 import numpy as np
 
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Mask
 
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
@@ -26,9 +25,6 @@ _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say litt
 _NOTHING = 1e-9  # a smaller weight counts as 0, and so does an error of that share of the usual one
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 _RECENT = 24  # steps that tell how large changes are now
-_MOST_GROWTH = 3.0
-_GROWTH_VARIES = 0.4  # variance of its logarithm
-_CHANGES_VARY = 1.7  # the same of the ratio of two mean changes, times their number
 
 
 def weigh_members(errors: Array, sparse: Mask) -> Array:
@@ -129,31 +125,6 @@ def fit_weights(errors: Array, *, squared: bool = False) -> Array:
 
 
 # Changes ----------------------------------------------------------------------------------------
-
-
-def estimate_growth(usable: Sequence[Array], then: Ints, least: int) -> Array:
-    """Estimate by how much the changes of series have grown since the steps ``then``; shape (n,).
-
-    So intervals of growing series grow with them. The fewer changes of a series are known, the
-    closer its growth is to that of the panel, and that to 1; it is bounded, too. Means are taken
-    over at least ``least`` steps.
-    """
-    logs, noise = np.zeros(len(usable)), np.full(len(usable), np.inf)
-    for i, (y, o) in enumerate(zip(usable, then.tolist(), strict=True)):
-        recent = max(least, min(_RECENT, y.size // 3))
-        before, after = (_changes(part, 1) for part in (y[max(o - recent, 0) : o], y[-recent:]))
-        if before.any() and after.any():
-            logs[i] = np.log(after.mean() / before.mean())
-            noise[i] = _CHANGES_VARY / min(before.size, after.size)
-    precision = 1.0 / noise
-    if not precision.any():
-        return np.ones(len(usable))
-    total = fsum(precision)  # exact, so whatever the order of the panel
-    common = fsum(precision * logs) / total
-    panel = common * _GROWTH_VARIES / (_GROWTH_VARIES + 1.0 / total)
-    shrunk = panel + (logs - common) * _GROWTH_VARIES / (_GROWTH_VARIES + noise)
-    most = np.log(_MOST_GROWTH)
-    return np.asarray(np.exp(np.clip(shrunk, -most, most)))
 
 
 def measure_changes(usable: Sequence[Array], season: int, h: int) -> Array:

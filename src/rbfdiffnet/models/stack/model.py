@@ -30,14 +30,20 @@ from rbfdiffnet.models.by_chunk import (
     scatter,
     split_panel,
 )
-from rbfdiffnet.models.intervals import HeldOutErrors
+from rbfdiffnet.models.intervals import (
+    INTERVAL_METHODS,
+    HeldOutErrors,
+    Pools,
+    correct_scores,
+    to_distances,
+    to_scores,
+)
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
 from rbfdiffnet.models.stack.blocks import has_one_or_two_seasons, split_steps
 from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED, Outlooks
 from rbfdiffnet.models.stack.mixing import (
     combine,
-    estimate_growth,
     find_sparse,
     measure_changes,
     measure_units,
@@ -47,7 +53,7 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import one_blas_thread
+from rbfdiffnet.support.parallel import Collective, one_blas_thread
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
@@ -79,14 +85,14 @@ class Stack(MethodByChunk):
 class Mixture:
     """Forecasts (n, h) of a panel by the stack.
 
-    `errors` (n, n_windows, h) are absolute errors at the ends of the series, grown as the changes
-    of the series have since, NaN where unknown. `weights` (n, h) say how much each member counts;
-    `members` (n, h) are their forecasts. `runaway` tells how forecasts were held back by the rule
-    of `support.stability`, by series.
+    `scores` (n, n_windows, h) tell how large its errors were at the ends of the series, see
+    `models.intervals.to_scores`; NaN where unknown. `weights` (n, h) say how much each member
+    counts; `members` (n, h) are their forecasts. `runaway` tells how forecasts were held back by
+    the rule of `support.stability`, by series.
     """
 
     values: Array
-    errors: Array
+    scores: Array
     weights: dict[str, Array]
     members: dict[str, Array]
     runaway: dict[int, str]
@@ -99,13 +105,13 @@ class _Learned:
     plan: Plan
     window: Window
     weights: Array  # (M, n, h)
-    errors: Array
+    scores: Array  # (n, n_windows, h)
 
     def mix(self, ahead: Sequence[Array]) -> Mixture:
         members = self.window.restore(ahead)
         values = combine(np.stack(list(members.values())), self.weights)
         weights = dict(zip(members, self.weights, strict=True))
-        return Mixture(values, self.errors, weights, members, self._runaway())
+        return Mixture(values, self.scores, weights, members, self._runaway())
 
     def explain(self, i: int, ahead: Array, names: InputNames, total: Array) -> Terms:
         """Return the terms of the forecast (h,) of a series that is ready."""
@@ -186,21 +192,52 @@ class FittedStack(FittedByChunk):
         self._known[key] = found
         return found
 
+    def find_intervals(
+        self,
+        request: ForecastRequest,
+        levels: Sequence[float],
+        collective: Collective,
+        pools: Pools | None = None,
+        n_jobs: int = 1,
+    ) -> tuple[Array, Array, Mask]:
+        """Return bounds (n, h, n_levels): quantiles of the pretrained network, moved and corrected.
+
+        They lie around the mixture, as far away as errors at the ends of the series ask for. Series
+        without a network get intervals of naive errors; `enough` (n,) tells of these.
+        """
+        held_out, log = self.held_out_errors(request, n_jobs), self.plan.log
+        widths, enough = INTERVAL_METHODS[held_out.method](held_out, levels, collective, pools)
+        distances = scatter(
+            self.chunks, [own.window.all_distances for own in self._recall(request, n_jobs)]
+        )
+        centers, modeled = held_out.centers[:, :, None], held_out.modeled
+        low, high = centers - widths, centers + widths
+        scores = correct_scores(widths[modeled], held_out.errors, levels)
+        start = _link(centers[modeled], log)
+        low[modeled] = start - to_distances(-scores, distances[modeled])
+        high[modeled] = start + to_distances(scores, distances[modeled])
+        if log:
+            low[modeled], high[modeled] = np.expm1(low[modeled]), np.expm1(high[modeled])
+        low = np.maximum(low, held_out.floor[:, None, None])
+        return (
+            np.minimum.accumulate(low, axis=2),
+            np.maximum.accumulate(high, axis=2),
+            enough | modeled,
+        )
+
     def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
-        """Return the errors of the mixture at the ends of the series."""
+        """Return the errors of the mixture at the ends of the series, as scores."""
         mixture, season, h = self.mix(request, n_jobs), self.plan.season_length, request.h
-        seen, errors = request.seen, list(mixture.errors)
+        seen = request.seen
         n = len(seen)
         scales, pool = np.zeros(n), np.zeros(n, dtype=np.int64)
         usable: list[Array] = [np.empty(0)] * n
         for number, (chunk, prepared) in enumerate(zip(self.chunks, self.prepared, strict=True)):
             own = prepared.at([seen[i] for i in chunk.tolist()]).usable
             scales[chunk], pool[chunk] = measure_changes(own, season, h), number
-            too_short = not np.isfinite(mixture.errors[chunk]).any()
             for i, values in zip(chunk.tolist(), own, strict=True):
                 usable[i] = values
-                if too_short:
-                    errors[i] = naive_errors(seen[i].y, np.arange(1, seen[i].y.size), h, season)
+        scales = np.where(self._is_ready, 1.0, scales)
 
         def naive(chosen: Sequence[int]) -> tuple[list[Array], Array]:
             """Errors of last values, repeated, at the ends of chosen series, and their scales."""
@@ -211,7 +248,7 @@ class FittedStack(FittedByChunk):
 
         never_negative = np.array([np.nanmin(s.y, initial=np.inf) >= 0.0 for s in seen], dtype=bool)
         return HeldOutErrors(
-            errors,
+            list(mixture.scores),
             scales,
             mixture.values,
             modeled=self._is_ready,
@@ -275,15 +312,15 @@ class FittedStack(FittedByChunk):
         if len(mixtures) == 1:
             return mixtures[0]
         names = dict.fromkeys(name for mixture in mixtures for name in mixture.members)
-        longest = max((mixture.errors.shape[1] for mixture in mixtures), default=0)
+        longest = max((mixture.scores.shape[1] for mixture in mixtures), default=0)
 
-        def pad(errors: Array) -> Array:
-            lacking = longest - errors.shape[1]
-            return np.pad(errors, ((0, 0), (0, lacking), (0, 0)), constant_values=np.nan)
+        def pad(scores: Array) -> Array:
+            lacking = longest - scores.shape[1]
+            return np.pad(scores, ((0, 0), (0, lacking), (0, 0)), constant_values=np.nan)
 
         return Mixture(
             scatter(self.chunks, [m.values for m in mixtures]),
-            scatter(self.chunks, [pad(m.errors) for m in mixtures]),
+            scatter(self.chunks, [pad(m.scores) for m in mixtures]),
             {
                 name: scatter(
                     self.chunks, [m.weights.get(name, np.zeros_like(m.values)) for m in mixtures]
@@ -333,23 +370,27 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     report_progress(1.0)
     names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
 
+    actual: dict[int, Array] = {}
+
     def errors_from(distance: int) -> Array:
         """Return the errors (M, n, steps) of the members from there."""
         past, at = windows[distance], np.maximum(origins - distance, 0)[:, None]
         steps = n_steps[distance]
         places = list(zip(panel, usable, at, strict=True))
         members = past.restore([values_after(s.known_ahead, o, steps)[0] for s, _, o in places])
-        actual = np.array([values_after(y, o, steps)[0] for _, y, o in places])
+        actual[distance] = np.reshape(
+            [values_after(y, o, steps)[0] for _, y, o in places], (n, steps)
+        )
         counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
         nothing = np.full((n, steps), np.nan)
         forecasts = np.stack([members.get(name, nothing) for name in names])
-        return np.where(counts[:, None], forecasts - actual.reshape(n, steps), np.nan)
+        return np.where(counts[:, None], forecasts - actual[distance], np.nan)
 
     errors = {distance: errors_from(distance) for distance in n_steps}
     units = measure_units(usable, plan.season_length)[:, None, None]
     sparse = find_sparse([series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)])
     weights = np.empty((len(names), n, h))
-    sizes = np.full((n, max(len(block.distances) for block in blocks), h), np.nan)
+    scores = np.full((n, max(len(block.distances) for block in blocks), h), np.nan)
     for block in blocks:
         own = np.stack([errors[d][:, :, : block.last] for d in block.distances], axis=2)
         found = weigh_in_two_steps(own / units, sparse, N_FIRST)
@@ -359,11 +400,15 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         weights[:, :, block.first :] = found[:, :, None]
         steps = slice(block.first, min(block.last, h))
         for k, distance in enumerate(block.distances):
-            then = np.maximum(origins - distance, 0)
-            since = estimate_growth(usable, then, 2 * max(plan.season_length, block.last))
-            mixed = np.abs(combine(own[:, :, k], found[:, :, None])) * since[:, None]
-            sizes[:, k, steps] = mixed[:, steps]
-    return _Learned(plan, now, weights, sizes)
+            mixed = combine(own[:, :, k], found[:, :, None])[:, steps]
+            came = actual[distance][:, steps]
+            away = _link(came, plan.log) - _link(came + mixed, plan.log)
+            scores[:, k, steps] = np.abs(to_scores(away, windows[distance].all_distances[:, steps]))
+    return _Learned(plan, now, weights, scores)
+
+
+def _link(y: Array, log: bool) -> Array:
+    return np.log1p(np.maximum(y, 0.0)) if log else y
 
 
 def _latest(panel: Sequence[Series], origins: Ints, most: int) -> tuple[list[Series], Ints]:

@@ -18,6 +18,7 @@ from rbfdiffnet.models.stack.members import (
     forecast_members,
     forecast_pretrained,
 )
+from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
@@ -124,12 +125,14 @@ class Window:
     """Members' forecasts of a panel from one origin of each series.
 
     `forecasts` holds an array (series that are ready, h) for each member, before effects of inputs
-    are put back; `season` is the number of steps that naive forecasts repeat.
+    are put back; `season` is the number of steps that naive forecasts repeat. `distances` (series
+    that are ready, h, q) are those of the pretrained network's quantiles from its forecasts.
     """
 
     prepared: PreparedPanel
     forecasts: dict[str, Array]
     season: int
+    distances: Array | None = None
 
     @classmethod
     def of(
@@ -151,14 +154,26 @@ class Window:
         is_short = prepared.is_short[list(prepared.ready)]
         numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
         histories = Histories.of(prepared.histories, season, plan.longer_season, numbers)
+        pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
         if is_short.any():
-            forecasts = _forecast_some(histories, is_short, h, earlier, repeats)
+            forecasts = _forecast_some(histories, is_short, h, earlier, pretrained, repeats)
         else:
-            forecasts = forecast_members(histories, h, earlier, repeats=repeats)
+            forecasts = forecast_members(histories, h, earlier, pretrained, repeats=repeats)
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
-        return cls(prepared, forecasts, season)
+        distances = quantiles - pretrained[:, :, None]
+        _widen_over_gaps(distances, prepared, histories, earlier.n_jobs)
+        return cls(prepared, forecasts, season, distances)
+
+    @property
+    def all_distances(self) -> Array:
+        """The distances (n, h, q) for all series, NaN where a series is not ready."""
+        h = next(iter(self.forecasts.values())).shape[1]
+        found = np.full((len(self.prepared.panel), h, len(PROBABILITIES)), np.nan)
+        if self.distances is not None:
+            found[list(self.prepared.ready)] = self.distances
+        return found
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
         """Return members' forecasts (n, h) of all series with the effects of inputs ahead.
@@ -189,20 +204,41 @@ class Window:
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
 
 
+def _widen_over_gaps(
+    distances: Array, prepared: PreparedPanel, histories: Histories, n_jobs: int
+) -> None:
+    """Count the steps of series that end in a gap from their last known value on, in place.
+
+    What a gap is filled with looks as if the series were easy to forecast.
+    """
+    h = distances.shape[1]
+    gaps = np.array([np.argmax(own.is_known[::-1]) for own in prepared.ready.values()])
+    for gap in np.unique(gaps[gaps > 0]).tolist():
+        rows = gaps == gap
+        seen = histories.select(rows)
+        cut = seen.with_values(seen.values[:, :-gap])
+        points, quantiles = forecast_pretrained(cut, gap + h, n_jobs)
+        distances[rows] = (quantiles - points[:, :, None])[:, gap:]
+
+
 def _forecast_some(
-    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
+    histories: Histories,
+    is_short: Mask,
+    h: int,
+    earlier: Outlooks,
+    pretrained: Array,
+    repeats: bool,
 ) -> dict[str, Array]:
     """Return members' forecasts of series of which some have too few values for most members.
 
     These get the forecasts of the pretrained network from all members.
     """
-    pretrained = forecast_pretrained(histories, h, earlier.n_jobs)
     if is_short.all():
         return {PRETRAINED: pretrained}
+    long, start = histories.select(~is_short), pretrained[~is_short]
+    members = forecast_members(long, h, earlier, start, repeats=repeats)
     forecasts = {}
-    for name, values in forecast_members(
-        histories.select(~is_short), h, earlier, repeats=repeats
-    ).items():
+    for name, values in members.items():
         forecasts[name] = pretrained.copy()
         forecasts[name][~is_short] = values
     return forecasts
