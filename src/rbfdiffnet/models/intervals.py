@@ -75,12 +75,12 @@ _SCORES = ndtri(np.array(PROBABILITIES[MEDIAN:]))
 class HeldOutErrors:
     """Errors of forecasts of known values: what the intervals of every model are made of.
 
-    `errors` holds absolute errors, (m, h) for each of n series, NaN where unknown; `scales` (n,)
-    the usual size of changes of each series; `centers` (n, h) the forecasts around which intervals
-    lie; `modeled` (n,) whether a series has a model. `naive` returns errors and scales of naive
-    forecasts of chosen series, `fingerprints` a digest of each series. Intervals do not go below
-    `floor` (n,). Series lend errors only within their `pool` (n,). `method` is the name of a way
-    to half-widths in `INTERVAL_METHODS`.
+    `errors` holds absolute errors, or scores, (m, h) for each of n series, NaN where unknown;
+    `scales` (n,) the usual size of changes of each series, 1 for scores; `centers` (n, h) the
+    forecasts around which intervals lie; `modeled` (n,) whether a series has a model. `naive`
+    returns errors and scales of naive forecasts of chosen series, `fingerprints` a digest of each
+    series. Intervals do not go below `floor` (n,). Series lend errors only within their `pool`
+    (n,). `method` is the name of a way to half-widths in `INTERVAL_METHODS`.
     """
 
     errors: Sequence[Array]
@@ -381,11 +381,12 @@ def _spreads(sizes: Array) -> tuple[Array, Array]:
 
 
 def to_scores(away: Array, distances: Array) -> Array:
-    """Return what a normal variable would be where errors are, given quantiles of these.
+    """Return the scores that errors have under a network's quantiles: 1.28 at that of 90 %.
 
-    `distances` (..., q) are those of the quantiles at `PROBABILITIES` from the forecast, which may
-    be the median or not. Scores are linear in the errors between the quantiles, and beyond them
-    through the outermost and 0. They are infinite or NaN where there are no distances.
+    So errors of a calibrated network have normal scores. `distances` (..., q) are those of the
+    quantiles at `PROBABILITIES` from the forecast, which may be the median or not. Between two
+    quantiles scores are linear in the errors; beyond the outermost they are proportional to them.
+    They are infinite or NaN where there are no distances.
     """
     size, side = np.abs(away), _one_side(distances, np.asarray(away) < 0.0)
     score = np.zeros_like(size)

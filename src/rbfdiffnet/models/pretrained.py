@@ -31,8 +31,9 @@ from rbfdiffnet.models.by_chunk import (
 from rbfdiffnet.models.intervals import Pools, choose_lenders
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.windows import PreparedPanel, Window
+from rbfdiffnet.models.stack.windows import PreparedPanel, Window, measure_distances
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
@@ -185,6 +186,11 @@ class _Chunk:
             found = forecast(
                 prepared.histories, request.h, season, longer=longer, device=plan.device
             )
+            if prepared.ready:
+                histories = Histories.of(prepared.histories, season, longer)
+                median = found.median
+                wide = measure_distances(prepared, histories, median, found.quantiles)
+                found = Outlook(median[:, :, None] + wide, found.mean)
         return prepared, found
 
     def _bounds(

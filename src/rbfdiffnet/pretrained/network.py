@@ -122,7 +122,8 @@ def forecast(
         long = choose_longer_seasons(values, lengths, season, longer)
         seasons = np.full(rows.size, season)
         inputs = SeriesInputs(place(values), place(lengths), place(seasons), place(long))
-        found = _forward(inputs, h, at_device)
+        with np.errstate(all="ignore"):  # in this thread
+            found = _forward(inputs, h, at_device)
         quantiles[rows], mean[rows] = (
             _to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
         )

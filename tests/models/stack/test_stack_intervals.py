@@ -92,3 +92,65 @@ def test_series_without_a_model_borrow_errors_of_naive_forecasts(rng, settings):
     actual = np.concatenate([week[name][-7:] for name in new])
     # Of six values the default knows how little they say.
     assert 0.6 < np.mean((low <= actual) & (actual <= high)) < (0.95 if settings else 1.0)
+
+
+def covered(found, truth, level=80):
+    low, high = (found[f"{NAME}-{side}-{level}"] for side in ("lo", "hi"))
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+@pytest.mark.parametrize("preset", ["default", "instant"])
+def test_gaps_do_not_make_intervals_narrow(rng, preset):
+    y = rng.normal(10.0, 1.0, (30, 220))
+    seen = np.where(rng.random((30, 200)) < 0.9, np.nan, y[:, :200])
+    df = frame({f"{i:02}": row for i, row in enumerate(seen)}, freq="D").dropna()
+    ends = pd.DataFrame(
+        {"unique_id": [f"{i:02}" for i in range(30)], "ds": df["ds"].max(), "y": y[:, 199]}
+    )
+    df = pd.concat([df, ends]).drop_duplicates(["unique_id", "ds"]).sort_values(["unique_id", "ds"])
+    found = RBFDiffNet("D", preset=preset).forecast(df, 20, level=[80])
+    assert 0.5 < covered(found, y[:, 200:].ravel()) < 0.95
+
+
+def test_two_values_far_apart_have_a_width():
+    df = pd.DataFrame({"unique_id": "a", "ds": [1, 50], "y": [9.0, 11.0]})
+    found = RBFDiffNet(1, season_length=7).forecast(df, 10, level=[80])
+    assert (found[f"{NAME}-hi-80"] - found[f"{NAME}-lo-80"]).min() > 1.0
+
+
+def test_intervals_grow_and_shrink_with_relative_effects(rng):
+    promotion = (rng.random((20, 330)) < 0.2).astype(float)
+    level = rng.uniform(50.0, 200.0, (20, 1))
+    y = level * (1.0 + 1.5 * promotion) * (1.0 + 0.05 * rng.normal(size=(20, 330)))
+    names = [f"{i:02}" for i in range(20)]
+    df = frame(dict(zip(names, y[:, :300], strict=True)), freq="D")
+    model = auto("D").fit(df.assign(promotion=promotion[:, :300].ravel()))
+    future = model.make_future_frame(30).assign(promotion=promotion[:, 300:].ravel())
+    found = model.predict(30, future, level=[80])
+    truth, is_promoted = y[:, 300:].ravel(), promotion[:, 300:].ravel() > 0.0
+    for days in (is_promoted, ~is_promoted):
+        assert 0.65 < covered(found[days], truth[days]) < 0.92
+
+
+def test_one_series_that_stopped_does_not_widen_the_others(rng):
+    y = {f"{i}": 100.0 + rng.normal(size=120) for i in range(9)}
+    stopped = {"stopped": np.r_[100.0 + rng.normal(size=114), np.zeros(6)]}
+    alone, beside = (
+        auto().forecast(frame(series), 12, level=[95]).set_index("unique_id")
+        for series in (y, y | stopped)
+    )
+    widths = [
+        (f[f"{NAME}-hi-95"] - f[f"{NAME}-lo-95"]).loc[list(y)].mean() for f in (alone, beside)
+    ]
+    assert widths[1] < 2.0 * widths[0]
+
+
+def test_kinds_of_series_in_one_panel_are_covered_each(rng):
+    walks_ = {f"walk{i:02}": 100.0 + rng.normal(size=132).cumsum() for i in range(40)}
+    noise = {f"noise{i:02}": 100.0 + rng.normal(size=132) for i in range(40)}
+    both = walks_ | noise
+    found = auto().forecast(frame({name: y[:120] for name, y in both.items()}), 12, level=[80])
+    for kind in (walks_, noise):
+        own = found[found["unique_id"].isin(list(kind))]
+        truth = np.concatenate([both[name][120:] for name in own["unique_id"].unique()])
+        assert 0.68 < covered(own, truth) < 0.92

@@ -1,6 +1,6 @@
 """Which steps ahead share weights of the members, and from where the members are compared.
 
-Steps are taken in blocks, each twice as long as all before it, and every block has windows of its
+Steps are taken in blocks. A block ends twice as far ahead as the one before, and has windows of its
 own at the ends of the series. What is asked for beyond a block changes nothing in it: the forecast
 of a day does not depend on how far beyond that day one asks.
 """

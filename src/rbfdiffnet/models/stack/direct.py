@@ -147,7 +147,8 @@ def _learn(
     def learn(steps: slice) -> None:
         y = train.targets[:, steps].T
         rows, then = (part.ahead[:, steps].swapaxes(0, 1) for part in (train, now))
-        found[:, steps] = _learn_steps(X, latest, rows, then, y, weight, bases, few).T
+        with np.errstate(all="ignore"):  # in this thread
+            found[:, steps] = _learn_steps(X, latest, rows, then, y, weight, bases, few).T
 
     parallel_map(learn, [slice(k, min(k + size, h)) for k in range(0, h, size)], n_jobs)
     return found

@@ -55,8 +55,7 @@ class Outlooks:
 
     def of(self, series: list[Array]) -> Array:
         """Return forecasts of series (n, h)."""
-        longest = most_values(self.season, self.longer or 0)
-        seen = [y[-longest:] for y in series]
+        seen = _latest(series, self.season, self.longer)
         keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
         new = {key: y for key, y in zip(keys, seen, strict=True) if key not in self._known}
         if new:
@@ -95,9 +94,16 @@ def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> tuple[
 def _look_ahead(
     series: list[Array], h: int, season: int, longer: int | None, n_jobs: int
 ) -> tuple[Array, Array]:
+    series = _latest(series, season, longer)
     found = forecast(series, h, season, longer=longer, n_jobs=n_jobs)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median), found.quantiles
+
+
+def _latest(series: list[Array], season: int, longer: int | None) -> list[Array]:
+    """Return what the network looks at."""
+    longest = most_values(season, longer or 0)
+    return [y[-longest:] for y in series]
 
 
 def _corrected(task: Task) -> Array:

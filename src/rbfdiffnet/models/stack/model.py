@@ -2,7 +2,8 @@
 
 How much each member counts is found at the ends of the series: with the last steps held back, and
 as many before them, all members forecast what is known already; see `models.stack.blocks` for how
-many steps that is, and `models.stack.mixing`. The errors of the mixture there make the intervals.
+many steps that is, and `models.stack.mixing`. Intervals are quantiles of the pretrained network
+around the mixture, corrected by the errors of the mixture there; see `models.intervals`.
 Nothing is kept but the data and the plan: every forecast learns from all that is known at its
 origin.
 """
@@ -207,17 +208,18 @@ class FittedStack(FittedByChunk):
         """
         held_out, log = self.held_out_errors(request, n_jobs), self.plan.log
         widths, enough = INTERVAL_METHODS[held_out.method](held_out, levels, collective, pools)
-        distances = scatter(
-            self.chunks, [own.window.all_distances for own in self._recall(request, n_jobs)]
-        )
         centers, modeled = held_out.centers[:, :, None], held_out.modeled
         low, high = centers - widths, centers + widths
-        scores = correct_scores(widths[modeled], held_out.errors, levels)
-        start = _link(centers[modeled], log)
-        low[modeled] = start - to_distances(-scores, distances[modeled])
-        high[modeled] = start + to_distances(scores, distances[modeled])
-        if log:
-            low[modeled], high[modeled] = np.expm1(low[modeled]), np.expm1(high[modeled])
+        learned = self._recall(request, n_jobs)
+        for chunk, known in zip(self.chunks, learned, strict=True):
+            distances = known.window.distances_of_all(request.select(chunk.tolist()).ahead)
+            own, distances = chunk[modeled[chunk]], distances[modeled[chunk]]
+            start = _link(centers[own], log)
+            scores = correct_scores(widths[own], [held_out.errors[i] for i in own.tolist()], levels)
+            low[own] = start - to_distances(-scores, distances)
+            high[own] = start + to_distances(scores, distances)
+            if log:
+                low[own], high[own] = np.expm1(low[own]), np.expm1(high[own])
         low = np.maximum(low, held_out.floor[:, None, None])
         return (
             np.minimum.accumulate(low, axis=2),
@@ -370,14 +372,15 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     report_progress(1.0)
     names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
 
-    actual: dict[int, Array] = {}
+    actual, spreads = dict[int, Array](), dict[int, Array]()
 
     def errors_from(distance: int) -> Array:
         """Return the errors (M, n, steps) of the members from there."""
-        past, at = windows[distance], np.maximum(origins - distance, 0)[:, None]
+        past, at = windows.pop(distance), np.maximum(origins - distance, 0)[:, None]
         steps = n_steps[distance]
         places = list(zip(panel, usable, at, strict=True))
-        members = past.restore([values_after(s.known_ahead, o, steps)[0] for s, _, o in places])
+        ahead = [values_after(s.known_ahead, o, steps)[0] for s, _, o in places]
+        members, spreads[distance] = past.restore(ahead), past.distances_of_all(ahead)
         actual[distance] = np.reshape(
             [values_after(y, o, steps)[0] for _, y, o in places], (n, steps)
         )
@@ -403,7 +406,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
             mixed = combine(own[:, :, k], found[:, :, None])[:, steps]
             came = actual[distance][:, steps]
             away = _link(came, plan.log) - _link(came + mixed, plan.log)
-            scores[:, k, steps] = np.abs(to_scores(away, windows[distance].all_distances[:, steps]))
+            scores[:, k, steps] = np.abs(to_scores(away, spreads[distance][:, steps]))
     return _Learned(plan, now, weights, scores)
 
 

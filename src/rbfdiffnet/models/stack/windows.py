@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.networks.local import LocalNetworks
@@ -162,17 +163,19 @@ class Window:
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
-        distances = quantiles - pretrained[:, :, None]
-        _widen_over_gaps(distances, prepared, histories, earlier.n_jobs)
+        distances = measure_distances(prepared, histories, pretrained, quantiles, earlier.n_jobs)
         return cls(prepared, forecasts, season, distances)
 
-    @property
-    def all_distances(self) -> Array:
-        """The distances (n, h, q) for all series, NaN where a series is not ready."""
+    def distances_of_all(self, ahead: Sequence[Array]) -> Array:
+        """Return the distances (n, h, q) with the effects of inputs ahead; NaN without members."""
         h = next(iter(self.forecasts.values())).shape[1]
         found = np.full((len(self.prepared.panel), h, len(PROBABILITIES)), np.nan)
         if self.distances is not None:
             found[list(self.prepared.ready)] = self.distances
+        for i, own in self.prepared.ready.items():
+            effects = own.preparation.effects
+            if effects is not None and effects.relative:
+                found[i] *= 1.0 + effects.total(ahead[i])[:, None]
         return found
 
     def restore(self, ahead: Sequence[Array]) -> dict[str, Array]:
@@ -204,21 +207,32 @@ class Window:
         return naive_forecast(y, origin, h, self.season)[0] if y.size else np.zeros(h)
 
 
-def _widen_over_gaps(
-    distances: Array, prepared: PreparedPanel, histories: Histories, n_jobs: int
-) -> None:
-    """Count the steps of series that end in a gap from their last known value on, in place.
+def measure_distances(
+    prepared: PreparedPanel, histories: Histories, points: Array, quantiles: Array, n_jobs: int = 1
+) -> Array:
+    """Return the distances of quantiles (n, h, q) from forecasts (n, h), wider where values lack.
 
-    What a gap is filled with looks as if the series were easy to forecast.
+    What a gap is filled with looks as if the series were easy to forecast. So steps of a series
+    that ends in a gap count from its last known value on, and the spread of a series with gaps is
+    at least a part of the mean change between its known values: the share of gaps.
     """
-    h = distances.shape[1]
-    gaps = np.array([np.argmax(own.is_known[::-1]) for own in prepared.ready.values()])
+    distances = quantiles - points[:, :, None]
+    known = [own.is_known for own in prepared.ready.values()]
+    gaps = np.array([np.argmax(own[::-1]) for own in known])
     for gap in np.unique(gaps[gaps > 0]).tolist():
-        rows = gaps == gap
-        seen = histories.select(rows)
+        seen = histories.select(gaps == gap)
         cut = seen.with_values(seen.values[:, :-gap])
-        points, quantiles = forecast_pretrained(cut, gap + h, n_jobs)
-        distances[rows] = (quantiles - points[:, :, None])[:, gap:]
+        point, beyond = forecast_pretrained(cut, gap + points.shape[1], n_jobs)
+        distances[gaps == gap] = (beyond - point[:, :, None])[:, gap:]
+    normal = ndtri(np.array(PROBABILITIES))
+    for row, own in enumerate(prepared.ready.values()):
+        if not own.is_known.all() and own.is_known.sum() > 1:
+            values = own.u[own.is_known]
+            lacking = 1.0 - values.size / (own.u.size - np.argmax(own.is_known))
+            least = lacking * float(np.abs(np.diff(values)).mean()) * normal
+            wider = np.maximum(np.abs(distances[row]), np.abs(least))
+            distances[row] = np.where(normal < 0.0, -wider, wider)
+    return distances
 
 
 def _forecast_some(
