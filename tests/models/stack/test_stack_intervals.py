@@ -66,7 +66,9 @@ def test_intervals_cover_about_as_often_as_they_say(rng, n_series, length):
 
     y = 20.0 + lfilter([1.0], [1.0, -0.7], rng.normal(size=(n_series, length + 50)), axis=1)
     df = frame({f"s{k}": row[50:] for k, row in enumerate(y)}, freq="YS" if length < 100 else "MS")
-    found = auto("YS" if length < 100 else "MS").cross_validation(df, 6, level=[80, 95])
+    found = auto("YS" if length < 100 else "MS").cross_validation(
+        df, 6, n_windows=3, level=[80, 95]
+    )
     for level in (80, 95):
         inside = found["y"].between(found[f"{NAME}-lo-{level}"], found[f"{NAME}-hi-{level}"])
         assert abs(inside.mean() - level / 100) < 0.08
