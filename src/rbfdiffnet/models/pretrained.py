@@ -186,7 +186,7 @@ class _Chunk:
             found = forecast(
                 prepared.histories, request.h, season, longer=longer, device=plan.device
             )
-            if prepared.ready:
+            if any(not own.is_known.all() for own in prepared.ready.values()):
                 histories = Histories.of(prepared.histories, season, longer)
                 median = found.median
                 wide = measure_distances(prepared, histories, median, found.quantiles)

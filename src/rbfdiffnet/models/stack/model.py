@@ -411,6 +411,7 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
 
 
 def _link(y: Array, log: bool) -> Array:
+    """Return values on the scale on which the network sees them."""
     return np.log1p(np.maximum(y, 0.0)) if log else y
 
 
