@@ -37,8 +37,8 @@ def changed(module: Any, name: str, value: Any, *arguments: Any) -> pd.DataFrame
         return ours(*arguments, scope="auto")
 
 
-def equal(errors: np.ndarray, **_: Any) -> np.ndarray:
-    """The same weight for all members."""
+def equal(errors: np.ndarray, *_: Any, **__: Any) -> np.ndarray:
+    """The same weight for all members, and for their median."""
     return np.full(len(errors), 1.0 / len(errors))
 
 

@@ -3,7 +3,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog, minimize
 
-from rbfdiffnet.models.stack.direct import _NEAR, fit_least_absolute
+from rbfdiffnet.models.stack import direct
+from rbfdiffnet.models.stack.direct import _NEAR
+
+
+def fit_least_absolute(X, y, weight, penalty, **options):
+    """The coefficients of a single target."""
+    return direct.fit_least_absolute(X, y[None], weight, penalty[None], **options)[0]
 
 
 def by_linear_program(X, y, weight):
@@ -77,3 +83,45 @@ def test_least_absolute_follows_the_units_of_the_targets(rng):
     assert_allclose(fit_least_absolute(X, 0.0 * y, weight, penalty), 0.0, atol=1e-12)
     twice = fit_least_absolute(np.r_[X, X], np.r_[y, y], np.r_[weight, weight], penalty)
     assert_allclose(twice, once, rtol=1e-9)
+
+
+def several_targets(rng, n=60, k=4):
+    """Inputs of all targets, inputs of each, and targets of which the last rows know the first."""
+    X, ahead = np.c_[rng.normal(size=(n, 3)), np.ones(n)], rng.normal(size=(k, n, 2))
+    Y = X @ rng.normal(size=(4, 1)) + rng.standard_t(2, size=(n, k)) * np.arange(1, k + 1)
+    Y = Y.T + ahead.sum(axis=2)
+    for late in range(k - 1):
+        Y[late + 1 :, n - 1 - late :] = np.nan
+    return X, Y, rng.uniform(0.2, 2.0, n), rng.uniform(0.0, 0.3, (k, 6)), ahead
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_several_targets_by_hand(rng, steps):
+    """Rows that err much count less for all targets: regressions one by one give the same."""
+    X, Y, weight, penalty, ahead = several_targets(rng)
+    known, now = np.isfinite(Y), weight
+    for step in range(steps + 1):
+        b, away = np.empty((4, 6)), np.full(Y.shape, np.nan)
+        for k, use in enumerate(known):
+            Z, y = np.c_[X, ahead[k]][use], Y[k, use]
+            root = np.sqrt(now[use])
+            more = np.diag(np.sqrt(weight[use].sum() * penalty[k]))
+            b[k] = np.linalg.lstsq(np.r_[root[:, None] * Z, more], np.r_[root * y, np.zeros(6)])[0]
+            away[k, use] = np.abs(y - Z @ b[k])
+            away[k] /= np.median(away[k, use])
+        if step < steps:
+            size = np.sqrt(np.nanmean(away**2, axis=0))
+            now = weight / np.maximum(size, _NEAR * np.median(size))
+            now *= weight.sum() / now.sum()
+    found = direct.fit_least_absolute(X, Y, weight, penalty, ahead, steps=steps)
+    assert_allclose(found, b, rtol=1e-6)
+
+
+def test_the_order_of_rows_does_not_matter(rng):
+    X, Y, weight, penalty, ahead = several_targets(rng)
+    order = rng.permutation(len(X))
+    once = direct.fit_least_absolute(X, Y, weight, penalty, ahead)
+    again = direct.fit_least_absolute(
+        X[order], Y[:, order], weight[order], penalty, ahead[:, order]
+    )
+    assert_allclose(again, once, rtol=1e-9)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbfdiffnet.models.stack.blocks import Block, split_steps
+from rbfdiffnet.models.stack.blocks import Block, cover_steps, split_steps
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,13 @@ def test_windows_reach_no_farther_than_half_of_the_usual_series():
 def test_few_series_have_more_windows_in_the_first_block():
     blocks = split_steps(20, 12, np.full(2, 400))
     assert blocks == [Block(0, 12, (12, 24, 36, 48, 60)), Block(12, 24, (24, 48, 72))]
+
+
+def test_blocks_that_are_learned_cover_the_steps_and_do_not_depend_on_what_is_asked_beyond():
+    blocks = cover_steps(1_000, 24)
+    assert blocks[:4] == [(0, 24), (24, 48), (48, 96), (96, 192)]
+    assert blocks[-1][1] >= 1_000
+    assert max(last - first for first, last in blocks) == 128
+    for h in range(1, 1_001):
+        assert cover_steps(h, 24) == blocks[: sum(first < h for first, _ in blocks)]
+    assert cover_steps(1_000, 2_000)[:2] == [(0, 500), (500, 1_000)]

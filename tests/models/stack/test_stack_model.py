@@ -16,7 +16,7 @@ from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import Outlooks, forecast_members, forecast_pretrained
-from rbfdiffnet.models.stack.mixing import find_sparse, fit_weights
+from rbfdiffnet.models.stack.mixing import _MEDIAN, find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel
@@ -36,20 +36,25 @@ def test_the_mixture_by_hand(rng):
     wrong = np.stack(errors, axis=2)
     units = np.array([np.abs(np.diff(y)).mean() for y in series])
     relative = (wrong / units[:, None, None]).reshape(len(wrong), -1)
-    others = fit_weights(relative[2:])  # those after the pretrained network and its correction
-    *first, rest = fit_weights(np.vstack([relative[:2], others @ relative[2:]]))
+    # Those after the pretrained network and its correction:
+    others = fit_weights(relative[2:], np.ones(len(relative) - 2))
+    ways = [relative[:2], others @ relative[2:], np.median(relative, axis=0)]
+    *first, rest, of_median = fit_weights(np.vstack(ways), np.array([1.0, 1.0, 1.0, _MEDIAN]))
     weights = np.append(first, rest * others)
+
+    def mix(members):
+        return np.tensordot(weights, members, axes=1) + of_median * np.median(members, axis=0)
+
     now = members_of(series, h)
     assert list(mixture.weights) == list(now)
-    for own, weight in zip(mixture.weights.values(), weights, strict=True):
-        assert_allclose(own, weight, atol=1e-9)
-    expected = sum(v * forecast for v, forecast in zip(weights, now.values(), strict=True))
-    assert_allclose(mixture.values, expected, rtol=1e-9)
+    assert_allclose(mixture.values, mix(np.stack(list(now.values()))), rtol=1e-7)
+    total = sum(own * now[name] for name, own in mixture.weights.items())
+    assert_allclose(mixture.values, total, rtol=1e-9)
     for k in (1, 2):
         past = Histories.of([y[: 40 - 8 * k] for y in series], 1)
         points, quantiles = forecast_pretrained(past, 8)
         distances = (quantiles - points[:, :, None])[:, :h]
-        away = -np.tensordot(weights, wrong[:, :, k - 1], axes=1)[:, :h]
+        away = -mix(wrong[:, :, k - 1])[:, :h]
         assert_allclose(mixture.scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
 
 
@@ -216,9 +221,9 @@ def test_with_time_long_series_have_a_network_among_the_members(rng, monkeypatch
 def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
     asked = []
 
-    def weights(errors, *, squared):
+    def weights(errors, usual, *, squared):
         asked.append(squared)
-        return fit_weights(errors, squared=squared)
+        return fit_weights(errors, usual, squared=squared)
 
     monkeypatch.setattr("rbfdiffnet.models.stack.mixing.fit_weights", weights)
     often = [rng.poisson(3.0, 60).astype(float) for _ in range(9)]
@@ -230,8 +235,6 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
     model = auto().fit(frame(dict(enumerate(often + rarely))))
     model.predict(6)
     assert sorted(asked) == [False, False, True, True]
-    for own in model._fitted.model.member_weights().values():
-        assert len(set(own[:9])) == len(set(own[9:])) == 1
 
 
 def test_a_window_of_a_cut_series_is_not_taken_for_the_fitted_one(rng, monkeypatch):

@@ -15,6 +15,7 @@ from rbfdiffnet.support.arrays import Ints
 
 _FEWEST_STEPS = 8  # of the first block, in whole seasons
 _LONGEST_SEASON = 48  # of longer ones, a quarter is enough
+_MOST_STEPS = 128  # of a block that is learned at once, or one season
 _WINDOWS = 2
 _MORE_WINDOWS, _LATER_WINDOWS = 5, 3  # for a few series: of the first block, and of the others
 _FEW_SERIES = 5
@@ -47,6 +48,19 @@ def split_steps(h: int, season: int, origins: Ints) -> list[Block]:
         blocks.append(Block(first, last, tuple(last * k for k in range(1, n_windows + 1))))
         first, last = last, 2 * last
     return blocks
+
+
+def cover_steps(h: int, season: int) -> list[tuple[int, int]]:
+    """Return the beginnings and ends of blocks that h steps lie in, whatever the series.
+
+    Their ends double, but no block is too long to be learned at once.
+    """
+    first, last = 0, _first_block(season)
+    found = [(first, last)]
+    while last < h:
+        first, last = last, last + min(last, max(_MOST_STEPS, _first_block(season)))
+        found.append((first, last))
+    return found
 
 
 def has_one_or_two_seasons(origins: Ints, last: int, season: int) -> bool:

@@ -26,12 +26,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_banded
 
+from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.series.naive import season_ago
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.parallel import parallel_map
 
 _MOST_ROWS = 4_000
@@ -47,7 +49,6 @@ _FEW_ROWS = 0.1  # more penalty, times inputs by rows
 _FEW_ROWS_TO_START = 1.0  # the same if there are forecasts to start from
 _SOLVES, _MORE_SOLVES = 3, 6  # toward least absolute errors
 _MANY = 2_000  # rows, of which single ones count little
-_VALUES_AT_ONCE = 2**19  # of inputs
 
 # Of the rows:
 _SLOW = (0.01, 0.05, 0.15, 0.4)
@@ -75,10 +76,10 @@ def forecast_direct(
 ) -> Array:
     """Forecast every series with one network; shape (n, h), NaN where there is nothing to learn.
 
-    Without centers the model is linear. ``maker`` cuts the rows of these series. Steps ahead are
-    spread over ``n_jobs`` threads.
+    Without centers the model is linear. ``maker`` cuts the rows of these series. Blocks of steps
+    ahead are spread over ``n_jobs`` threads.
     """
-    maker = maker or RowMaker.of(histories, choose_lags(histories), h)
+    maker = maker or RowMaker.covering(histories, h)
     train, now = maker.training_rows(_MOST_ROWS), maker.latest_rows()
     forecast = np.full((len(histories.values), h), np.nan)
     n_steps = _count_learnable(train)
@@ -89,7 +90,8 @@ def forecast_direct(
         longer = histories.extend(forecast)
         rest = forecast_direct(longer, h - n_steps, n_centers, n_jobs=n_jobs)
         return np.concatenate([forecast, rest], axis=1)
-    found = _learn(train, now, _age(histories, train), n_centers, h, _FEW_ROWS, n_jobs)
+    train, now = train.first_steps(n_steps), now.first_steps(h)
+    found = _learn(train, now, histories, n_centers, _FEW_ROWS, n_jobs)
     forecast[now.series] = now.base[:, None] + now.unit[:, None] * found
     return forecast
 
@@ -103,23 +105,28 @@ def correct_forecasts(
 ) -> Array:
     """Correct forecasts (n, h) by what is linear in the errors of such forecasts made earlier.
 
-    ``forecast`` makes them for series that end earlier, (number of series, h or more).
+    ``forecast`` makes them for series that end earlier, as far ahead as `learned_steps` asks for.
     """
     h = forecasts.shape[1]
-    maker = maker or RowMaker.of(histories, choose_lags(histories), h)
+    maker = maker or RowMaker.covering(histories, h)
     train, now = maker.training_rows(_ROWS_TO_START_FROM), maker.latest_rows()
     n_steps = _count_learnable(train)
     if not n_steps:
         return forecasts
     rows = zip(train.series, histories.starts[train.series], train.at, strict=True)
-    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])[:, :h]
-    train, start = train.start_from(earlier), now.start_from(forecasts[now.series])
-    age = _age(histories, train)
-    found = _learn(train, start, age, 0, n_steps, _FEW_ROWS_TO_START, n_jobs)
-    found = np.pad(found, ((0, 0), (0, h - n_steps)), mode="edge")  # no row reaches so far
+    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])
+    train = train.first_steps(n_steps).start_from(earlier[:, :n_steps])
+    start = now.first_steps(min(h, n_steps)).start_from(forecasts[now.series, :n_steps])
+    found = _learn(train, start, histories, 0, _FEW_ROWS_TO_START, n_jobs)
+    found = np.pad(found, ((0, 0), (0, h - found.shape[1])), mode="edge")  # no row reaches so far
     corrected = forecasts.copy()
     corrected[now.series] += now.unit[:, None] * found
     return corrected
+
+
+def learned_steps(h: int, season: int) -> int:
+    """Return how many steps ahead rows reach: to the end of the block that h is in."""
+    return cover_steps(h, season)[-1][1]
 
 
 def _count_learnable(rows: Rows) -> int:
@@ -127,34 +134,30 @@ def _count_learnable(rows: Rows) -> int:
     return int((np.isfinite(rows.targets).sum(axis=0) >= _FEWEST_ROWS).sum())
 
 
-def _age(histories: Histories, rows: Rows) -> Array:
-    """Return weights of rows (n,): recent ones count more."""
-    half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
-    return np.asarray(0.5 ** ((histories.values.shape[1] - 1 - rows.at) / half_life))
-
-
 def _learn(
-    train: Rows, now: Rows, weight: Array, n_centers: int, h: int, few: float, n_jobs: int
+    train: Rows, now: Rows, histories: Histories, n_centers: int, few: float, n_jobs: int
 ) -> Array:
-    """Learn the targets of rows, and return those of other rows (n, h); some steps at a time."""
+    """Learn the targets of rows, and return those of other rows (n, h); recent ones count more."""
+    half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
+    weight = 0.5 ** ((histories.values.shape[1] - 1 - train.at) / half_life)
     shift, scale = _weighted_moments(train.X, weight)
     X, latest = (train.X - shift) / scale, (now.X - shift) / scale
     bases = _place_bases(X, latest, n_centers)
-    width = X.shape[1] + train.ahead.shape[2] + 1 + n_centers
-    size = max(_VALUES_AT_ONCE // ((len(X) + len(latest)) * width), 1)
+    h = now.targets.shape[1]
     found = np.empty((now.series.size, h))
 
     def learn(steps: slice) -> None:
-        y = train.targets[:, steps].T
-        rows, then = (part.ahead[:, steps].swapaxes(0, 1) for part in (train, now))
+        ahead, then = (part.ahead[:, steps].swapaxes(0, 1) for part in (train, now))
+        targets = train.targets[:, steps].T
         with np.errstate(all="ignore"):  # in this thread
-            found[:, steps] = _learn_steps(X, latest, rows, then, y, weight, bases, few).T
+            found[:, steps] = _learn_block(X, latest, ahead, then, targets, weight, bases, few).T
 
-    parallel_map(learn, [slice(k, min(k + size, h)) for k in range(0, h, size)], n_jobs)
+    blocks = [slice(first, last) for first, last in cover_steps(h, histories.season)]
+    parallel_map(learn, blocks, n_jobs)
     return found
 
 
-def _learn_steps(
+def _learn_block(
     X: Array,
     latest: Array,
     ahead: Array,
@@ -164,40 +167,38 @@ def _learn_steps(
     bases: tuple[GaussianBasis, GaussianBasis] | None,
     few: float,
 ) -> Array:
-    """Return targets (k, n) of the latest rows for k steps, learned from others (k, N).
+    """Return targets (j, n) of the latest rows, learned from targets (k, N) of others, j <= k.
 
-    Inputs of the steps, ``ahead`` (k, N, q) and ``then`` (k, n, q), join those of all steps.
+    Inputs of the steps, ``ahead`` (k, N, q) and ``then`` (j, n, q), join those of all steps.
     """
+    (n_steps, n_rows, q), n_then = ahead.shape, len(then)
     known = np.isfinite(targets)
-    y, v = np.where(known, targets, 0.0), np.where(known, weight, 0.0)
-    shift, scale = _weighted_moments(ahead, v)
-    inputs = _join_inputs(X, (ahead - shift) / scale)
-    future = _join_inputs(latest, (then - shift) / scale)
-    n_inputs = inputs.shape[2] - 1
-    penalty = np.zeros((len(y), n_inputs + 1))
-    penalty[:, :-1] = _LINEAR + few * n_inputs / v.sum(axis=1, keepdims=True)
+    total = np.where(known, weight, 0.0)
+    shift, scale = _weighted_moments(ahead, total)
+    ahead, then = (ahead - shift) / scale, (then - shift[:n_then]) / scale[:n_then]
+    shared, now = (np.c_[inputs, np.ones(len(inputs))] for inputs in (X, latest))
+    linear = _LINEAR + few * (X.shape[1] + q) / total.sum(axis=1, keepdims=True)
+    penalty = np.repeat(linear, shared.shape[1] + q, axis=1)
+    penalty[:, X.shape[1]] = 0.0
     if bases is not None:
-        rises = fit_least_absolute(inputs, y, v, penalty, steps=0)[:, : X.shape[1]]
+        # Along the direction in which the linear part rises:
+        rises = fit_least_absolute(shared, targets, weight, penalty, ahead, steps=0)
+        rises = rises[:, : X.shape[1]]
         rises /= np.linalg.norm(rises, axis=1, keepdims=True) + 1e-300
-        smooth, smooth_future = (np.stack([b.contract(a).T for a in rises]) for b in bases)
-        _, unit = _weighted_moments(smooth, known)
-        inputs = np.concatenate([smooth / unit, inputs], axis=2)
-        future = np.concatenate([smooth_future / unit, future], axis=2)
-        rough = np.full((len(y), smooth.shape[2]), _SMOOTH)
-        penalty = np.concatenate([rough, penalty], axis=1)
-    inside = known[:, :, None]
-    low = np.where(inside, inputs, np.inf).min(axis=1, keepdims=True)
-    high = np.where(inside, inputs, -np.inf).max(axis=1, keepdims=True)
-    n_solves = _SOLVES if len(X) > _MANY else _MORE_SOLVES
-    b = fit_least_absolute(inputs, y, v, penalty, steps=n_solves)
+        smooth, smooth_now = (basis.contract(rises.mean(axis=0)).T for basis in bases)
+        _, unit = _weighted_moments(smooth, known.any(axis=0).astype(float))
+        shared, now = np.c_[shared, smooth / unit], np.c_[now, smooth_now / unit]
+        rough = np.full((n_steps, smooth.shape[1]), _SMOOTH)
+        penalty = np.insert(penalty, [X.shape[1] + 1] * smooth.shape[1], rough, axis=1)
+    n_solves = _SOLVES if n_rows > _MANY else _MORE_SOLVES
+    b = fit_least_absolute(shared, targets, weight, penalty, ahead, steps=n_solves)[:n_then]
     # Not outside of the rows:
-    return np.asarray((np.clip(future, low, high) @ b[:, :, None])[:, :, 0])
-
-
-def _join_inputs(X: Array, ahead: Array) -> Array:
-    """Return inputs of all steps, inputs of each, and a one, (k, N, p + q + 1)."""
-    shape = (*ahead.shape[:2], X.shape[1])
-    return np.concatenate([np.broadcast_to(X, shape), ahead, np.ones((*shape[:2], 1))], axis=2)
+    used = shared[known.any(axis=0)]
+    now, inside = np.clip(now, used.min(axis=0), used.max(axis=0)), known[:n_then, :, None]
+    low = np.where(inside, ahead[:n_then], np.inf).min(axis=1, keepdims=True)
+    high = np.where(inside, ahead[:n_then], -np.inf).max(axis=1, keepdims=True)
+    own, of_step = b[:, : shared.shape[1]], b[:, shared.shape[1] :, None]
+    return np.asarray(own @ now.T + (np.clip(then, low, high) @ of_step)[:, :, 0])
 
 
 def _place_bases(
@@ -231,45 +232,62 @@ def _weighted_moments(X: Array, weight: Array) -> tuple[Array, Array]:
     return mean, np.where(scale > 1e-9, scale, 1.0)
 
 
-def fit_least_absolute(X: Array, y: Array, weight: Array, penalty: Array, steps: int = 3) -> Array:
-    r"""Return coefficients (p,) of least absolute error for inputs X (n, p) and targets y (n,).
+def fit_least_absolute(
+    X: Array, Y: Array, weight: Array, penalty: Array, ahead: Array | None = None, steps: int = 3
+) -> Array:
+    r"""Return coefficients (k, p + q) of least absolute error for k targets Y (k, n) of n rows.
 
-    .. math:: \min_b \sum_i v_i |r_i| + \frac{1}{2 s} \sum_i v_i \sum_j \lambda_j b_j^2, \qquad
-        r_i = y_i - x_i \cdot b, \qquad \frac{1}{s} = \frac{\sum_i v_i / |r_i|}{\sum_i v_i}
+    .. math:: \min_b \sum_i v_i |r_i| + \frac{1}{2 s} \sum_i v_i \sum_{kj} \lambda_{kj} b_{kj}^2,
+        \qquad |r_i|^2 = \text{mean}_k \Big( \frac{y_{ki} - z_{ki} \cdot b_k}{m_k} \Big)^2, \qquad
+        \frac{1}{s} = \frac{\sum_i v_i / |r_i|}{\sum_i v_i}
 
-    The size s of the residuals, their harmonic mean, makes the penalty :math:`\lambda` (p,)
-    independent of the units of y; it is in units of the mean squared input. Every solve is a
-    weighted ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled to the sum
-    of v, come from the residuals of the solve before. ``weight`` (n,) is v, and ``steps`` the
-    number of reweighted solves; 0 leaves the least squares. All arrays may have further axes
-    before these, for several problems at once.
+    where z are inputs X (n, p) that all targets share and inputs ``ahead`` (k, n, q) of each, and m
+    are the usual sizes of the residuals. A row that errs much counts less for all targets, so all
+    of them rest on one weighted Gram matrix. Targets may be unknown (NaN); a row that knows one
+    knows those before.
+
+    The size s of the residuals, their harmonic mean, makes the penalty :math:`\lambda` (k, p + q)
+    independent of the units; it is in units of the mean squared input. Every solve is a weighted
+    ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled to the sum of v, come
+    from the residuals of the solve before. ``weight`` (n,) is v, and ``steps`` the number of
+    reweighted solves; 0 leaves the least squares.
     """
-    total = weight.sum(axis=-1, keepdims=True)
-    least = 1e-12 * np.abs(y).max(axis=-1, keepdims=True)
-    least[least == 0.0] = 1e-12
-    diagonal = np.arange(X.shape[-1])
+    known = np.isfinite(Y)
+    order = np.argsort(-known.sum(axis=0), kind="stable")
+    known, X, weight = known[:, order], X[order], weight[order]
+    Y = np.where(known, Y[:, order], 0.0)
+    ahead = np.empty((*Y.shape, 0)) if ahead is None else ahead[:, order] * known[:, :, None]
+    n_known, (n_steps, n_rows), p = known.sum(axis=1), Y.shape, X.shape[1]
+    total, whole = known @ weight, weight[: n_known[0]].sum()
+    width = p + ahead.shape[2]
+    gram, moment = np.empty((n_steps, width, width)), np.empty((n_steps, width))
+    diagonal = np.arange(width)
     now = weight
     for step in range(steps + 1):
         root = np.sqrt(now)
-        weighted = X * root[..., None]
-        turned = np.swapaxes(weighted, -1, -2)
-        gram = turned @ weighted  # a product with itself takes half the time
-        gram[..., diagonal, diagonal] += total * (penalty + _JITTER)
-        b = np.linalg.solve(gram, turned @ (root * y)[..., None])
+        Xw, Yw, Aw = X * root[:, None], Y * root, ahead * root[:, None]
+        shared, first = np.zeros((p, p)), 0
+        for k in range(n_steps - 1, -1, -1):  # rows that know fewer and fewer targets
+            rows = Xw[first : n_known[k]]
+            if len(rows):
+                shared = shared + rows.T @ rows
+            gram[k, :p, :p], first = shared, int(n_known[k])
+        turned = Aw.swapaxes(1, 2)
+        cross = (turned.reshape(-1, n_rows) @ Xw).reshape(n_steps, -1, p)
+        gram[:, p:, :p], gram[:, :p, p:] = cross, cross.swapaxes(1, 2)
+        gram[:, p:, p:] = turned @ Aw
+        moment[:, :p], moment[:, p:] = Yw @ Xw, (turned @ Yw[:, :, None])[:, :, 0]
+        gram[:, diagonal, diagonal] += total[:, None] * (penalty + _JITTER)
+        b = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
         if step < steps:
-            away = np.abs(y - (X @ b)[..., 0])
-            near = _NEAR * _median_of_known(away, weight > 0.0)
-            now = weight / np.maximum(away, np.maximum(near, least))
-            now *= total / now.sum(axis=-1, keepdims=True)
-    return np.asarray(b[..., 0])
-
-
-def _median_of_known(values: Array, known: Mask) -> Array:
-    """Return medians (..., 1) of the known ones of values (..., n)."""
-    ordered = np.sort(np.where(known, values, np.inf), axis=-1)
-    count = known.sum(axis=-1, keepdims=True)
-    middle = [np.take_along_axis(ordered, k, axis=-1) for k in ((count - 1) // 2, count // 2)]
-    return np.asarray(np.mean(middle, axis=0))
+            away = np.abs(Y - b[:, :p] @ X.T - (ahead @ b[:, p:, None])[:, :, 0])
+            usual = np.array([np.median(a[:n]) for a, n in zip(away, n_known, strict=True)])
+            away *= known / np.where(usual > 0.0, usual, 1e-12)[:, None]
+            size = np.sqrt((away**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+            near = _NEAR * np.median(size[: n_known[0]])
+            now = weight / np.maximum(size, max(near, 1e-12))
+            now *= whole / now[: n_known[0]].sum()
+    return b
 
 
 # Rows -------------------------------------------------------------------------------------------
@@ -286,6 +304,10 @@ class Rows:
     X: Array  # (n, p), inputs for all steps ahead
     ahead: Array  # (n, h, q), further inputs for each step
     targets: Array  # (n, h), NaN where not known yet
+
+    def first_steps(self, h: int) -> Rows:
+        """Return the same rows with fewer steps ahead."""
+        return replace(self, ahead=self.ahead[:, :h], targets=self.targets[:, :h])
 
     def start_from(self, forecasts: Array) -> Rows:
         """Return rows of what forecasts (n, h) leave, with the forecasts as inputs."""
@@ -310,6 +332,11 @@ class RowMaker:
     by_phase: tuple[Array, ...]
     long: int  # steps in a long season, 0 for none
     long_seasons: int  # how many long seasons the inputs look back
+
+    @classmethod
+    def covering(cls, histories: Histories, h: int) -> RowMaker:
+        """Prepare to cut rows that reach to the end of the block that step h is in."""
+        return cls.of(histories, choose_lags(histories), learned_steps(h, histories.season))
 
     @classmethod
     def of(cls, histories: Histories, n_lags: int, h: int) -> RowMaker:
@@ -437,13 +464,14 @@ def _exponential_means(values: Array, season: int, alpha: float) -> Array:
     pad = -T % season
     table = np.pad(values, ((0, 0), (pad, 0)), constant_values=np.nan)
     table = table.reshape(n, -1, season)
-    means = np.empty_like(table)
-    mean = np.full((n, season), np.nan)
-    for k in range(table.shape[1]):
-        new = table[:, k]
-        mean = np.where(np.isnan(mean), new, mean)
-        mean = np.where(np.isnan(new), mean, mean + alpha * (new - mean))
-        means[:, k] = mean
-    first = np.take_along_axis(values, np.argmin(np.isnan(values), axis=1)[:, None], axis=1)
-    means = means.reshape(n, -1)[:, pad:]
-    return np.where(np.isnan(means), first, means)
+    known = np.isfinite(table)
+    first = np.take_along_axis(table, np.argmax(known, axis=1)[:, None], axis=1)
+    # A system of equations m_t - (1 - alpha) m_{t-1} = alpha y_t:
+    new = np.where(known, table, first).swapaxes(0, 1)
+    right = np.concatenate([new[:1], alpha * new[1:]])
+    bands = np.array([[1.0], [alpha - 1.0]]) * np.ones(len(new))
+    means = solve_banded((1, 0), bands, right.reshape(len(new), -1), check_finite=False)
+    means = means.reshape(new.shape).swapaxes(0, 1)
+    means = np.where(known.cumsum(axis=1) > 0, means, np.nan).reshape(n, -1)[:, pad:]
+    start = np.take_along_axis(values, np.argmin(np.isnan(values), axis=1)[:, None], axis=1)
+    return np.where(np.isnan(means), start, means)

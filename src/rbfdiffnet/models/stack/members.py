@@ -13,7 +13,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from rbfdiffnet.models.stack.direct import RowMaker, choose_lags, correct_forecasts, forecast_direct
+from rbfdiffnet.models.stack.direct import (
+    RowMaker,
+    correct_forecasts,
+    forecast_direct,
+    learned_steps,
+)
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
@@ -43,8 +48,8 @@ class Member:
 class Outlooks:
     """Forecasts of the pretrained network for series that end earlier, each made only once.
 
-    They reach h steps ahead, or farther. The same values have the same forecast, whatever window
-    they are met in.
+    They reach as far as h steps ahead are learned from. The same values have the same forecast,
+    whatever window they are met in.
     """
 
     h: int
@@ -54,13 +59,13 @@ class Outlooks:
     _known: dict[bytes, Array] = field(default_factory=dict, repr=False)
 
     def of(self, series: list[Array]) -> Array:
-        """Return forecasts of series (n, h)."""
+        """Return forecasts of series."""
         seen = _latest(series, self.season, self.longer)
         keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
         new = {key: y for key, y in zip(keys, seen, strict=True) if key not in self._known}
         if new:
-            series = list(new.values())
-            found, _ = _look_ahead(series, self.h, self.season, self.longer, self.n_jobs)
+            series, steps = list(new.values()), learned_steps(self.h, self.season)
+            found, _ = _look_ahead(series, steps, self.season, self.longer, self.n_jobs)
             self._known.update(zip(new, found, strict=True))
         return np.stack([self._known[key] for key in keys])
 
@@ -81,7 +86,7 @@ class Task:
     @cached_property
     def maker(self) -> RowMaker:
         """What the rows of the series are cut from."""
-        return RowMaker.of(self.histories, choose_lags(self.histories), self.h)
+        return RowMaker.covering(self.histories, self.h)
 
 
 def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> tuple[Array, Array]:

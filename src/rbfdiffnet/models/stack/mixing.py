@@ -1,13 +1,17 @@
 r"""How much each member of a stack counts.
 
 .. math:: \min_v \; \frac{1}{e} \text{mean}_i \Big| \sum_m v_m e_{mi} \Big| + \rho \sum_m
-    \Big( v_m - \frac{1}{M} \Big)^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
+    ( v_m - t_m )^2, \qquad v_m \ge 0, \quad \sum_m v_m = 1
 
 over the errors :math:`e_{mi}` that the members made at the ends of all series, which were held back
 from them, each series in its own units, with e the mean size of the errors; or with squares instead
-of sizes. The fewer errors, the stronger the pull :math:`\rho` toward equal weights. One set of
-weights serves a whole panel, or one the series that are often zero and one the others. The changes
-of series are the unit of their errors.
+of sizes. The fewer errors, the stronger the pull :math:`\rho` toward the usual weights t. One set
+of weights serves a whole panel, or one the series that are often zero and one the others. The
+changes of series are the unit of their errors.
+
+The median of all members is weighed like a member, and usually counts most: no single member that
+goes astray moves it. It is a member, or the mean of two, at every step, so a mixture with it is
+still a sum of members.
 """
 
 from __future__ import annotations
@@ -20,18 +24,20 @@ from rbfdiffnet.support.arrays import Array, Mask
 
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
-_TOWARD_EQUAL = 0.02  # at least
+_PULL = 0.05  # toward the usual weights, at least
+_MEDIAN = 3.0  # how much more than another the median of all members usually counts
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
 _NOTHING = 1e-9  # a smaller weight counts as 0, and so does an error of that share of the usual one
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
 _RECENT = 24  # steps that tell how large changes are now
 
 
-def weigh_members(errors: Array, sparse: Mask) -> Array:
-    """Weights of members (M, n) by their errors (M, n, n_windows, h).
+def weigh_members(errors: Array, sparse: Mask, usual: Array | None = None) -> Array:
+    """Weights of members (M, n) by their errors (M, n, n_windows, h), drawn toward usual ones (M,).
 
     Squares count for series that are often zero. Their median says little, and means count.
     """
+    usual = np.ones(len(errors)) if usual is None else usual
     weights = np.zeros(errors.shape[:2])
     for kind, squared in ((sparse, True), (~sparse, False)):
         few = kind.sum() * np.prod(errors.shape[2:]) < _ENOUGH_FOR_A_KIND
@@ -41,25 +47,47 @@ def weigh_members(errors: Array, sparse: Mask) -> Array:
         own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
         if own.size and kind.any():
             own = own[:, np.lexsort(own)]  # whatever the order of the panel
-            found = fit_weights(own, squared=squared)
+            found = fit_weights(own, usual[tested], squared=squared)
             weights[np.ix_(tested, kind)] = found[:, None]
     return weights
 
 
-def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> Array:
-    """Weights of members (M, n): those after the first are mixed, then the first and the mixture.
+def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> tuple[Array, Array]:
+    """Return weights of members (M, n), and of their median (n,).
 
-    So a few members that are good everywhere are not outnumbered by the others.
+    Members after the first are mixed; then the first, the mixture and the median are weighed. So a
+    few members that are good everywhere are not outnumbered by the others.
     """
-    if len(errors) <= n_first + 1:
-        return weigh_members(errors, sparse)
+    if len(errors) <= 2:  # their median is their mean
+        return weigh_members(errors, sparse), np.zeros(errors.shape[1])
     others = weigh_members(errors[n_first:], sparse)
     mixed = combine_errors(errors[n_first:], others)
     mixed = np.where(others.sum(axis=0)[:, None, None] > 0.0, mixed, np.nan)
-    weights = weigh_members(np.concatenate([errors[:n_first], mixed[None]]), sparse)
-    weights = np.concatenate([weights[:-1], weights[-1] * others])
-    total = weights.sum(axis=0)
-    return np.asarray(weights / np.where(total > 0.0, total, 1.0))
+    shares = find_medians(errors)
+    median = (shares * np.where(shares > 0.0, errors, 0.0)).sum(axis=0)
+    median = np.where(shares.any(axis=0), median, np.nan)
+    found = np.concatenate([errors[:n_first], mixed[None], median[None]])
+    usual = np.ones(len(found))
+    usual[-1] = _MEDIAN
+    *first, rest, of_median = weigh_members(found, sparse, usual)
+    weights = np.stack([*first, *(rest * others)])
+    total = weights.sum(axis=0) + of_median
+    total[total == 0.0] = 1.0
+    return weights / total, of_median / total
+
+
+def find_medians(members: Array) -> Array:
+    """Return the weights with which members (M, ...) make up their median, of the same shape.
+
+    It is the mean of the two in the middle where their number is even. Those without a value (NaN)
+    do not count.
+    """
+    known = np.isfinite(members)
+    count = known.sum(axis=0)
+    order = np.argsort(np.where(known, members, np.inf), axis=0, kind="stable")
+    rank = np.argsort(order, axis=0, kind="stable")
+    middle = (rank == (count - 1) // 2).astype(float) + (rank == count // 2)
+    return np.where(known, middle / 2.0, 0.0)
 
 
 def find_sparse(series: Sequence[Array]) -> Mask:
@@ -88,27 +116,28 @@ def combine_errors(errors: Array, weights: Array) -> Array:
     return np.asarray((weights[:, :, None, None] * counted).sum(axis=0))
 
 
-def fit_weights(errors: Array, *, squared: bool = False) -> Array:
+def fit_weights(errors: Array, usual: Array, *, squared: bool = False) -> Array:
     """Find the weights of members, shape (M,), whose mixture errs least.
 
-    ``errors`` (M, n) have signs and comparable units. With ``squared``, squares of the errors
-    count, for means instead of medians.
+    ``errors`` (M, n) have signs and comparable units. ``usual`` (M,) are the weights where errors
+    say nothing, up to a factor. With ``squared``, squares of the errors count, for means instead of
+    medians.
     """
     from scipy.optimize import LinearConstraint, minimize
 
     n_members = len(errors)
-    equal = np.full(n_members, 1.0 / n_members)
+    usual = usual / usual.sum()
     size = float(np.abs(errors).mean()) if errors.size else 0.0
     if n_members == 1 or not size > 0.0:
-        return equal
+        return usual
     exact = np.abs(errors).mean(axis=1) < _NOTHING * size
     if exact.any():  # members that never err count alone
         return np.asarray(exact / exact.sum())
 
-    pull = max(_TOWARD_EQUAL, _FEW_ERRORS / errors.shape[1])
+    pull = max(_PULL, _FEW_ERRORS / errors.shape[1])
 
     def value(v: Array) -> tuple[float, Array]:
-        mixed, away = v @ errors / size, v - equal
+        mixed, away = v @ errors / size, v - usual
         if squared:
             cost, rise = mixed**2, 2.0 * mixed
         else:
@@ -119,7 +148,7 @@ def fit_weights(errors: Array, *, squared: bool = False) -> Array:
 
     whole = LinearConstraint(np.ones((1, n_members)), 1.0, 1.0)
     bounds = [(0.0, 1.0)] * n_members
-    found = minimize(value, equal, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
+    found = minimize(value, usual, jac=True, method="SLSQP", bounds=bounds, constraints=whole)
     weights = np.where(found.x > _NOTHING, found.x, 0.0)
     return np.asarray(weights / weights.sum())
 

@@ -11,7 +11,8 @@ origin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -45,6 +46,7 @@ from rbfdiffnet.models.stack.blocks import has_one_or_two_seasons, split_steps
 from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED, Outlooks
 from rbfdiffnet.models.stack.mixing import (
     combine,
+    find_medians,
     find_sparse,
     measure_changes,
     measure_units,
@@ -54,7 +56,12 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import Collective, one_blas_thread
+from rbfdiffnet.support.parallel import (
+    Collective,
+    count_threads,
+    one_blas_thread,
+    parallel_map,
+)
 from rbfdiffnet.support.progress import progress_between, report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
@@ -358,17 +365,21 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     longest = max(h, blocks[-1].last)
     earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs)
 
-    def look_from(distance: int) -> Window:
+    def look_from(distance: int, earlier: Outlooks) -> Window:
         """Let every member forecast from so many steps before the origins; 0 is the request."""
         with np.errstate(all="ignore"):
             at = np.maximum(origins - distance, 0)
             then = prepare(at, ready.numbers) if distance else ready
             return Window.of(then, n_steps.get(distance, h), plan, earlier, repeats=repeats)
 
-    now, windows = look_from(0), dict[int, Window]()
-    for distance in n_steps:
-        report_progress((len(windows) + 1) / (len(n_steps) + 1))
-        windows[distance] = look_from(distance)
+    now, windows = look_from(0, earlier), dict[int, Window]()
+    # The windows have most of their rows in common with it, whose forecasts are known by now.
+    distances, n_threads = list(n_steps), count_threads(n_jobs)
+    look_back = partial(look_from, earlier=replace(earlier, n_jobs=1))
+    for first in range(0, len(distances), n_threads):
+        report_progress((first + 1) / (len(distances) + 1))
+        some = distances[first : first + n_threads]
+        windows.update(zip(some, parallel_map(look_back, some, n_jobs), strict=True))
     report_progress(1.0)
     names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
 
@@ -393,17 +404,23 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     units = measure_units(usable, plan.season_length)[:, None, None]
     sparse = find_sparse([series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)])
     weights = np.empty((len(names), n, h))
+    forecasts = np.full((len(names), n, h), np.nan)
+    forecasts[:, list(now.prepared.ready)] = list(now.forecasts.values())
     scores = np.full((n, max(len(block.distances) for block in blocks), h), np.nan)
     for block in blocks:
         own = np.stack([errors[d][:, :, : block.last] for d in block.distances], axis=2)
-        found = weigh_in_two_steps(own / units, sparse, N_FIRST)
+        found, of_median = weigh_in_two_steps(own / units, sparse, N_FIRST)
         # Without errors, and of short series, the pretrained network counts alone.
-        found[:, short] = 0.0
-        found[0, ~found.any(axis=0)] = 1.0
-        weights[:, :, block.first :] = found[:, :, None]
+        found[:, short], of_median[short] = 0.0, 0.0
+        found[0, ~found.any(axis=0) & (of_median == 0.0)] = 1.0
+        found, of_median = found[:, :, None], of_median[:, None]
+        tested = [np.isfinite(errors_of_one).any() for errors_of_one in own]
+        medians = find_medians(np.where(np.reshape(tested, (-1, 1, 1)), forecasts, np.nan))
+        weights[:, :, block.first :] = (found + of_median * medians)[:, :, block.first :]
         steps = slice(block.first, min(block.last, h))
         for k, distance in enumerate(block.distances):
-            mixed = combine(own[:, :, k], found[:, :, None])[:, steps]
+            shares = found + of_median * find_medians(own[:, :, k])
+            mixed = combine(own[:, :, k], shares)[:, steps]
             came = actual[distance][:, steps]
             away = _link(came, plan.log) - _link(came + mixed, plan.log)
             scores[:, k, steps] = np.abs(to_scores(away, spreads[distance][:, steps]))
