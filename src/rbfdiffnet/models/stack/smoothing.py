@@ -33,7 +33,7 @@ _ALPHA = np.linspace(0.01, 1.0, 7) ** 2
 _BETA = np.linspace(0.0, 1.0, 4) ** 2
 _PHI = np.linspace(0.8, 0.98, 4)
 
-_MOST_VALUES = 500  # of a series, its latest
+_MOST_VALUES = 200  # of a series, its latest
 _CELLS = 1 << 15  # series times candidates at a time: the states stay in the cache
 _MOVES = (0.5, 0.5, 0.25, 0.25, 0.125, 0.125)  # steps of the grids, of one parameter at a time
 # Series have a unit spread when these are added to or compared with their squared errors.
@@ -49,7 +49,7 @@ def forecast_damped_holt(Y: Array, h: int) -> Array:
     with level and trend after the last value. Of :math:`\alpha` from 0.0001 to 1, :math:`\beta`
     (the share of :math:`\alpha` that goes into the trend) from 0 to 1, :math:`\phi` from 0.8 to
     0.98 and the states before the first value, those with the least squared one-step error over
-    the latest 500 values are taken. A series with no more values than these five numbers repeats
+    the latest 200 values are taken. A series with no more values than these five numbers repeats
     its last one.
     """
     y, lengths, last = _align_left(Y[:, -_MOST_VALUES:])
