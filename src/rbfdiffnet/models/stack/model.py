@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -347,6 +346,18 @@ class FittedStack(FittedByChunk):
         )
 
 
+@dataclass(frozen=True)
+class _Hindsight:
+    """Errors (M, n, steps) of members from an earlier origin, what came (n, steps), and distances.
+
+    The distances (n, steps, q) are those of `Window.distances_of_all`.
+    """
+
+    errors: Array
+    actual: Array
+    distances: Array
+
+
 def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: PreparedPanel) -> _Learned:
     """Weigh the members at the ends of the series, and let them forecast the request."""
     most, h = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length), request.h
@@ -372,35 +383,30 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
             then = prepare(at, ready.numbers) if distance else ready
             return Window.of(then, n_steps.get(distance, h), plan, earlier, repeats=repeats)
 
-    now, windows = look_from(0, earlier), dict[int, Window]()
-    # The windows have most of their rows in common with it, whose forecasts are known by now.
-    distances, n_threads = list(n_steps), count_threads(n_jobs)
-    look_back = partial(look_from, earlier=replace(earlier, n_jobs=1))
+    now = look_from(0, earlier)
+    names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
+
+    def look_back(distance: int) -> _Hindsight:
+        """Compare the members from so many steps before the origins with what came.
+
+        Most rows are those of the request, too, whose forecasts are known by now.
+        """
+        past, steps = look_from(distance, replace(earlier, n_jobs=1)), n_steps[distance]
+        places = list(zip(panel, usable, np.maximum(origins - distance, 0)[:, None], strict=True))
+        ahead = [values_after(s.known_ahead, o, steps)[0] for s, _, o in places]
+        actual = np.reshape([values_after(y, o, steps)[0] for _, y, o in places], (n, steps))
+        members, nothing = past.restore(ahead), np.full((n, steps), np.nan)
+        forecasts = np.stack([members.get(name, nothing) for name in names])
+        counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
+        errors = np.where(counts[:, None], forecasts - actual, np.nan)
+        return _Hindsight(errors, actual, past.distances_of_all(ahead))
+
+    distances, n_threads, hindsight = list(n_steps), count_threads(n_jobs), dict[int, _Hindsight]()
     for first in range(0, len(distances), n_threads):
         report_progress((first + 1) / (len(distances) + 1))
         some = distances[first : first + n_threads]
-        windows.update(zip(some, parallel_map(look_back, some, n_jobs), strict=True))
+        hindsight.update(zip(some, parallel_map(look_back, some, n_jobs), strict=True))
     report_progress(1.0)
-    names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
-
-    actual, spreads = dict[int, Array](), dict[int, Array]()
-
-    def errors_from(distance: int) -> Array:
-        """Return the errors (M, n, steps) of the members from there."""
-        past, at = windows.pop(distance), np.maximum(origins - distance, 0)[:, None]
-        steps = n_steps[distance]
-        places = list(zip(panel, usable, at, strict=True))
-        ahead = [values_after(s.known_ahead, o, steps)[0] for s, _, o in places]
-        members, spreads[distance] = past.restore(ahead), past.distances_of_all(ahead)
-        actual[distance] = np.reshape(
-            [values_after(y, o, steps)[0] for _, y, o in places], (n, steps)
-        )
-        counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
-        nothing = np.full((n, steps), np.nan)
-        forecasts = np.stack([members.get(name, nothing) for name in names])
-        return np.where(counts[:, None], forecasts - actual[distance], np.nan)
-
-    errors = {distance: errors_from(distance) for distance in n_steps}
     units = measure_units(usable, plan.season_length)[:, None, None]
     sparse = find_sparse([series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)])
     weights = np.empty((len(names), n, h))
@@ -408,7 +414,8 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     forecasts[:, list(now.prepared.ready)] = list(now.forecasts.values())
     scores = np.full((n, max(len(block.distances) for block in blocks), h), np.nan)
     for block in blocks:
-        own = np.stack([errors[d][:, :, : block.last] for d in block.distances], axis=2)
+        then = [hindsight[distance] for distance in block.distances]
+        own = np.stack([past.errors[:, :, : block.last] for past in then], axis=2)
         found, of_median = weigh_in_two_steps(own / units, sparse, N_FIRST)
         # Without errors, and of short series, the pretrained network counts alone.
         found[:, short], of_median[short] = 0.0, 0.0
@@ -418,12 +425,11 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         medians = find_medians(np.where(np.reshape(tested, (-1, 1, 1)), forecasts, np.nan))
         weights[:, :, block.first :] = (found + of_median * medians)[:, :, block.first :]
         steps = slice(block.first, min(block.last, h))
-        for k, distance in enumerate(block.distances):
+        for k, past in enumerate(then):
             shares = found + of_median * find_medians(own[:, :, k])
-            mixed = combine(own[:, :, k], shares)[:, steps]
-            came = actual[distance][:, steps]
+            mixed, came = combine(own[:, :, k], shares)[:, steps], past.actual[:, steps]
             away = _link(came, plan.log) - _link(came + mixed, plan.log)
-            scores[:, k, steps] = np.abs(to_scores(away, spreads[distance][:, steps]))
+            scores[:, k, steps] = np.abs(to_scores(away, past.distances[:, steps]))
     return _Learned(plan, now, weights, scores)
 
 
