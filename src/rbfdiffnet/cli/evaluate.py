@@ -28,6 +28,7 @@ from rbfdiffnet.evaluation import (
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.progress import ProgressLine
 from rbfdiffnet.support.text import format_number, format_table
 
@@ -40,6 +41,7 @@ _COSTS = {"AutoETS": 3e-5, "AutoARIMA": 8e-4}
 _SAMPLE_WINDOWS, _FEW = 3, 100  # windows for at most this many series; one window for more
 
 
+@share_results()
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     output.check_outputs(arguments)

@@ -14,6 +14,7 @@ from rbfdiffnet.cli import output
 from rbfdiffnet.cli.evaluate import Evaluation, backtest_sample
 from rbfdiffnet.cli.run import Console, Job, describe_problems, start_job
 from rbfdiffnet.readers import Data
+from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.text import format_frame, printable
 
 _MOST_SHOWN, _FIRST_SHOWN = 60, 12  # rows of a table on the terminal: all, or the first of more
@@ -21,6 +22,7 @@ _MANY = 1000  # rows that are better written to a file
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]+$)")  # to a spreadsheet; -1 is a number
 
 
+@share_results()
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     output.check_outputs(arguments)

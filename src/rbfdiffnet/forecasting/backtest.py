@@ -14,6 +14,7 @@ from rbfdiffnet.models.base import FittedModel, ForecastRequest
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.notes import BEGINS_LATE, NO_MODEL, Note
 from rbfdiffnet.support.progress import progress_between
 
@@ -40,6 +41,7 @@ class BacktestWindows:
         return window % every == 0
 
 
+@share_results()
 def backtest(
     pipeline: Pipeline,
     panel: Panel,

@@ -13,6 +13,7 @@ from rbfdiffnet.support.arrays import Array, Ints
 
 #: How many known values a network needs that is fitted to a series.
 FEWEST_VALUES = 8
+_BEGINNING = 32  # steps by which series are sorted
 
 #: Why a series without any value has no model.
 NO_VALUES = "no values"
@@ -125,7 +126,8 @@ def find_usable(
 ) -> tuple[list[int], dict[int, str]]:
     """Return the positions of series to learn from, and why the others have nothing to learn from.
 
-    They are sorted by their fingerprints: what is learned must not depend on the panel's order.
+    They are sorted by their beginnings, so that the order is the same wherever they end, and then
+    by their fingerprints: what is learned must not depend on the panel's order.
     """
     usable, reasons = [], {}
     for i, series in enumerate(panel):
@@ -134,4 +136,8 @@ def find_usable(
             usable.append(i)
         except UnfitError as error:
             reasons[i] = str(error)
-    return sorted(usable, key=lambda i: panel[i].fingerprint), reasons
+
+    def key(i: int) -> tuple[bytes, bytes]:
+        return panel[i].y[:_BEGINNING].tobytes(), panel[i].fingerprint
+
+    return sorted(usable, key=key), reasons

@@ -25,6 +25,7 @@ from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_
 from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.memo import Memo
 
 _FEWEST_SEASONS = 3  # to take a season out
 
@@ -56,18 +57,20 @@ class Outlooks:
     season: int
     longer: int | None
     n_jobs: int = 1
-    _known: dict[bytes, Array] = field(default_factory=dict, repr=False)
+    memo: Memo = field(default_factory=Memo, repr=False)
 
     def of(self, series: list[Array]) -> Array:
         """Return forecasts of series."""
+        steps = learned_steps(self.h, self.season)
+        known = self.memo.rows((steps, self.season, self.longer))
         seen = _latest(series, self.season, self.longer)
         keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
-        new = {key: y for key, y in zip(keys, seen, strict=True) if key not in self._known}
+        new = {key: y for key, y in zip(keys, seen, strict=True) if key not in known}
         if new:
-            series, steps = list(new.values()), learned_steps(self.h, self.season)
-            found, _ = _look_ahead(series, steps, self.season, self.longer, self.n_jobs)
-            self._known.update(zip(new, found, strict=True))
-        return np.stack([self._known[key] for key in keys])
+            rows = list(new.values())
+            found, _ = _look_ahead(rows, steps, self.season, self.longer, self.n_jobs)
+            known.update(zip(new, found, strict=True))
+        return np.stack([known[key] for key in keys])
 
 
 @dataclass(frozen=True)

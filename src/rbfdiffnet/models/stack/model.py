@@ -55,6 +55,7 @@ from rbfdiffnet.models.stack.windows import PreparedPanel, Window
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.memo import current_memo
 from rbfdiffnet.support.parallel import (
     Collective,
     count_threads,
@@ -373,17 +374,18 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
     blocks = split_steps(h, plan.season_length, origins[fitted & ~short])
     repeats = has_one_or_two_seasons(origins, blocks[0].last, plan.season_length)
     n_steps = {d: block.last for block in blocks for d in block.distances}
-    longest = max(h, blocks[-1].last)
-    earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs)
+    longest, memo = max(h, blocks[-1].last), current_memo()
+    earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs, memo)
+    n_steps[0] = longest if memo.is_shared else h  # as far as other windows look
 
     def look_from(distance: int, earlier: Outlooks) -> Window:
         """Let every member forecast from so many steps before the origins; 0 is the request."""
         with np.errstate(all="ignore"):
             at = np.maximum(origins - distance, 0)
             then = prepare(at, ready.numbers) if distance else ready
-            return Window.of(then, n_steps.get(distance, h), plan, earlier, repeats=repeats)
+            return Window.of(then, n_steps[distance], plan, earlier, repeats=repeats)
 
-    now = look_from(0, earlier)
+    now = look_from(0, earlier).first_steps(h)
     names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
 
     def look_back(distance: int) -> _Hindsight:
@@ -401,7 +403,11 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         errors = np.where(counts[:, None], forecasts - actual, np.nan)
         return _Hindsight(errors, actual, past.distances_of_all(ahead))
 
-    distances, n_threads, hindsight = list(n_steps), count_threads(n_jobs), dict[int, _Hindsight]()
+    distances, n_threads, hindsight = (
+        list(n_steps)[:-1],
+        count_threads(n_jobs),
+        dict[int, _Hindsight](),
+    )
     for first in range(0, len(distances), n_threads):
         report_progress((first + 1) / (len(distances) + 1))
         some = distances[first : first + n_threads]

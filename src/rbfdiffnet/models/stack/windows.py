@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -24,11 +25,13 @@ from rbfdiffnet.series.effects import Effects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
 from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usable
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.memo import fingerprint
 
 _LONG = 200  # values of the usual series, from which on it may have a network of its own
 _MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
 _NETWORK = "network"
+_QUANTILES = "quantiles"
 _FEWEST_VALUES = 2
 
 
@@ -155,16 +158,24 @@ class Window:
         is_short = prepared.is_short[list(prepared.ready)]
         numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
         histories = Histories.of(prepared.histories, season, plan.longer_season, numbers)
-        pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
-        if is_short.any():
-            forecasts = _forecast_some(histories, is_short, h, earlier, pretrained, repeats)
-        else:
-            forecasts = forecast_members(histories, h, earlier, pretrained, repeats=repeats)
+        numbered = (season, plan.longer_season or -1, h, earlier.h, repeats)
+        found = earlier.memo.get(
+            fingerprint(histories.values, histories.numbers, is_short, numbered),
+            partial(_forecast_all, histories, is_short, h, earlier, repeats),
+        )
+        quantiles = found.pop(_QUANTILES)
+        forecasts, pretrained = found, found[PRETRAINED]
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
         distances = measure_distances(prepared, histories, pretrained, quantiles, earlier.n_jobs)
         return cls(prepared, forecasts, season, distances)
+
+    def first_steps(self, h: int) -> Window:
+        """Return the same window with fewer steps ahead."""
+        distances = None if self.distances is None else self.distances[:, :h]
+        forecasts = {name: own[:, :h] for name, own in self.forecasts.items()}
+        return replace(self, forecasts=forecasts, distances=distances)
 
     def distances_of_all(self, ahead: Sequence[Array]) -> Array:
         """Return the distances (n, h, q) with the effects of inputs ahead; NaN without members."""
@@ -235,27 +246,23 @@ def measure_distances(
     return distances
 
 
-def _forecast_some(
-    histories: Histories,
-    is_short: Mask,
-    h: int,
-    earlier: Outlooks,
-    pretrained: Array,
-    repeats: bool,
-) -> dict[str, Array]:
-    """Return members' forecasts of series of which some have too few values for most members.
+def _forecast_all(
+    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
+) -> Arrays:
+    """Return forecasts (n, h) by every member, and the quantiles of the pretrained network.
 
-    These get the forecasts of the pretrained network from all members.
+    Series with too few values for most members get the forecasts of the pretrained network from
+    all of them.
     """
-    if is_short.all():
-        return {PRETRAINED: pretrained}
-    long, start = histories.select(~is_short), pretrained[~is_short]
-    members = forecast_members(long, h, earlier, start, repeats=repeats)
-    forecasts = {}
-    for name, values in members.items():
-        forecasts[name] = pretrained.copy()
-        forecasts[name][~is_short] = values
-    return forecasts
+    pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
+    found: Arrays = {PRETRAINED: pretrained}
+    if not is_short.all():
+        long = histories.select(~is_short) if is_short.any() else histories
+        members = forecast_members(long, h, earlier, pretrained[~is_short], repeats=repeats)
+        for name, values in members.items():
+            found[name] = pretrained.copy()
+            found[name][~is_short] = values
+    return {**found, _QUANTILES: quantiles}
 
 
 def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan) -> Array:
