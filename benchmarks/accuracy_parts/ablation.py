@@ -38,7 +38,7 @@ def changed(module: Any, name: str, value: Any, *arguments: Any) -> pd.DataFrame
 
 
 def equal(errors: np.ndarray, *_: Any, **__: Any) -> np.ndarray:
-    """The same weight for all members, and for their median."""
+    """The same weight for all ways that are weighed against each other."""
     return np.full(len(errors), 1.0 / len(errors))
 
 

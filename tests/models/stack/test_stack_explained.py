@@ -88,3 +88,14 @@ def test_plots_show_what_is_predicted(rng):
         assert any(np.allclose(y[-5:], values) for y in drawn)
     assert len(model.plot(5).axes) == 4
     plt.close("all")
+
+
+@pytest.mark.parametrize("season", [4, 7, 12, 24])
+def test_contributions_add_up_for_series_of_which_members_know_nothing(rng, season):
+    series = {n: 20.0 + rng.normal(size=n).cumsum() for n in range(8, 31, 2)}
+    for n, y in series.items():
+        model = auto(season_length=season).fit(frame({"a": y}))
+        terms = model.explain(3)
+        assert terms["contribution"].notna().all()
+        total = terms.groupby("ds")["contribution"].sum()
+        assert_allclose(total, model.predict(3)[NAME], rtol=1e-9, err_msg=f"{n} values")

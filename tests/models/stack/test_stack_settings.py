@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
 from panels import EVENTS, LEVELS, NAME, future_of, make_panel, to_polars
@@ -124,3 +124,11 @@ def test_other_settings_that_a_stack_does_not_take(rng):
     df = frame(walks(rng, [30]))
     with pytest.raises(ValueError, match="scope='global'"):
         auto().fit(df).predict(2, new_df=df)
+
+
+@pytest.mark.parametrize("n_series", [1, 12])
+def test_any_number_of_threads_gives_the_same_bits(rng, n_series):
+    df = frame(walks(rng, [150] * n_series))
+    found = [auto(n_jobs=n).forecast(df, 14, level=[80, 95]) for n in (1, 2, 2, 3)]
+    for other in found[1:]:
+        assert_array_equal(other[LEVELS], found[0][LEVELS])

@@ -15,7 +15,7 @@ from rbfdiffnet.support.arrays import Ints
 
 _FEWEST_STEPS = 8  # of the first block, in whole seasons
 _LONGEST_SEASON = 48  # of longer ones, a quarter is enough
-_MOST_STEPS = 128  # of a block that is learned at once, or one season
+_MOST_STEPS = 128  # of a block that is learned at once, or as many as the first block has
 _WINDOWS = 2
 _MORE_WINDOWS, _LATER_WINDOWS = 5, 3  # for a few series: of the first block, and of the others
 _FEW_SERIES = 5

@@ -1,11 +1,11 @@
 r"""One network for all series, with an output for every step ahead.
 
 .. math:: \frac{\hat y_{t+k} - y_t}{d_t} = \lambda_k \cdot x + b_k
-    + \sum_{j=1}^{c} w_{kj} \, a_k \cdot \nabla \varphi_j(x)
+    + \sum_{j=1}^{c} w_{kj} \, a \cdot \nabla \varphi_j(x)
 
-a linear part and differential basis functions of order 1 along the direction :math:`a_k` in which
-the linear part rises, least absolute error, recent rows counting more. The centers are shared by
-all steps. There is a row for each origin of each series:
+a linear part and differential basis functions of order 1 along the direction :math:`a` in which the
+linear parts of a block of steps rise, on average; least absolute error, recent rows counting more.
+The centers are shared by all steps. There is a row for each origin of each series:
 
 .. math:: x = \frac{(y_{t-1}, \ldots, y_{t-p+1}, \text{slow means}) - y_t}{d_t}, \qquad
     z_k = \frac{y_{t+k} - y_t}{d_t}, \qquad d_t = \text{mean}_{\tau \le t} |y_\tau - y_{\tau - m}|
@@ -235,22 +235,24 @@ def _weighted_moments(X: Array, weight: Array) -> tuple[Array, Array]:
 def fit_least_absolute(
     X: Array, Y: Array, weight: Array, penalty: Array, ahead: Array | None = None, steps: int = 3
 ) -> Array:
-    r"""Return coefficients (k, p + q) of least absolute error for k targets Y (k, n) of n rows.
+    r"""Return coefficients (k, p + q) of nearly least absolute error for k targets Y (k, n).
 
-    .. math:: \min_b \sum_i v_i |r_i| + \frac{1}{2 s} \sum_i v_i \sum_{kj} \lambda_{kj} b_{kj}^2,
-        \qquad |r_i|^2 = \text{mean}_k \Big( \frac{y_{ki} - z_{ki} \cdot b_k}{m_k} \Big)^2, \qquad
-        \frac{1}{s} = \frac{\sum_i v_i / |r_i|}{\sum_i v_i}
+    Every solve is a weighted ridge regression of each target,
 
-    where z are inputs X (n, p) that all targets share and inputs ``ahead`` (k, n, q) of each, and m
-    are the usual sizes of the residuals. A row that errs much counts less for all targets, so all
-    of them rest on one weighted Gram matrix. Targets may be unknown (NaN); a row that knows one
-    knows those before.
+    .. math:: \min_{b_k} \sum_i w_i (y_{ki} - z_{ki} \cdot b_k)^2
+        + \Big( \sum_i v_i \Big) \sum_j \lambda_{kj} b_{kj}^2, \qquad
+        w_i \propto \frac{v_i}{\max(|r_i|, \epsilon)}, \quad \sum_i w_i = \sum_i v_i
 
-    The size s of the residuals, their harmonic mean, makes the penalty :math:`\lambda` (k, p + q)
-    independent of the units; it is in units of the mean squared input. Every solve is a weighted
-    ridge regression whose weights :math:`v_i / \max(|r_i|, \epsilon)`, scaled to the sum of v, come
-    from the residuals of the solve before. ``weight`` (n,) is v, and ``steps`` the number of
-    reweighted solves; 0 leaves the least squares.
+    where z are inputs X (n, p) that all targets share and inputs ``ahead`` (k, n, q) of each. The
+    size of a row's residuals in the solve before,
+
+    .. math:: |r_i|^2 = \text{mean}_k \Big( \frac{y_{ki} - z_{ki} \cdot b_k}{m_k} \Big)^2
+
+    in units of their medians m, decides how much it counts: a row that errs much counts less for
+    all targets, so all of them rest on one weighted Gram matrix. For a single target the solves
+    lead to its least absolute error. Targets may be unknown (NaN); a row that knows one knows those
+    before. ``weight`` (n,) is v, ``penalty`` (k, p + q) is :math:`\lambda`, in units of the mean
+    squared input, and ``steps`` the number of reweighted solves; 0 leaves the least squares.
     """
     known = np.isfinite(Y)
     order = np.argsort(-known.sum(axis=0), kind="stable")

@@ -7,7 +7,7 @@ nothing to say, and enter it in `MEMBERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -58,19 +58,37 @@ class Outlooks:
     longer: int | None
     n_jobs: int = 1
     memo: Memo = field(default_factory=Memo, repr=False)
+    _new: dict[bytes, Array] | None = None  # of a branch
 
     def of(self, series: list[Array]) -> Array:
         """Return forecasts of series."""
-        steps = learned_steps(self.h, self.season)
-        known = self.memo.rows((steps, self.season, self.longer))
+        steps, known = learned_steps(self.h, self.season), self._known
+        kept = known if self._new is None else self._new
         seen = _latest(series, self.season, self.longer)
         keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
-        new = {key: y for key, y in zip(keys, seen, strict=True) if key not in known}
-        if new:
-            rows = list(new.values())
-            found, _ = _look_ahead(rows, steps, self.season, self.longer, self.n_jobs)
-            known.update(zip(new, found, strict=True))
-        return np.stack([known[key] for key in keys])
+        pairs = zip(keys, seen, strict=True)
+        rows = {key: y for key, y in pairs if key not in known and key not in kept}
+        if rows:
+            found, _ = _look_ahead(
+                list(rows.values()), steps, self.season, self.longer, self.n_jobs
+            )
+            kept.update(zip(rows, found, strict=True))
+        return np.stack([known[key] if key in known else kept[key] for key in keys])
+
+    def branch(self) -> Outlooks:
+        """Return outlooks for another thread, which knows these and keeps new ones to itself.
+
+        So no thread depends on how far another one is, and results are the same for any number.
+        """
+        return replace(self, n_jobs=1, _new={})
+
+    def merge(self, branch: Outlooks) -> None:
+        """Keep what a branch found."""
+        self._known.update(branch._new or {})
+
+    @property
+    def _known(self) -> dict[bytes, Array]:
+        return self.memo.rows((learned_steps(self.h, self.season), self.season, self.longer))
 
 
 @dataclass(frozen=True)

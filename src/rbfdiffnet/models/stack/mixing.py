@@ -83,11 +83,14 @@ def find_medians(members: Array) -> Array:
     do not count.
     """
     known = np.isfinite(members)
-    count = known.sum(axis=0)
+    count = known.sum(axis=0, keepdims=True)
     order = np.argsort(np.where(known, members, np.inf), axis=0, kind="stable")
-    rank = np.argsort(order, axis=0, kind="stable")
-    middle = (rank == (count - 1) // 2).astype(float) + (rank == count // 2)
-    return np.where(known, middle / 2.0, 0.0)
+    shares = np.zeros(members.shape)
+    for middle in (np.maximum(count - 1, 0) // 2, count // 2):
+        place = np.take_along_axis(order, np.minimum(middle, len(members) - 1), axis=0)
+        half = np.take_along_axis(shares, place, axis=0) + 0.5
+        np.put_along_axis(shares, place, half, axis=0)
+    return np.where(known, shares, 0.0)
 
 
 def find_sparse(series: Sequence[Array]) -> Mask:

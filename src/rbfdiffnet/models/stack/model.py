@@ -11,7 +11,7 @@ origin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -69,6 +69,7 @@ _MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
 _REMEMBERED = 2  # origins and horizons
+_WINDOWS_AT_ONCE = 4  # in threads: each takes memory
 
 
 class Stack(MethodByChunk):
@@ -380,10 +381,8 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
 
     def look_from(distance: int, earlier: Outlooks) -> Window:
         """Let every member forecast from so many steps before the origins; 0 is the request."""
-        with np.errstate(all="ignore"):
-            at = np.maximum(origins - distance, 0)
-            then = prepare(at, ready.numbers) if distance else ready
-            return Window.of(then, n_steps[distance], plan, earlier, repeats=repeats)
+        then = prepare(np.maximum(origins - distance, 0), ready.numbers) if distance else ready
+        return Window.of(then, n_steps[distance], plan, earlier, repeats=repeats)
 
     now = look_from(0, earlier).first_steps(h)
     names, n, usable = list(now.forecasts), len(panel), now.prepared.usable
@@ -393,7 +392,11 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
 
         Most rows are those of the request, too, whose forecasts are known by now.
         """
-        past, steps = look_from(distance, replace(earlier, n_jobs=1)), n_steps[distance]
+        with np.errstate(all="ignore"):  # in this thread
+            return compare(look_from(distance, branches[distance]), distance)
+
+    def compare(past: Window, distance: int) -> _Hindsight:
+        steps = n_steps[distance]
         places = list(zip(panel, usable, np.maximum(origins - distance, 0)[:, None], strict=True))
         ahead = [values_after(s.known_ahead, o, steps)[0] for s, _, o in places]
         actual = np.reshape([values_after(y, o, steps)[0] for _, y, o in places], (n, steps))
@@ -403,15 +406,15 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         errors = np.where(counts[:, None], forecasts - actual, np.nan)
         return _Hindsight(errors, actual, past.distances_of_all(ahead))
 
-    distances, n_threads, hindsight = (
-        list(n_steps)[:-1],
-        count_threads(n_jobs),
-        dict[int, _Hindsight](),
-    )
-    for first in range(0, len(distances), n_threads):
+    branches = {distance: earlier.branch() for distance in n_steps if distance}
+    distances, n_at_once = list(branches), min(count_threads(n_jobs), _WINDOWS_AT_ONCE)
+    hindsight: dict[int, _Hindsight] = {}
+    for first in range(0, len(distances), n_at_once):
         report_progress((first + 1) / (len(distances) + 1))
-        some = distances[first : first + n_threads]
-        hindsight.update(zip(some, parallel_map(look_back, some, n_jobs), strict=True))
+        some = distances[first : first + n_at_once]
+        hindsight.update(zip(some, parallel_map(look_back, some, n_at_once), strict=True))
+    for branch in branches.values():
+        earlier.merge(branch)
     report_progress(1.0)
     units = measure_units(usable, plan.season_length)[:, None, None]
     sparse = find_sparse([series.y[:o] for series, o in zip(panel, origins.tolist(), strict=True)])
@@ -427,13 +430,13 @@ def _learn(request: ForecastRequest, plan: Plan, n_jobs: int, prepared: Prepared
         found[:, short], of_median[short] = 0.0, 0.0
         found[0, ~found.any(axis=0) & (of_median == 0.0)] = 1.0
         found, of_median = found[:, :, None], of_median[:, None]
-        tested = [np.isfinite(errors_of_one).any() for errors_of_one in own]
-        medians = find_medians(np.where(np.reshape(tested, (-1, 1, 1)), forecasts, np.nan))
-        weights[:, :, block.first :] = (found + of_median * medians)[:, :, block.first :]
+        tested = np.reshape([np.isfinite(errors).any() for errors in own], (-1, 1, 1))
+        medians = find_medians(np.where(tested, forecasts[:, :, block.first :], np.nan))
+        weights[:, :, block.first :] = found + of_median * medians
         steps = slice(block.first, min(block.last, h))
         for k, past in enumerate(then):
-            shares = found + of_median * find_medians(own[:, :, k])
-            mixed, came = combine(own[:, :, k], shares)[:, steps], past.actual[:, steps]
+            errors, came = own[:, :, k, steps], past.actual[:, steps]
+            mixed = combine(errors, found + of_median * find_medians(errors))
             away = _link(came, plan.log) - _link(came + mixed, plan.log)
             scores[:, k, steps] = np.abs(to_scores(away, past.distances[:, steps]))
     return _Learned(plan, now, weights, scores)

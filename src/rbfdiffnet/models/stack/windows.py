@@ -251,8 +251,8 @@ def _forecast_all(
 ) -> Arrays:
     """Return forecasts (n, h) by every member, and the quantiles of the pretrained network.
 
-    Series with too few values for most members get the forecasts of the pretrained network from
-    all of them.
+    Series with too few values for most members, and those of which a member knows nothing, get the
+    forecasts of the pretrained network from it. A member that knows nothing of any is left out.
     """
     pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
     found: Arrays = {PRETRAINED: pretrained}
@@ -260,8 +260,10 @@ def _forecast_all(
         long = histories.select(~is_short) if is_short.any() else histories
         members = forecast_members(long, h, earlier, pretrained[~is_short], repeats=repeats)
         for name, values in members.items():
-            found[name] = pretrained.copy()
-            found[name][~is_short] = values
+            known = np.isfinite(values).all(axis=1)
+            if known.any():
+                found[name] = pretrained.copy()
+                found[name][np.flatnonzero(~is_short)[known]] = values[known]
     return {**found, _QUANTILES: quantiles}
 
 
