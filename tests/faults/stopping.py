@@ -18,7 +18,7 @@ def commands(folder):
     data = folder / "history.csv"
     parts = [
         panel(seed, 400).replace({"unique_id": {"a": f"a{seed}", "b": f"b{seed}"}})
-        for seed in range(30)
+        for seed in range(100)
     ]
     pd.concat(parts).to_csv(data, index=False)
     common = [str(data), "--horizon", "14"]
