@@ -53,7 +53,8 @@ def test_no_reweighted_solve_leaves_ridge_regression(rng):
     penalty = np.array([0.3, 0.1, 0.0])
     rooted = np.sqrt(weight)[:, None] * X
     more = np.diag(np.sqrt(weight.sum() * penalty))
-    expected = np.linalg.lstsq(np.r_[rooted, more], np.r_[np.sqrt(weight) * y, np.zeros(3)])[0]
+    right = np.r_[np.sqrt(weight) * y, np.zeros(3)]
+    expected = np.linalg.lstsq(np.r_[rooted, more], right, rcond=None)[0]
     found = fit_least_absolute(X, y, weight, penalty, steps=0)
     assert_allclose(found, expected, rtol=1e-7)
 
@@ -106,7 +107,8 @@ def test_several_targets_by_hand(rng, steps):
             Z, y = np.c_[X, ahead[k]][use], Y[k, use]
             root = np.sqrt(now[use])
             more = np.diag(np.sqrt(weight[use].sum() * penalty[k]))
-            b[k] = np.linalg.lstsq(np.r_[root[:, None] * Z, more], np.r_[root * y, np.zeros(6)])[0]
+            rows, right = np.r_[root[:, None] * Z, more], np.r_[root * y, np.zeros(6)]
+            b[k] = np.linalg.lstsq(rows, right, rcond=None)[0]
             away[k, use] = np.abs(y - Z @ b[k])
             away[k] /= np.median(away[k, use])
         if step < steps:
