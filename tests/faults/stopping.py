@@ -43,7 +43,7 @@ def check_stopping(folder, stops, seed):
             for _ in range(stops):
                 out.write_text("old")
                 process = forked(lambda arguments=arguments: main(arguments), log)
-                found, seconds = ended(process, kind, random_.uniform(0.1, 3.0))
+                found, seconds = ended(process, kind, random_.uniform(0.1, 1.5))
                 said = log.read_text()
                 if found == 0:  # it was done already
                     continue
