@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -18,14 +19,16 @@ from rbfdiffnet.models.stack.direct import forecast_direct
 
 def without(names: Sequence[str], *arguments: Any) -> pd.DataFrame:
     """Forecast without some members; the others are as before."""
+    look = windows.Window.of
 
-    def others(*inputs: Any, **options: Any) -> dict[str, np.ndarray]:
-        found = members.forecast_members(*inputs, **options)
-        return {name: each for name, each in found.items() if name not in names} or found
+    def others(*inputs: Any, **options: Any) -> windows.Window:
+        window = look(*inputs, **options)
+        kept = {name: each for name, each in window.forecasts.items() if name not in names}
+        return replace(window, forecasts=kept or window.forecasts)
 
     n_first = sum(name not in names for name in (members.PRETRAINED, members.CORRECTED))
     with (
-        patch.object(windows, "forecast_members", others),
+        patch.object(windows.Window, "of", others),
         patch.object(model, "N_FIRST", n_first),
     ):
         return ours(*arguments, scope="auto")
