@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_
 from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.memo import Memo
+from rbfdiffnet.support.memo import Memo, fingerprint
 
 _FEWEST_SEASONS = 3  # to take a season out
 
@@ -65,7 +64,7 @@ class Outlooks:
         steps, known = learned_steps(self.h, self.season), self._known
         kept = known if self._new is None else self._new
         seen = _latest(series, self.season, self.longer)
-        keys = [blake2b(y.tobytes(), digest_size=16).digest() for y in seen]
+        keys = [fingerprint(y) for y in seen]
         pairs = zip(keys, seen, strict=True)
         rows = {key: y for key, y in pairs if key not in known and key not in kept}
         if rows:

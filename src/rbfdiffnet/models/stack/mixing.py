@@ -25,7 +25,7 @@ from rbfdiffnet.support.arrays import Array, Mask
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
 _MANY_ZEROS = 0.3
 _PULL = 0.05  # toward the usual weights, at least
-_MEDIAN = 3.0  # how much more than another the median of all members usually counts
+_MEDIAN = 3.0  # usual weight of the median of all members, times that of each other way
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
 _NOTHING = 1e-9  # a smaller weight counts as 0, and so does an error of that share of the usual one
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded

@@ -158,9 +158,10 @@ class Window:
         is_short = prepared.is_short[list(prepared.ready)]
         numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
         histories = Histories.of(prepared.histories, season, plan.longer_season, numbers)
-        numbered = (season, plan.longer_season or -1, h, earlier.h, repeats)
+        longer = -1 if plan.longer_season is None else plan.longer_season
+        settings = (season, longer, h, earlier.h, repeats)
         found = earlier.memo.get(
-            fingerprint(histories.values, histories.numbers, is_short, numbered),
+            fingerprint(histories.values, histories.numbers, is_short, settings),
             partial(_forecast_all, histories, is_short, h, earlier, repeats),
         )
         quantiles = found.pop(_QUANTILES)
