@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import rbfdiffnet
-from cluster_runs import CASES, run
+from cluster_runs import CASES, INPUTS, run
 from panels import CONFIGURATIONS, NAME, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
@@ -26,8 +26,9 @@ from rbfdiffnet.adapters.clusters.groups import (
     combine_contributions,
     find_cuts,
     find_groups,
-    hash_ids,
 )
+from rbfdiffnet.models import sampled
+from rbfdiffnet.models.sampled import hash_names
 from rbfdiffnet.support.parallel import SINGLE_MACHINE
 
 HERE = Path(__file__).parents[1]
@@ -104,15 +105,26 @@ def test_series_that_cannot_be_fitted_lose_nobody():
     assert (forecast(constant, 2, model=model)[NAME] == 4.0).all()
 
 
-def test_a_stack_learns_across_the_series_of_each_group():
-    df = make_panel(SOME, n=50)
-    ids = np.array(SOME)
-    group = find_groups(hash_ids(ids), find_cuts(hash_ids(ids), 3))
-    assert sorted(np.bincount(group)) == [2, 3]
-    parts = [df[df["unique_id"].isin(ids[group == g])] for g in (0, 1)]
-    expected = pd.concat([RBFDiffNet("D").forecast(part, 2, level=[80]) for part in parts])
-    assert_same(forecast(df, 2, freq="D", level=[80], group_size=3), expected)
-    assert_same(forecast(df, 2, freq="D"), RBFDiffNet("D").forecast(df, 2))
+@pytest.mark.parametrize("preset", ["default", "instant"])
+@pytest.mark.parametrize("learned_from", [1000, 3])
+def test_a_stack_is_that_of_one_machine(monkeypatch, preset, learned_from):
+    """Some groups have none of the series that are learned from."""
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", learned_from)
+    names = [f"s{i}" for i in range(9)]
+    df = make_panel(names, n=60, columns=INPUTS)
+    X_df = future_of(RBFDiffNet("D", preset=preset).fit(df, h=3), 3, INPUTS)
+    model = RBFDiffNet("D", preset=preset)
+    expected = model.forecast(df, 3, X_df, [80])
+    found, report = forecast(
+        df, 3, X_df=X_df, level=[80], model=model, group_size=2, with_report=True
+    )
+    assert_same(found, expected)
+    assert_same(report, model.report_)
+    plain = df[["unique_id", "ds", "y"]]
+    assert_same(forecast(plain, 3, model=model, group_size=4), model.forecast(plain, 3))
+    arguments = {"n_windows": 2, "step_size": 5, "level": [80]}
+    tested = cross_validation(plain, 3, model=model, group_size=4, **arguments)
+    assert_same(tested, model.cross_validation(plain, 3, **arguments))
 
 
 def test_neither_partitions_nor_order_matter():
@@ -273,15 +285,15 @@ def test_an_error_of_one_part_is_everybodys():
 
 def test_groups_depend_on_ids_alone():
     ids = [f"item {i}" for i in range(1000)]
-    hashes = hash_ids(ids)
+    hashes = hash_names(ids)
     between = find_cuts(hashes, 64)
     group = find_groups(hashes, between)
     assert np.ptp(np.bincount(group)) <= 1
     assert np.bincount(group).max() <= 64
-    again = find_groups(hash_ids(ids[::-1]), find_cuts(hashes[::-1], 64))[::-1]
+    again = find_groups(hash_names(ids[::-1]), find_cuts(hashes[::-1], 64))[::-1]
     assert group.tolist() == again.tolist()
-    assert hash_ids([7]).tolist() == hash_ids(["7"]).tolist()
-    assert hash_ids(["a", "b"]).tolist() == [4681665781835383343, 9543904841865449333]
+    assert hash_names([7]).tolist() == hash_names(["7"]).tolist()
+    assert hash_names(["a", "b"]).tolist() == [4681665781835383343, 9543904841865449333]
 
 
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}

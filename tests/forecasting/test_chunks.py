@@ -8,7 +8,7 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting import chunks
 from rbfdiffnet.forecasting.options import bytes_of
 from rbfdiffnet.forecasting.pipeline import Pipeline
-from rbfdiffnet.models import by_chunk, intervals
+from rbfdiffnet.models import intervals
 from rbfdiffnet.models.stack import model
 
 
@@ -71,25 +71,6 @@ def test_every_piece_has_its_own_inputs(monkeypatch, settings):
     mixed = future.sample(frac=1.0, random_state=0)
     found = RBFDiffNet("D", **settings).forecast(df, 5, X_df=mixed, level=[80, 95])
     assert found.equals(expected)
-
-
-@pytest.mark.slow
-def test_parts_of_a_stack_are_forecast_one_after_the_other(monkeypatch):
-    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 400)
-    df = panel(20, shortest=30)
-    expected = RBFDiffNet("D").fit(df).predict(4, level=[80])
-    sizes = []
-    original = Pipeline.fit_model
-
-    def fit_model(self, series, *, calibrate):
-        sizes.append(len(series))
-        return original(self, series, calibrate=calibrate)
-
-    monkeypatch.setattr(Pipeline, "fit_model", fit_model)
-    found = RBFDiffNet("D").forecast(df, 4, level=[80])
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)  # sums over pieces round otherwise
-    assert len(sizes) > 1
-    assert sum(sizes) == 20
 
 
 def test_missing_future_inputs_are_said_before_anything_is_fitted(monkeypatch):

@@ -38,12 +38,11 @@ def test_a_forecast_above_the_median_has_errors_below_it_without_surprise():
 
 
 def test_without_errors_scores_are_normal_and_one_broken_series_widens_no_others():
-    levels, few = [0.8, 0.95], [np.full((1, 3), np.nan)]
+    levels = [0.8, 0.95]
     normal = np.array([1.2816, 1.96])
-    assert_allclose(correct_scores(np.zeros((1, 3, 2)), few, levels)[0, 0], normal, rtol=1e-4)
-    many = [np.ones((5, 3))] * 1000
-    assert_allclose(
-        correct_scores(np.full((9, 3, 2), 40.0), many, levels)[0, 0], 2.5 * normal, rtol=0.02
-    )
-    own = correct_scores(np.full((9, 3, 2), 1.5), many, levels)
+    nothing, far = np.zeros((1, 3, 2)), np.full((9, 3, 2), 40.0)
+    assert_allclose(correct_scores(nothing, nothing, 0, levels)[0, 0], normal, rtol=1e-4)
+    assert_allclose(correct_scores(far, far, 5000, levels)[0, 0], 2.5 * normal, rtol=0.02)
+    usual = np.full((9, 3, 2), 1.5)
+    own = correct_scores(usual, usual, 5000, levels)
     assert_allclose(own, 1.5, rtol=0.02)

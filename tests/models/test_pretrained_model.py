@@ -289,9 +289,10 @@ def test_some_series_are_explained_and_drawn():
 
 
 def test_a_large_panel_is_learned_in_the_same_chunks_every_way(monkeypatch):
-    from rbfdiffnet.models import by_chunk
+    from rbfdiffnet.models import sampled
 
-    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 150)
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", 5)
+    monkeypatch.setattr(sampled, "_LARGEST_CHUNK", 150)
     df = frame({f"s{i}": make(40 + i, i) for i in range(20)})
     once = INSTANT.forecast(df, h=5, level=[80])
     fitted = RBFDiffNet("D", preset="instant", n_jobs=2).fit(df)

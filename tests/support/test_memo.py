@@ -12,7 +12,7 @@ from stacks import frame
 
 def count_up(calls, size=3):
     calls.append(size)
-    return {"values": np.full(size, len(calls))}
+    return np.full(size, len(calls))
 
 
 def test_results_are_shared_inside_of_a_block_only():
@@ -28,14 +28,8 @@ def test_results_are_shared_inside_of_a_block_only():
             assert current_memo() is memo
         assert current_memo() is memo
     assert len(calls) == 3
-    assert_array_equal(found["values"], 3)
+    assert_array_equal(found, 3)
     assert not current_memo().is_shared
-
-
-def test_what_is_taken_out_of_a_result_stays_in_the_memo():
-    memo = Memo(is_shared=True)
-    memo.get(b"a", lambda: count_up([])).pop("values")
-    assert list(memo.get(b"a", lambda: {})) == ["values"]
 
 
 def test_the_oldest_results_are_forgotten_where_they_take_too_much_memory():
@@ -63,9 +57,9 @@ def test_a_backtest_computes_windows_once_and_forecasts_the_same(rng, monkeypatc
     series = {
         f"s{i}": 50.0 + 8.0 * np.sin(t * np.pi / 6) + rng.normal(0, 2, 120) for i in range(n_series)
     }
-    df, calls, forecast = frame(series, freq="MS"), [], windows.forecast_members
+    df, calls, forecast = frame(series, freq="MS"), [], windows.learn_members
     monkeypatch.setattr(
-        windows, "forecast_members", lambda *own, **more: calls.append(1) or forecast(*own, **more)
+        windows, "learn_members", lambda *own, **more: calls.append(1) or forecast(*own, **more)
     )
     model = RBFDiffNet(freq="MS")
     found = model.cross_validation(df, h=12, n_windows=4)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models import by_chunk
+from rbfdiffnet.models import sampled
 from rbfdiffnet.support.progress import (
     ProgressLine,
     progress_between,
@@ -43,9 +43,10 @@ def test_shares_of_shares():
     assert heard == [0.625, 1.0]
 
 
-@pytest.mark.parametrize("most", [10**9, 100])
+@pytest.mark.parametrize("most", [1000, 3])
 def test_a_stack_tells_how_far_it_is(rng, monkeypatch, most):
-    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", most)
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", most)
+    monkeypatch.setattr(sampled, "_LARGEST_CHUNK", 60)
     ds = pd.date_range("2020-01-01", periods=30, freq="MS")
     names = [f"s{i}" for i in range(8)]
     frames = [pd.DataFrame({"unique_id": k, "ds": ds, "y": rng.normal(size=30)}) for k in names]

@@ -92,8 +92,7 @@ class Pipeline:
         n_jobs, n = self.options.n_jobs, len(request.panel)
         names = column_names([*levels])
         if self.rehearsal:
-            if levels and n:
-                self._intervals(model, request, levels, pools)
+            model.ask(request, list(levels.values()))
             return {name: np.zeros((n, request.h)) for name in names}, []
         forecasts = model.forecast(request, n_jobs)
         columns = {NAME: self.bound(forecasts.values)}

@@ -151,6 +151,11 @@ class FittedModel(ABC):
 
     # What follows has an answer for models that can say nothing of their own ----------------------
 
+    def ask(self, request: ForecastRequest, levels: Sequence[float]) -> None:
+        """Ask the other machines of a cluster for all that forecasts and intervals need."""
+        if levels and len(request.panel):
+            self.find_intervals(request, levels, self.plan.collective)
+
     def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
         """Return errors of forecasts of known values, from which intervals are made."""
         raise NotImplementedError("This model has intervals of its own.")
@@ -229,9 +234,9 @@ class InputNames(NamedTuple):
 class PanelMethod(ABC):
     """A way to model panels."""
 
-    #: What one fit learns from: single series, the series of a chunk together, or the whole panel,
-    #: also where that is forecast in chunks. Only the last uses inputs that never change.
-    learns_from: ClassVar[Literal["series", "chunk", "panel"]] = "series"
+    #: What is learned from: each series for itself, some series together, or the whole panel, also
+    #: where that is forecast in chunks. Only the last uses inputs that never change.
+    learns_from: ClassVar[Literal["series", "sample", "panel"]] = "series"
     #: Whether fitted networks are kept, which can be shown.
     has_networks: ClassVar[bool] = True
     #: Whether networks are fitted at all, so that their settings matter.
@@ -248,10 +253,14 @@ class PanelMethod(ABC):
         """Whether nothing is learned across series."""
         return self.learns_from == "series"
 
+    def needs_others(self, *, levels: bool, inputs: bool) -> bool:
+        """Whether forecasts, intervals or effects of inputs, if asked for, need other series."""
+        return self.learns_from == "panel" or levels or inputs
+
     @property
     def shares_errors(self) -> bool:
         """Whether series with few errors borrow errors from series of other chunks."""
-        return self.learns_from != "chunk"
+        return self.learns_from != "sample"
 
     @abstractmethod
     def fit(

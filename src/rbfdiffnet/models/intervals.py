@@ -22,9 +22,9 @@ are more) are divided by the mean step size of their series, pooled, and multipl
 series in question. The guarantee then holds on average over the panel. A series without a network,
 whose forecast is a naive one, borrows errors of naive forecasts instead.
 
-`HeldOutErrors` is what every model gives; `find_intervals` makes intervals of it for all of them,
-by this method, "conformal", or by the method "scaled", for few errors of many series, made at the
-ends of the series. There, errors of series i in window w at step k are taken as
+`HeldOutErrors` is what models of networks give, and `find_intervals` makes intervals of it.
+`ErrorScale` is for few errors of many series, made at the ends of the series. There, errors of
+series i in window w at step k are taken as
 
 .. math:: |e_{iwk}| = s_i \, k^b \, z, \qquad \log s_i = \log c_i + \text{what the errors of
     series i say}
@@ -43,7 +43,7 @@ asks for their number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -62,7 +62,7 @@ _LONGEST_CALIBRATION = 200
 _SCORES_FOR_POOL = 20  # that each series gives to the pool
 MOST_POOLED = 2_000  # series that give scores to the pool
 
-# Of the scaled method:
+# Of few errors of many series:
 _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
@@ -75,12 +75,11 @@ _SCORES = ndtri(np.array(PROBABILITIES[MEDIAN:]))
 class HeldOutErrors:
     """Errors of forecasts of known values: what the intervals of every model are made of.
 
-    `errors` holds absolute errors, or scores, (m, h) for each of n series, NaN where unknown;
-    `scales` (n,) the usual size of changes of each series, 1 for scores; `centers` (n, h) the
+    `errors` holds absolute errors (m, h) for each of n series, NaN where unknown;
+    `scales` (n,) the usual size of changes of each series; `centers` (n, h) the
     forecasts around which intervals lie; `modeled` (n,) whether a series has a model. `naive`
     returns errors and scales of naive forecasts of chosen series, `fingerprints` a digest of each
-    series. Intervals do not go below `floor` (n,). Series lend errors only within their `pool`
-    (n,). `method` is the name of a way to half-widths in `INTERVAL_METHODS`.
+    series.
     """
 
     errors: Sequence[Array]
@@ -89,9 +88,6 @@ class HeldOutErrors:
     modeled: Mask
     naive: Callable[[Sequence[int]], tuple[Sequence[Array], Array]]
     fingerprints: Callable[[], list[bytes]]
-    floor: Array
-    pool: Ints
-    method: str = "conformal"
 
 
 def find_intervals(
@@ -104,10 +100,17 @@ def find_intervals(
 
     `levels` ascend between 0 and 1. `pools` are borrowed errors; by default those of this panel.
     """
-    widths, enough = INTERVAL_METHODS[held_out.method](held_out, levels, collective, pools)
+    pools = pools or collective.all_reduce(
+        partial(lend_errors, held_out), partial(_pool_loans, levels=levels)
+    )
+    widths = np.empty((*held_out.centers.shape, len(levels)))
+    enough = np.ones(len(widths), dtype=bool)
+    for own, pool in ((held_out.modeled, pools.networks), (~held_out.modeled, pools.fallbacks)):
+        if own.any():
+            some = [held_out.errors[i] for i in np.flatnonzero(own).tolist()]
+            widths[own], enough[own] = half_widths(some, held_out.scales[own], levels, pool)
     centers = held_out.centers[:, :, None]
-    low = np.maximum(centers - widths, held_out.floor[:, None, None])
-    return low, centers + widths, enough
+    return centers - widths, centers + widths, enough
 
 
 def calibration_length(n: int) -> int:
@@ -219,21 +222,6 @@ def _pool_loans(parts: Sequence[list[Loan]], levels: Sequence[float]) -> Pools:
     return Pools.of(loans, levels)
 
 
-def _conformal(
-    held_out: HeldOutErrors, levels: Sequence[float], collective: Collective, pools: Pools | None
-) -> tuple[Array, Mask]:
-    pools = pools or collective.all_reduce(
-        partial(lend_errors, held_out), partial(_pool_loans, levels=levels)
-    )
-    widths = np.empty((*held_out.centers.shape, len(levels)))
-    enough = np.ones(len(widths), dtype=bool)
-    for own, pool in ((held_out.modeled, pools.networks), (~held_out.modeled, pools.fallbacks)):
-        if own.any():
-            some = [held_out.errors[i] for i in np.flatnonzero(own).tolist()]
-            widths[own], enough[own] = half_widths(some, held_out.scales[own], levels, pool)
-    return widths, enough
-
-
 def half_widths(
     errors: Sequence[Array], scales: Array, levels: Sequence[float], pool: ErrorPool | None = None
 ) -> tuple[Array, Mask]:
@@ -263,67 +251,93 @@ def half_widths(
     return np.maximum.accumulate(widths, axis=2), enough
 
 
-def _scaled(
-    held_out: HeldOutErrors,
-    levels: Sequence[float],
-    collective: Collective,  # noqa: ARG001
-    pools: Pools | None,  # noqa: ARG001
-) -> tuple[Array, Mask]:
-    """Use errors at the ends; series without a model borrow errors of naive forecasts."""
-    widths = np.empty((*held_out.centers.shape, len(levels)))
-    enough = np.ones(len(widths), dtype=bool)
-    for number in np.unique(held_out.pool):
-        own = np.flatnonzero(held_out.pool == number)
-        errors = stack_ragged([held_out.errors[i] for i in own.tolist()])
-        widths[own], enough[own] = scaled_half_widths(errors, held_out.scales[own], levels, 0.0)
-        is_alone = ~held_out.modeled[own] & (held_out.scales[own] > 0.0)
-        alone, others = own[is_alone], own[~is_alone]
-        if not alone.size:
-            continue
-        prints = held_out.fingerprints()
-        others = others[choose_lenders([prints[i] for i in others.tolist()])]
-        naive, scales = held_out.naive([*others.tolist(), *alone.tolist()])
-        errors = stack_ragged(naive)
-        errors[others.size :] = np.nan
-        if np.isfinite(errors).any():
-            found, sure = scaled_half_widths(errors, scales, levels)
-            widths[alone], enough[alone] = found[others.size :], sure[others.size :]
-    return widths, enough
-
-
-def stack_ragged(tables: Sequence[Array]) -> Array:
-    """Stack tables (m, h) with different numbers of rows, NaN below the shorter ones."""
-    h = tables[0].shape[1] if tables else 0
-    found = np.full((len(tables), max(map(len, tables), default=0), h), np.nan)
-    for own, table in zip(found, tables, strict=True):
-        own[: len(table)] = table
-    return found
-
-
 def scaled_half_widths(
     errors: Array, changes: Array, levels: Sequence[float], usual_rise: float = _USUAL_RISE
 ) -> tuple[Array, Mask]:
-    """Return half-widths (n, h, n_levels), 0 where nothing is known, and where errors were enough.
+    """Return half-widths for series by what their own errors say together; see `ErrorScale`."""
+    return ErrorScale.of(errors, changes, usual_rise).half_widths(errors, changes, levels)
 
-    `errors` (n, n_windows, h) are absolute, NaN where unknown; `changes` (n,) are mean step sizes,
-    positive where the errors of a series count. Where errors were too few for the highest level,
-    the largest was taken, grown as the quantiles of a normal distribution grow.
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """How large errors of series are: what a series borrows from the others of its panel.
+
+    `rise` is the power of the step with which errors grow. Logarithms of spreads are `usual` on
+    average and vary by `between` from series to series, and by `within` from window to window of a
+    series; sizes of errors below `least` say nothing more. `scores` (m, h) are the z of the pool.
     """
-    n, _, h = errors.shape
-    # In an order of their own: sums must not depend on that of the panel.
-    order = np.lexsort(np.column_stack([changes, errors.reshape(n, -1)]).T)
-    errors, changes = errors[order], changes[order]
-    counts = changes > 0.0
-    unit = np.where(counts, changes, np.nan)
-    relative = errors / unit[:, None, None]
-    rise = np.arange(1.0, h + 1.0) ** _rise(relative, usual_rise)
-    sizes = _mean(relative / rise, axis=2)
-    spread, spread_then = _spreads(sizes)
-    scores = relative / (rise * spread_then[:, :, None])
-    quantiles, enough = _quantiles(scores, levels)
-    widths = (unit * spread)[:, None, None] * (rise[:, None] * quantiles)
-    back = np.argsort(order)
-    return np.nan_to_num(widths, nan=0.0)[back], (~counts | enough)[back]
+
+    rise: float
+    least: float
+    usual: float
+    between: float
+    within: float
+    scores: Array
+
+    @classmethod
+    def of(cls, errors: Array, changes: Array, usual_rise: float = _USUAL_RISE) -> ErrorScale:
+        """Learn from absolute errors (n, n_windows, h), NaN where unknown.
+
+        `changes` (n,) are mean step sizes, positive where the errors of a series count.
+        """
+        n, _, h = errors.shape
+        # In an order of their own: sums must not depend on that of the panel.
+        order = np.lexsort(np.column_stack([changes, errors.reshape(n, -1)]).T)
+        relative = _divide(errors[order], changes[order])
+        rise = _rise(relative, usual_rise)
+        steps = np.arange(1.0, h + 1.0) ** rise
+        found = cls(rise, *_spread_of_spreads(_mean(relative / steps, axis=2)), np.empty((0, h)))
+        _, then = found._spreads(relative)
+        scores = relative / (steps * then[:, :, None])
+        return replace(found, scores=scores.reshape(-1, h))
+
+    def half_widths(
+        self, errors: Array, changes: Array, levels: Sequence[float]
+    ) -> tuple[Array, Mask]:
+        """Return half-widths (n, h, n_levels), 0 where nothing is known, and where enough was.
+
+        Where errors were too few for the highest level, the largest was taken, grown as the
+        quantiles of a normal distribution grow.
+        """
+        counts, h = changes > 0.0, errors.shape[2]
+        quantiles, enough = _quantiles(self.scores, levels)
+        spread, _ = self._spreads(_divide(errors, changes))
+        steps = np.arange(1.0, h + 1.0) ** self.rise
+        unit = np.where(counts, changes, np.nan)
+        widths = (unit * spread)[:, None, None] * (steps[:, None] * quantiles)
+        return np.nan_to_num(widths, nan=0.0), ~counts | enough
+
+    def _spreads(self, relative: Array) -> tuple[Array, Array]:
+        """Return the spread of each series (n,), and that of each window from the other windows.
+
+        Errors (n, n_windows, h) are relative to changes.
+        """
+        steps = np.arange(1.0, relative.shape[2] + 1.0) ** self.rise
+        logs = _log_sizes(_mean(relative / steps, axis=2), self.least)
+        known = np.isfinite(logs)
+        filled, count = np.where(known, logs, 0.0), known.sum(axis=1)
+
+        def shrink_to_usual(total: Array, count: Array) -> Array:
+            """Move the usual spread by what so many windows say."""
+            trust = 0.0 * count
+            if self.between > 0.0:
+                own = self.between * count
+                trust = own / (own + max(self.within, 1e-12))
+            away = total / np.maximum(count, 1) - self.usual
+            return np.asarray(np.exp(self.usual + trust * away))
+
+        total, others = filled.sum(axis=1), count[:, None] - known
+        return shrink_to_usual(total, count), shrink_to_usual(total[:, None] - filled, others)
+
+
+def _divide(errors: Array, changes: Array) -> Array:
+    """Return errors (n, n_windows, h) relative to changes (n,), NaN where there is no change."""
+    return np.asarray(errors / np.where(changes > 0.0, changes, np.nan)[:, None, None])
+
+
+def _log_sizes(sizes: Array, least: float) -> Array:
+    """Return logarithms of sizes, NaN where unknown."""
+    return np.log(np.maximum(sizes, least)) if least > 0.0 else np.full(sizes.shape, np.nan)
 
 
 def _rise(relative: Array, usual: float) -> float:
@@ -345,15 +359,16 @@ def _mean(values: Array, axis: int) -> Array:
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
-def _spreads(sizes: Array) -> tuple[Array, Array]:
-    """Return the spread of each series (n,), and that of each window from the other windows.
+def _spread_of_spreads(sizes: Array) -> tuple[float, float, float, float]:
+    """Return `least`, `usual`, `between` and `within` of an `ErrorScale`.
 
     `sizes` (n, n_windows) are mean errors, NaN where unknown.
     """
     positive = sizes[sizes > 0.0]
     if not positive.size:
-        return np.ones(len(sizes)), np.ones_like(sizes)
-    logs = np.log(np.maximum(sizes, _SMALL * np.median(positive)))
+        return 0.0, 0.0, 0.0, np.inf
+    least = _SMALL * float(np.median(positive))
+    logs = _log_sizes(sizes, least)
     known = np.isfinite(logs)
     filled, count = np.where(known, logs, 0.0), known.sum(axis=1)
     usual = filled.sum() / known.sum()
@@ -365,16 +380,7 @@ def _spreads(sizes: Array) -> tuple[Array, Array]:
     if spare and there.sum() > 1:
         noise = (within / count[there]).mean()
         between = max(float(np.var(own[there], ddof=1)) - noise, 0.0)
-
-    def shrink_to_usual(total: Array, count: Array) -> Array:
-        """Move the usual spread by what so many windows say."""
-        trust = 0.0 * count
-        if between > 0.0:
-            trust = between * count / (between * count + max(within, 1e-12))
-        return np.asarray(np.exp(usual + trust * (total / np.maximum(count, 1) - usual)))
-
-    total, others = filled.sum(axis=1), count[:, None] - known
-    return shrink_to_usual(total, count), shrink_to_usual(total[:, None] - filled, others)
+    return least, float(usual), between, float(within)
 
 
 # Quantiles of a network ------------------------------------------------------------------------
@@ -415,16 +421,16 @@ def _one_side(distances: Array, is_below: Mask) -> list[Array]:
     return [np.maximum(np.where(is_below, -below, above), 0.0) for below, above in pairs]
 
 
-def correct_scores(scores: Array, held_out: Sequence[Array], levels: Sequence[float]) -> Array:
+def correct_scores(scores: Array, pool: Array, n_windows: int, levels: Sequence[float]) -> Array:
     """Draw scores (n, h, n_levels) that held-out ones ask for to those of a normal variable.
 
-    The fewer windows there were, the closer. The usual score is no more than so many times the
-    normal one: a few series that broke off do not widen the intervals of all others.
+    The fewer windows there were, the closer. The usual score, that of a `pool` (m, h, n_levels) of
+    series, is no more than so many times the normal one: a few series that broke off do not widen
+    the intervals of all others.
     """
-    n_windows = sum(int(np.isfinite(own).any(axis=1).sum()) for own in held_out)
     trust = n_windows / (n_windows + _TRUST)
     normal = np.array([_normal(level) for level in levels])
-    usual = np.median(scores, axis=0) if len(scores) else np.ones(scores.shape[1:])
+    usual = np.median(pool, axis=0) if len(pool) else np.ones(scores.shape[1:])
     limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
     return np.asarray(trust * limit * scores + (1.0 - trust) * normal)
 
@@ -435,9 +441,8 @@ def _normal(level: float) -> float:
 
 
 def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
-    """Quantiles of scores at each step (h, n_levels), and whether there were enough of them."""
-    h = scores.shape[2]
-    by_step = scores.reshape(-1, h)
+    """Quantiles (h, n_levels) of scores (m, h), and whether there were enough of them."""
+    by_step, h = scores, scores.shape[1]
     known = np.isfinite(by_step).sum(axis=0)
     found, enough = np.full((h, len(levels)), np.nan), True
     for k in range(h):
@@ -458,7 +463,3 @@ def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
                 enough = False
                 found[k, j] = pool[-1] * _normal(level) / _normal(count / (count + 1.0))
     return found, enough
-
-
-#: Ways from held-out errors to half-widths, by name.
-INTERVAL_METHODS = {"conformal": _conformal, "scaled": _scaled}

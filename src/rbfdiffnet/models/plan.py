@@ -43,6 +43,11 @@ class Plan:
     thorough: bool = False  # whether long series in a stack have networks of their own
     collective: Collective = SINGLE_MACHINE  # the machines that hold parts of the panel
 
+    @property
+    def alone(self) -> Plan:
+        """The same plan for one machine that has all it needs."""
+        return replace(self, collective=SINGLE_MACHINE)
+
     def lags_for(self, n: int) -> tuple[int, ...]:
         """Return the lags for a series of n values."""
         if self.lags is not None:

@@ -21,16 +21,16 @@ from rbfdiffnet.models.base import (
     InputNames,
     Terms,
 )
-from rbfdiffnet.models.by_chunk import (
-    FittedByChunk,
-    MethodByChunk,
-    by_position,
-    scatter,
-    split_panel,
-)
-from rbfdiffnet.models.intervals import Pools, choose_lenders
+from rbfdiffnet.models.intervals import Pools
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.sampled import (
+    FittedSampled,
+    SampledMethod,
+    by_position,
+    prepare_chunks,
+    scatter,
+)
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window, measure_distances
@@ -50,7 +50,7 @@ _FEWEST_BEFORE = 4  # values before such a window
 _TRUST = 20  # windows that count as much as the network's own quantiles
 
 
-class Pretrained(MethodByChunk):
+class Pretrained(SampledMethod):
     """One network for all series, trained beforehand on simulated ones."""
 
     has_networks = False
@@ -65,13 +65,12 @@ class Pretrained(MethodByChunk):
     ) -> FittedPretrained:
         """Make a panel ready, chunk by chunk."""
         del calibrate, n_jobs
-        chunks = split_panel(panel)
-        ready = [PreparedPanel.of(panel.select(c), plan) for c in chunks]
+        chunks, ready = prepare_chunks(panel, plan)
         return FittedPretrained(plan, chunks, ready, [_Chunk(plan, own) for own in ready])
 
 
 @dataclass(frozen=True)
-class FittedPretrained(FittedByChunk):
+class FittedPretrained(FittedSampled):
     """The network for a panel; each part forecasts a chunk."""
 
     parts: list[_Chunk]
@@ -91,8 +90,14 @@ class FittedPretrained(FittedByChunk):
         n_jobs: int = 1,
     ) -> tuple[Array, Array, Mask]:
         """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
-        del collective, pools
-        found = self._each(request, partial(_Chunk.find_intervals, levels=levels), n_jobs)
+        del pools
+        some = request.select(self.chunks[0].tolist())
+        factors = collective.all_reduce(
+            lambda: self.parts[0].score(some, levels),
+            partial(_find_factors, levels=levels, h=request.h),
+        )
+        task = partial(_Chunk.find_intervals, levels=levels, factors=factors)
+        found = self._each(request, task, n_jobs)
         low, high = (scatter(self.chunks, list(side)) for side in zip(*found, strict=True))
         return low, high, np.ones(self.n_series, dtype=bool)
 
@@ -158,9 +163,8 @@ class _Chunk:
         return Forecasts(window.restore(request.ahead)[""], runaway=runaway)
 
     def find_intervals(
-        self, request: ForecastRequest, levels: Sequence[float]
+        self, request: ForecastRequest, levels: Sequence[float], factors: Sequence[float]
     ) -> tuple[Array, Array]:
-        factors = self._correct(request, levels)
         found = self._bounds(self.look_ahead(request), request.ahead, levels, factors)
         low = np.stack([found[f"low {level}"] for level in levels], axis=2)
         high = np.stack([found[f"high {level}"] for level in levels], axis=2)
@@ -181,7 +185,7 @@ class _Chunk:
         seen, prepared, plan = request.seen, self.prepared, self.plan
         season, longer = plan.season_length, plan.longer_season
         if len(seen) != len(prepared.panel) or not prepared.is_of(seen):
-            prepared = PreparedPanel.of(seen, plan)
+            prepared = PreparedPanel.of(seen, plan, like=prepared)
         with np.errstate(all="ignore"):
             found = forecast(
                 prepared.histories, request.h, season, longer=longer, device=plan.device
@@ -210,10 +214,9 @@ class _Chunk:
         window = Window(prepared, bounds, self.plan.season_length)
         return window.restore(ahead)
 
-    def _correct(self, request: ForecastRequest, levels: Sequence[float]) -> list[float]:
-        """Return a factor for the distances from the median of each level."""
-        h, scores = request.h, [np.empty((0, len(levels)))]
-        some = request.select(choose_lenders([series.fingerprint for series in request.seen]))
+    def score(self, some: ForecastRequest, levels: Sequence[float]) -> Array:
+        """Return how much wider distances from the median had to be, (m, n_levels)."""
+        h, scores = some.h, [np.empty((0, len(levels)))]
         for window in range(1, _WINDOWS + 1):
             fair = np.flatnonzero(some.origins - window * h >= _FEWEST_BEFORE)
             if not fair.size:
@@ -236,8 +239,7 @@ class _Chunk:
                     for p in levels
                 ]
             scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
-        table = np.concatenate(scores)
-        return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
+        return np.concatenate(scores)
 
 
 def explain_one(prepared: PreparedPanel, i: int, point: Array, plan: Plan) -> Terms:
@@ -274,6 +276,12 @@ def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:
     """Return medians of the series that are ready, or means of those that are often zero."""
     sparse = find_sparse([prepared.panel[i].y for i in prepared.ready])
     return np.where(sparse[:, None], outlook.mean, outlook.median)
+
+
+def _find_factors(parts: list[Array], levels: Sequence[float], h: int) -> list[float]:
+    """Return a factor for the distances from the median of each level."""
+    table = np.concatenate(parts)
+    return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
 
 
 def _factor(scores: Array, level: float, h: int) -> float:

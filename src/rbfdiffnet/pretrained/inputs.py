@@ -54,10 +54,17 @@ def namespace(values: Any) -> Any:
 
 
 def take(table: Any, at: Any) -> Any:
-    """Return the values of each row at positions (B, k)."""
+    """Return the values of each row at positions (B, k), or (1, k) for the same ones in all."""
+    if len(at) == 1:
+        return table[:, at[0]]
     if isinstance(table, np.ndarray):
         return np.take_along_axis(table, at, 1)
     return table.take_along_dim(at, 1)
+
+
+def squares(values: Any, others: Any = None) -> Any:
+    """Return sums of squares, or of products with other values, along rows."""
+    return namespace(values).einsum("ij,ij->i", values, values if others is None else others)
 
 
 def running_sums(values: Any) -> Any:
@@ -70,7 +77,8 @@ class SeriesInputs:
     """The inputs of a batch of series, arrays of NumPy or of torch.
 
     Series are rows of `values` (B, T), of which the last `lengths` (B,) count. `season` (B,) and
-    `longer` (B,) are numbers of steps; a longer season of 0 is none.
+    `longer` (B,) are numbers of steps; a longer season of 0 is none. What is the same for all
+    series may have shape (1,), which saves most of the work.
     """
 
     def __init__(self, values: Any, lengths: Any, season: Any, longer: Any) -> None:
@@ -81,6 +89,7 @@ class SeriesInputs:
         self.start = T - n
         self.at = at = self._range(0, T)
         self.seen = seen = at >= self.start
+        self.is_full = xp is np and bool(seen.all())
         self.has_season = (m > 1) & (n > m)
         self.has_longer = (self.longer > 0) & (n > self.longer)
         self.block = xp.where(m > 1, m, 0 * m + _NO_SEASON)
@@ -89,10 +98,10 @@ class SeriesInputs:
         pairs = at >= self.start + lag
         change = abs(values - take(values, xp.clip(at - lag, 0, None)))
         self.change = xp.where(pairs, change, zero)
-        step = xp.where(seen[:, :-1], abs(values[:, 1:] - values[:, :-1]), zero[:, 1:])
+        step = self._if_seen(abs(values[:, 1:] - values[:, :-1]), 1)
         self.step = step.sum(1) / xp.clip(seen[:, :-1].sum(1), 1, None)
         unit = 0.7 * self.change.sum(1) / xp.clip(pairs.sum(1), 1, None) + 0.3 * self.step
-        self.size = xp.where(seen, abs(values), zero).sum(1) / xp.clip(seen.sum(1), 1, None)
+        self.size = self._if_seen(abs(values)).sum(1) / xp.clip(seen.sum(1), 1, None)
         #: Which series (B,) change at all; the others have no unit.
         self.varies = unit > _ROUNDING * self.size + 1e-300
         self.unit = xp.where(self.varies, unit, 0.0 * unit + 1.0)
@@ -100,17 +109,27 @@ class SeriesInputs:
         self.positive = ((values >= 0) | ~seen).all(1) & self.varies
         self.is_zero = (values == 0) & seen
         v = (values - self.base[:, None]) / self.unit[:, None]
-        self.v = xp.where(seen, xp.clip(v, -_FARTHEST, _FARTHEST), zero)
+        self.v = self._if_seen(xp.clip(v, -_FARTHEST, _FARTHEST))
         self.sums = running_sums(self.v)
         self.deviations, self.means = self._deviations(xp.where(m > 1, m, 0 * m + 1))
         longest = xp.where(self.has_longer, self.longer, 0 * m + 1)
         self.long_deviations, _ = self._deviations(longest)
+        self.sums_of_deviations = [
+            running_sums(own) for own in (self.deviations, self.long_deviations)
+        ]
 
     def _range(self, start: int, stop: int) -> Any:
         """Return whole numbers as a row, where the series are."""
         if self.xp is np:
             return np.arange(start, stop)[None]
         return self.xp.arange(start, stop, device=self.start.device)[None]
+
+    def _if_seen(self, values: Any, lag: int = 0) -> Any:
+        """Return values (B, T - lag) that belong to the last columns, 0 before a series starts."""
+        if self.is_full:
+            return values
+        stop = self.n_columns - lag
+        return self.xp.where(self.seen[:, :stop], values, 0.0 * values)
 
     def _deviations(self, m: Any) -> tuple[Any, Any]:
         """Return distances from the mean of the season around, and those means, (B, T) both."""
@@ -120,7 +139,7 @@ class SeriesInputs:
         high = xp.clip(xp.maximum(high, low + m), None, T)
         total = take(self.sums, high) - take(self.sums, low)
         mean = total / xp.clip(high - low, 1, None)
-        return xp.where(self.seen, self.v - mean, self.zero), mean
+        return self._if_seen(self.v - mean), mean
 
     def _mean(self, low: Any, high: Any) -> Any:
         """Return means of v between positions (B, k), cut to what was seen."""
@@ -139,8 +158,8 @@ class SeriesInputs:
     def _look_up(self, table: Any, back: Any, good: Any) -> Any:
         """Return the values of a table at positions (B, k, j), 0 where they do not count."""
         xp = self.xp
-        at = xp.clip(back, 0, self.n_columns - 1).reshape(self.n_rows, -1)
-        found = take(table, at).reshape(back.shape)
+        at = xp.clip(back, 0, self.n_columns - 1).reshape(len(back), -1)
+        found = take(table, at).reshape(self.n_rows, *back.shape[1:])
         return xp.where(good, found, 0.0 * found)
 
     def _smooth(self, sums: Any, back: Any, good: Any, half: Any) -> Any:
@@ -148,9 +167,8 @@ class SeriesInputs:
         xp, T, start, half = self.xp, self.n_columns, self.start[..., None], half[..., None]
         low = xp.clip(xp.maximum(back - half, start), 0, T - 1)
         high = xp.maximum(xp.clip(back + half + 1, None, T), low + 1)
-        flat = (self.n_rows, -1)
-        total = take(sums, high.reshape(flat)) - take(sums, low.reshape(flat))
-        found = total.reshape(back.shape) / (high - low)
+        total = take(sums, high.reshape(len(high), -1)) - take(sums, low.reshape(len(low), -1))
+        found = total.reshape(self.n_rows, *back.shape[1:]) / (high - low)
         return xp.where(good, found, 0.0 * found)
 
     def _average(self, values: Any, good: Any, first: int = 0, stop: int | None = None) -> Any:
@@ -159,8 +177,8 @@ class SeriesInputs:
         return values[..., first:stop].sum(-1) / count
 
     def steps(self, h: int) -> Any:
-        """Return the steps 1 to h for every series, (B, h)."""
-        return self._range(1, h + 1) + 0 * self.n
+        """Return the steps 1 to h, (B, h), or (1, h) for the same season in all series."""
+        return self._range(1, h + 1) + 0 * self.m
 
     def level(self) -> Any:
         """Return the inputs of the level (B, d)."""
@@ -193,7 +211,7 @@ class SeriesInputs:
         own = self._look_up(self.deviations, back, good)
         found = [own[..., j] for j in range(4)]
         found += [self._average(own, good, *part) for part in ((4, 8), (8, 16), (16, 32))]
-        sums, few = running_sums(self.deviations), good[..., :6]
+        (sums, long_sums), few = self.sums_of_deviations, good[..., :6]
         smooth = self._smooth(sums, back[..., :6], few, (m + 8) // 20)
         found += [smooth[..., 0], self._average(smooth, few)]
         # As shares of the level then, times the level now.
@@ -208,8 +226,8 @@ class SeriesInputs:
         back, good = self._seasons_back(at, longer, 6, self.has_longer)
         own = self._look_up(self.long_deviations, back, good)
         found += [own[..., 0], own[..., 1], self._average(own, good, 2, 6)]
-        sums, few = running_sums(self.long_deviations), good[..., :4]
-        smooth = self._smooth(sums, back[..., :4], few, m // 2)
+        few = good[..., :4]
+        smooth = self._smooth(long_sums, back[..., :4], few, m // 2)
         found += [smooth[..., 0], self._average(smooth, few, 1, 4)]
         for gap in (1, 3):
             steps_between = gap * self.block
@@ -228,8 +246,7 @@ class SeriesInputs:
 
     def gates(self, level: Any) -> Any:
         """Return the inputs of the gates (B, g), given those of the level."""
-        xp, n = self.xp, self.n
-        near = self._range(1, 1 + _STEPS_SEEN) + 0 * n
+        xp, near = self.xp, self.steps(_STEPS_SEEN)
         far = [xp.clip(quarter * self.m // 4, 1, None) for quarter in _QUARTERS_SEEN]
         phases = self.phase(xp.concatenate([near, *far], axis=1))
         phases = xp.stack([phases[..., i] for i in _SEEN], axis=-1).reshape(self.n_rows, -1)
@@ -270,30 +287,30 @@ class SeriesInputs:
             share((v[:, 1:] == v[:, :-1]) & self.seen[:, :-1]),
             share(self.change > 4.0 * self.unit[:, None]),
             xp.log(xp.clip(recent / self.unit, 0.05, 20.0)),
-            xp.log1p((v * v).sum(1) / count),
-            xp.log1p((self.deviations * self.deviations).sum(1) / count),
+            xp.log1p(squares(v) / count),
+            xp.log1p(squares(self.deviations) / count),
             *self._correlations(),
         ]
 
     def _correlations(self) -> list[Any]:
         """Return correlations of steps and deviations with earlier ones."""
         xp, v, zero = self.xp, self.v, self.zero
-        steps = xp.where(self.seen[:, :-1], v[:, 1:] - v[:, :-1], zero[:, 1:])
+        steps = self._if_seen(v[:, 1:] - v[:, :-1], 1)
 
-        def with_lag(a: Any, lag: int) -> Any:
-            product = (a[:, lag:] * a[:, : a.shape[1] - lag]).sum(1)
-            return product / xp.clip((a * a).sum(1), 1e-9, None)
+        def with_lags(a: Any, lags: tuple[int, ...]) -> list[Any]:
+            size = xp.clip(squares(a), 1e-9, None)
+            return [squares(a[:, lag:], a[:, : a.shape[1] - lag]) / size for lag in lags]
 
         def with_season(a: Any, m: Any, use: Any) -> Any:
             both = (self.at >= self.start + m) & use
             before = take(a, xp.clip(self.at - m, 0, None))
-            product = xp.where(both, a * before, zero).sum(1)
-            square = xp.where(both, a * a, zero).sum(1)
+            kept = xp.where(both, a, zero)
+            product, square = squares(kept, before), squares(kept)
             return xp.clip(product / xp.clip(square, 1e-9, None), -1.0, 1.0)
 
         return [
-            *(with_lag(steps, lag) for lag in (1, 2, 3)),
-            *(with_lag(self.deviations, lag) for lag in (1, 2)),
+            *with_lags(steps, (1, 2, 3)),
+            *with_lags(self.deviations, (1, 2)),
             with_season(self.deviations, self.m, self.has_season),
             with_season(self.long_deviations, self.longer, self.has_longer),
         ]

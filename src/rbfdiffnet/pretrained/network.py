@@ -32,7 +32,7 @@ from scipy import special
 
 from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
 from rbfdiffnet.pretrained.seasons import choose_longer_seasons
-from rbfdiffnet.support.arrays import Array, Arrays
+from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.parallel import parallel_map
 
 #: Steps ahead at which the network has weights.
@@ -120,8 +120,8 @@ def forecast(
         scale = np.exp2(np.frexp(np.abs(values).max(axis=1))[1])
         values = values / scale[:, None]
         long = choose_longer_seasons(values, lengths, season, longer)
-        seasons = np.full(rows.size, season)
-        inputs = SeriesInputs(place(values), place(lengths), place(seasons), place(long))
+        own = (_shorten(lengths), np.array([season]), _shorten(long))
+        inputs = SeriesInputs(place(values), *(place(steps) for steps in own))
         with np.errstate(all="ignore"):  # in this thread
             found = _forward(inputs, h, at_device)
         quantiles[rows], mean[rows] = (
@@ -132,6 +132,11 @@ def forecast(
     blocks = _blocks(order, sizes, h, _VALUES_ON_CARD if on_card else _VALUES_IN_CACHE)
     parallel_map(look, blocks, 1 if on_card else n_jobs)
     return Outlook(quantiles, mean)
+
+
+def _shorten(steps: Ints) -> Ints:
+    """Return one number for all series where it is the same."""
+    return steps[:1] if (steps == steps[:1]).all() else steps
 
 
 def most_values(season: int, longer: int = 0) -> int:

@@ -25,7 +25,7 @@ each series, one that does not is shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -120,32 +120,76 @@ def fit_pooled_effects(
     season_length: int,
     clean: bool = True,
     relative: bool = True,
-) -> list[Effects] | None:
+    common: CommonEffects | None = None,
+) -> tuple[list[Effects] | None, CommonEffects | None]:
     """Estimate effects for every series of a panel, shrunk toward those in common.
 
     Arguments are as for `fit_robust_effects`; relative effects are for series that are never
-    negative. Returns None if there are no inputs, or fewer than three series.
+    negative. What is ``common`` is found in these series, unless it is known from others, and
+    returned, too. Both are None if there are no inputs, or fewer than three series to find it in.
     """
-    if len(series) < _FEWEST_SERIES or not inputs[0].shape[1]:
-        return None
+    if not series or (common is None and len(series) < _FEWEST_SERIES):
+        return None, common
+    if common is None and not inputs[0].shape[1]:
+        return None, None
+    common = common or CommonEffects.of(inputs)
     shares = [relative and never_negative(y[np.isfinite(y)]) for y in series]
-    units = _own_units(inputs)
+    units, rounds = common.units(inputs), iter(common.rounds)
+    found: list[dict[bool, Prior]] = []
 
     def fit(filled: list[Array], known: list[Mask]) -> list[Effects]:
         evidence = list(_gather(filled, inputs, known, units, shares, season_length))
-        gammas = np.empty(units.shape)
-        for kind in (True, False):  # shares of levels and swings in other units do not compare
-            chosen = [i for i, share in enumerate(shares) if share is kind]
-            if chosen:
-                gammas[chosen] = shrink_to_common([evidence[i] for i in chosen])
+        priors = next(rounds, {})
+        if not priors:
+            kinds: dict[bool, list[_Evidence]] = {
+                True: [],
+                False: [],
+            }  # shares of levels and other swings do not compare
+            for own, share in zip(evidence, shares, strict=True):
+                kinds[share].append(own)
+            priors = {kind: find_prior(some, units.shape[1]) for kind, some in kinds.items()}
+        found.append(priors)
         return [
-            Effects(gamma * own.scale / unit, X.mean(axis=0), share)
-            for gamma, own, unit, X, share in zip(
-                gammas, evidence, units, inputs, shares, strict=True
-            )
+            Effects(priors[share].shrink(own) * own.scale / unit, X.mean(axis=0), share)
+            for own, unit, X, share in zip(evidence, units, inputs, shares, strict=True)
         ]
 
-    return _fit_without_outliers(fit, series, inputs, season_length, clean)
+    effects = _fit_without_outliers(fit, series, inputs, season_length, clean)
+    return effects, replace(common, rounds=tuple(found))
+
+
+@dataclass(frozen=True)
+class CommonEffects:
+    """What effects have in common: which of q inputs are switches, usual spreads, and priors.
+
+    There are priors of relative (True) and other effects (False), found with all values and then
+    without outliers.
+    """
+
+    binary: Mask
+    usual: Array
+    rounds: tuple[dict[bool, Prior], ...] = ()
+
+    @classmethod
+    def of(cls, inputs: Sequence[Array]) -> CommonEffects:
+        """Look at the inputs of all series."""
+        binary = np.all([is_binary(X) for X in inputs], axis=0)
+        spread = _spreads(inputs)
+        changing = np.isfinite(spread).any(axis=0)
+        usual = np.ones(binary.size)
+        usual[changing] = np.nanmedian(spread[:, changing], axis=0)
+        return cls(binary, usual)
+
+    def units(self, inputs: Sequence[Array]) -> Array:
+        """Return units of the inputs of each series, (n, q): 1 for switches, else the spread."""
+        spread = _spreads(inputs)
+        return np.where(self.binary, 1.0, np.where(np.isnan(spread), self.usual, spread))
+
+
+def _spreads(inputs: Sequence[Array]) -> Array:
+    """Return standard deviations of the inputs of each series, (n, q); NaN for constants."""
+    spread = np.array([X.std(axis=0) for X in inputs])
+    return np.where(spread > 0.0, spread, np.nan)
 
 
 def _fit_without_outliers(
@@ -311,25 +355,36 @@ def _solve(parts: list[tuple[Array, Array]], unit: Array) -> Array:
     return np.asarray(np.linalg.solve(gram, moment) / unit)
 
 
-def _own_units(inputs: Sequence[Array]) -> Array:
-    """Return units of the inputs of each series, shape (n, q): 1 for switches, else the spread."""
-    binary = np.all([is_binary(X) for X in inputs], axis=0)
-    spread = np.array([X.std(axis=0) for X in inputs])
-    spread = np.where(spread > 0.0, spread, np.nan)
-    changing = np.isfinite(spread).any(axis=0)
-    usual = np.ones(binary.size)
-    usual[changing] = np.nanmedian(spread[:, changing], axis=0)
-    return np.where(binary, 1.0, np.where(np.isnan(spread), usual, spread))
+@dataclass(frozen=True)
+class Prior:
+    """What effects usually are, (q,), how strongly single ones are drawn there, and usual spread.
+
+    Where no series told anything, effects are drawn to none.
+    """
+
+    common: Array
+    penalty: Array
+    usual: float
+
+    def shrink(self, evidence: _Evidence) -> Array:
+        """Estimate the effects on one series, (q,); they are drawn less if it is quiet."""
+        gram, moment, penalty = evidence.gram, evidence.moment, self.penalty
+        gamma = np.linalg.solve(gram + np.diag(penalty), moment + penalty * self.common)
+        rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
+        spread = max(float(rest) / max(evidence.count, 1), 1e-12)
+        own = penalty * min(spread / self.usual, 1.0) if self.usual > 0.0 else penalty
+        return np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * self.common))
 
 
-def shrink_to_common(evidence: Sequence[_Evidence]) -> Array:
-    """Estimate the effects on each series, shape (n, q), and the prior they are shrunk to."""
+def find_prior(evidence: Sequence[_Evidence], q: int) -> Prior:
+    """Find what the effects of q inputs on series have in common."""
+    if not evidence:
+        return Prior(np.zeros(q), np.full(q, _PENALTY), 0.0)
     some = evidence[:: -(-len(evidence) // _MOST_SERIES)]
     gram = np.stack([e.gram for e in some])
     moment = np.stack([e.moment for e in some])
     square = np.array([e.square for e in some])
     count = np.maximum([e.count for e in some], 1)
-    q = moment.shape[1]
     common = np.linalg.solve(gram.sum(axis=0) + RIDGE * np.eye(q), moment.sum(axis=0))
     penalty = np.full(q, _PENALTY)
     # A quiet series is penalized less, by `share`: its effects may differ as much as any others.
@@ -357,17 +412,7 @@ def shrink_to_common(evidence: Sequence[_Evidence]) -> Array:
         between = (distance.sum(axis=0) + prior) / (len(some) + _PRIOR_SERIES)  # tau^2
         penalty = 1.0 / np.maximum(between, _LEAST_VARIANCE)
         share = spread / variance
-    return np.array([_shrink(e, penalty, common, usual) for e in evidence])
-
-
-def _shrink(evidence: _Evidence, penalty: Array, common: Array, usual: float) -> Array:
-    """Shrink the effects on one series, (q,), to those in common; less so if it is quiet."""
-    gram, moment = evidence.gram, evidence.moment
-    gamma = np.linalg.solve(gram + np.diag(penalty), moment + penalty * common)
-    rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
-    spread = max(float(rest) / max(evidence.count, 1), 1e-12)
-    own = penalty * min(spread / usual, 1.0) if usual > 0.0 else penalty
-    return np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * common))
+    return Prior(common, penalty, usual)
 
 
 def compute_swings(

@@ -13,38 +13,49 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from rbfdiffnet.support.arrays import Array, Arrays
+from rbfdiffnet.support.arrays import Array
+
+
+class Sized(Protocol):
+    """Something that tells how many bytes of memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that its arrays take."""
+
+
+Found = TypeVar("Found", bound=Sized)
 
 _MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
 class Memo:
-    """Arrays by key. The oldest are forgotten where all of them take too much memory."""
+    """Results by key. The oldest are forgotten where all of them take too much memory."""
 
     is_shared: bool = False
     most_bytes: int = _MOST_BYTES
-    _tables: dict[bytes, Arrays] = field(default_factory=dict, repr=False)
+    _tables: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _rows: dict[Hashable, dict[bytes, Array]] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=Lock, repr=False)
 
-    def get(self, key: bytes, make: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays that are known by a key, or make them."""
+    def get(self, key: bytes, make: Callable[[], Found]) -> Found:
+        """Return what is known by a key, or make it."""
         if not self.is_shared:
             return make()
         with self._lock:
-            found = self._tables.get(key)
+            found: Found | None = self._tables.get(key)
         if found is None:
             found = make()
             with self._lock:
                 self._tables[key] = found
                 while self.n_bytes > self.most_bytes:
                     self._tables.pop(next(iter(self._tables)))
-        return dict(found)
+        return found
 
     def rows(self, kind: Hashable) -> dict[bytes, Array]:
         """Return all rows of numbers of one kind, by their keys; more can be added."""
@@ -52,8 +63,8 @@ class Memo:
 
     @property
     def n_bytes(self) -> int:
-        """The memory that all arrays take, without rows."""
-        return sum(array.nbytes for own in self._tables.values() for array in own.values())
+        """The memory that all results take, without rows."""
+        return sum(own.nbytes for own in self._tables.values())
 
 
 _shared: ContextVar[Memo | None] = ContextVar("shared", default=None)

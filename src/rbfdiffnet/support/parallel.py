@@ -90,6 +90,11 @@ class Collective:
     Every machine calls the methods in the same order.
     """
 
+    #: Whether there are other machines.
+    is_cluster = False
+    #: The largest hash of the series that all machines learn from; None to find it in the panel.
+    sample_limit: int | None = None
+
     def all_reduce(
         self, make: Callable[[], Item], combine: Callable[[list[Item]], Result]
     ) -> Result:

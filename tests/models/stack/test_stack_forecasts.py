@@ -7,23 +7,25 @@ from scipy.signal import lfilter
 
 from rbfdiffnet.models.stack import direct as direct_module
 from rbfdiffnet.models.stack.direct import (
-    RowMaker,
-    choose_lags,
     correct_forecasts,
     fit_least_absolute,
     forecast_direct,
-    learned_steps,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
-from rbfdiffnet.models.stack.members import Outlooks, forecast_members, forecast_pretrained
+from rbfdiffnet.models.stack.members import (
+    Outlooks,
+    forecast_pretrained,
+    learn_members,
+)
 from rbfdiffnet.models.stack.mixing import find_sparse
+from rbfdiffnet.models.stack.rows import RowMaker, choose_row_cut, learned_steps
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained import network
 
 
 def all_members(histories, h):
     earlier = Outlooks(h, histories.season, histories.longer)
-    return forecast_members(histories, h, earlier, forecast_pretrained(histories, h)[0])
+    return learn_members(histories, h, earlier, forecast_pretrained(histories, h)[0])[1]
 
 
 def walks(rng, lengths, level=50.0):
@@ -140,7 +142,7 @@ def learn_by_hand(histories, train, now, ahead, then, targets, few):
 
 def direct_by_hand(histories, h):
     """The linear model of every step ahead, straight from its rows."""
-    maker = RowMaker.of(histories, choose_lags(histories), learned_steps(h, histories.season))
+    maker = RowMaker.of(histories, choose_row_cut(histories, h))
     train, now = maker.training_rows(20_000), maker.latest_rows()
     found = learn_by_hand(
         histories, train, now, train.ahead, now.ahead[:, :h], train.targets, few=0.1
@@ -211,7 +213,7 @@ def last_values(series, h):
 def correct_by_hand(histories, forecasts, forecast):
     """The linear model of the errors of every step ahead, straight from its rows."""
     h = forecasts.shape[1]
-    maker = RowMaker.of(histories, choose_lags(histories), learned_steps(h, histories.season))
+    maker = RowMaker.of(histories, choose_row_cut(histories, h))
     train, now = maker.training_rows(3_000), maker.latest_rows()
     starts = histories.starts
     cut = [

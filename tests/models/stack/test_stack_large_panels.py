@@ -1,21 +1,33 @@
-"""Large panels are forecast in parts, as if each part were a panel of its own."""
+"""Large panels: what some series teach serves all others, chunk by chunk."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models import by_chunk
+from rbfdiffnet.models import sampled
+from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.members import (
+    Outlooks,
+    forecast_members,
+    forecast_pretrained,
+    learn_members,
+)
+from rbfdiffnet.series.series import SeriesPanel
+from rbfdiffnet.support.parallel import SINGLE_MACHINE
+from stacks import arrays
 
 NAME = "RBFDiffNet"
 
 
 @pytest.fixture
-def small_parts(monkeypatch):
-    """Parts of 300 values."""
-    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 300)
+def small(monkeypatch):
+    """Five series are learned from, and chunks of others have up to 130 values."""
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", 5)
+    monkeypatch.setattr(sampled, "_LARGEST_CHUNK", 130)
 
 
 @pytest.fixture
@@ -30,32 +42,60 @@ def panel(rng):
     return pd.concat(frames, ignore_index=True)
 
 
-def numbers_of(panel):
+def learned_from(panel):
     names = panel["unique_id"].unique()
-    return {
-        names[i]: k
-        for k, part in enumerate(by_chunk.split_by_name(names, len(panel)))
-        for i in part
-    }
+    order = np.argsort(sampled.hash_names(names))
+    return sorted(names[order[:5]])
 
 
-@pytest.mark.usefixtures("small_parts")
-def test_every_part_is_forecast_as_a_panel_of_its_own(panel, monkeypatch):
+def test_members_forecast_series_that_they_did_not_learn_from_as_their_own(rng):
+    """A series is forecast alike alone and among those that were learned from."""
+    t = np.arange(90)
+    series = [50.0 + 9.0 * np.sin(t / 2 + k) + rng.normal(size=90).cumsum() for k in range(8)]
+    series[3] = series[3][30:]
+    for m, h in ((1, 5), (12, 30)):
+        histories = Histories.of(series, m)
+        pretrained, _ = forecast_pretrained(histories, h)
+        earlier = Outlooks(h, m, None)
+        lesson, found = learn_members(histories, h, earlier, pretrained, repeats=True)
+        for i in (0, 3, 7):
+            alone = Histories.of([series[i]], m)
+            again = forecast_members(alone, h, pretrained[[i]], lesson)
+            assert list(again) == list(found)
+            for name, values in again.items():
+                assert_allclose(values[0], found[name][i], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.usefixtures("small")
+def test_series_learned_from_are_forecast_as_a_panel_of_their_own(panel):
     found = RBFDiffNet("MS").forecast(panel, 6, level=[80])
-    numbers = numbers_of(panel)
-    assert len(set(numbers.values())) == 2
-    monkeypatch.setattr(by_chunk, "_LARGEST_CHUNK", 10**9)
-    for part in (0, 1):
-        members = [name for name, number in numbers.items() if number == part]
-        alone = RBFDiffNet("MS").forecast(panel[panel["unique_id"].isin(members)], 6, level=[80])
-        among = found[found["unique_id"].isin(members)].reset_index(drop=True)
-        pd.testing.assert_frame_equal(among, alone)
+    some = panel["unique_id"].isin(learned_from(panel))
+    alone = RBFDiffNet("MS").forecast(panel[some], 6, level=[80])
+    among = found[found["unique_id"].isin(learned_from(panel))].reset_index(drop=True)
+    pd.testing.assert_frame_equal(among, alone)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_twin_of_a_series_learned_from_is_forecast_like_it(panel):
+    """The others are forecast by what was learned: a copy under another name gets the same."""
+    name = next(n for n in learned_from(panel) if n not in ("s5", "s7"))
+    for twin in ("x", "y", "z", "u", "v", "w"):
+        copy = panel[panel["unique_id"] == name].assign(unique_id=twin)
+        both = pd.concat([panel, copy], ignore_index=True)
+        if twin in learned_from(both):
+            continue
+        found = RBFDiffNet("MS").forecast(both, 6, level=[80, 95]).set_index("unique_id")
+        numbers = found.columns[1:]
+        assert_allclose(found.loc[twin, numbers], found.loc[name, numbers], rtol=1e-9)
+        return
+    pytest.fail("every twin was learned from")
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("small_parts")
-def test_everything_else_works_in_parts(panel, tmp_path):
+@pytest.mark.usefixtures("small")
+def test_everything_else_works_in_chunks(panel, tmp_path):
     model = RBFDiffNet("MS").fit(panel)
+    assert len(model.fitted_panel.model.chunks) > 2
     assert set(model.report_["unique_id"]) >= {"s7"}
     forecast = model.predict(4)
     assert sum(model.weights_.values()) == pytest.approx(1.0, abs=0.3)  # two have no members
@@ -69,18 +109,31 @@ def test_everything_else_works_in_parts(panel, tmp_path):
     assert tested[NAME].notna().all()
 
 
-@pytest.mark.usefixtures("small_parts")
-def test_neither_order_nor_other_parts_matter(panel):
-    forecast = RBFDiffNet("MS").forecast(panel, 3)
-    mixed = RBFDiffNet("MS").forecast(panel.iloc[::-1], 3)
-    mixed = mixed.set_index(["unique_id", "ds"]).loc[forecast.set_index(["unique_id", "ds"]).index]
-    pd.testing.assert_frame_equal(forecast, mixed.reset_index())
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("preset", ["default", "instant"])
+def test_neither_order_nor_chunks_nor_threads_matter(panel, monkeypatch, preset):
+    panel["promotion"] = np.arange(len(panel)) % 7 == 0
+    panel["y"] += 3.0 * panel["promotion"] * (panel["unique_id"] != "s7")
+    model = RBFDiffNet("MS", preset=preset).fit(panel)
+    future = model.make_future_frame(3).assign(promotion=1.0)
+    forecast = model.predict(3, X_df=future, level=[80])
+    index = ["unique_id", "ds"]
+    for size, n_jobs in ((50, 1), (10**6, 1), (130, 2)):
+        monkeypatch.setattr(sampled, "_LARGEST_CHUNK", size)
+        other = RBFDiffNet("MS", preset=preset, n_jobs=n_jobs).fit(panel.iloc[::-1])
+        mixed = other.predict(3, X_df=future, level=[80]).set_index(index)
+        mixed = mixed.loc[forecast.set_index(index).index].reset_index()
+        pd.testing.assert_frame_equal(forecast, mixed, rtol=1e-9)
 
 
-def test_the_number_of_parts_doubles():
-    names = [f"item {i}" for i in range(2000)]
-    one, two, four = (by_chunk.split_by_name(names, n) for n in (4_000_000, 5_000_000, 9_000_000))
-    assert [len(one), len(two), len(four)] == [1, 2, 4]
-    assert all(part.size > 0.8 * 2000 / len(parts) for parts in (one, two, four) for part in parts)
-    for k, part in enumerate(two):
-        assert set(part) == {*four[k], *four[k + 2]}
+def test_names_decide_which_series_are_learned_from(rng, monkeypatch):
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", 20)
+    monkeypatch.setattr(sampled, "_LARGEST_CHUNK", 100)
+    names = [f"item {i}" for i in rng.permutation(60)]
+    panel = SeriesPanel.of(arrays([np.arange(10.0 + i % 3) for i in range(60)]), names)
+    first, *others = sampled.split_panel(panel, SINGLE_MACHINE)
+    hashes = dict(zip(names, sampled.hash_names(names), strict=True))
+    assert {names[i] for i in first} == set(sorted(names, key=hashes.__getitem__)[:20])
+    assert_array_equal(np.concatenate(others), np.setdiff1d(np.arange(60), first))
+    assert all(0 < chunk.size <= 8 for chunk in others)
+    assert [c.size for c in sampled.split_panel(panel.select(range(20)), SINGLE_MACHINE)] == [20]

@@ -91,7 +91,7 @@ def test_the_median_counts_like_a_further_member(rng):
     others = fit_weights(flat[2:], np.ones(2))
     first = [*flat[:2], others @ flat[2:], np.median(flat, axis=0)]
     expected = fit_weights(np.stack(first), np.array([1.0, 1.0, 1.0, _MEDIAN]))
-    assert_allclose(weights[:2], np.repeat(expected[:2, None], 10, axis=1), atol=1e-5)
+    assert_allclose(weights[:2], np.repeat(expected[:2, None], 2, axis=1), atol=1e-5)
     assert_allclose(weights[2:, 0], expected[2] * others, atol=1e-5)
     assert_allclose(of_median, expected[3], atol=1e-5)
 
@@ -121,3 +121,15 @@ def test_members_that_say_nothing_do_not_count(rng):
     weights, of_median = weigh_in_two_steps(errors, np.zeros(10, dtype=bool), 2)
     assert not weights[2:].any()
     assert_allclose(weights.sum(axis=0) + of_median, 1.0)
+
+
+def test_each_kind_of_series_has_weights_of_its_own(rng):
+    errors = rng.normal(size=(2, 400, 2, 3)) * np.array([1.0, 3.0])[:, None, None, None]
+    sparse = np.arange(400) >= 200
+    errors[:, sparse] = errors[::-1, sparse]
+    weights = weigh_members(errors, sparse)
+    assert weights[0, 0] > 0.7
+    assert weights[1, 1] > 0.7
+    alone = weigh_members(errors[:, :200], sparse[:200])
+    assert_allclose(alone[:, 0], weights[:, 0], rtol=0.1)
+    assert_array_equal(alone[:, 1], alone[:, 0])  # nothing is known of the other kind

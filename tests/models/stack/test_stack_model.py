@@ -11,11 +11,12 @@ from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.intervals import to_scores
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack import lesson as lesson_module
 from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import Outlooks, forecast_members, forecast_pretrained
+from rbfdiffnet.models.stack.members import Outlooks, forecast_pretrained, learn_members
 from rbfdiffnet.models.stack.mixing import _MEDIAN, find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
@@ -27,7 +28,8 @@ def test_the_mixture_by_hand(rng):
     h, series = 6, list(walks(rng, [40] * 12).values())
     panel = arrays(series)
     plan = Plan(lambda _: Settings(5), season_length=1, clean=False)
-    mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, h))
+    model, request = Stack().fit(SeriesPanel.of(panel), plan), ForecastRequest.after(panel, h)
+    mixture, scores = model.mix(request), scores_of(model, request)
     errors = []
     for k in (1, 2):  # windows of eight steps
         past = members_of([y[: 40 - 8 * k] for y in series], 8)
@@ -55,13 +57,18 @@ def test_the_mixture_by_hand(rng):
         points, quantiles = forecast_pretrained(past, 8)
         distances = (quantiles - points[:, :, None])[:, :h]
         away = -mix(wrong[:, :, k - 1])[:, :h]
-        assert_allclose(mixture.scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
+        assert_allclose(scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
+
+
+def scores_of(model, request):
+    (part,) = model._recall(request, 1)
+    return part.scores
 
 
 def members_of(series, h):
     histories = Histories.of(series, 1)
     pretrained, _ = forecast_pretrained(histories, h)
-    return forecast_members(histories, h, Outlooks(h, 1, None), pretrained)
+    return learn_members(histories, h, Outlooks(h, 1, None), pretrained)[1]
 
 
 def test_zeros_before_the_first_sale_do_not_count():
@@ -121,9 +128,10 @@ def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     """Forty months have three seasons; thirty-four, when the last six are held back, do not."""
     panel = arrays(list(walks(rng, [40, 40]).values()))
     plan = Plan(lambda _: Settings(5), season_length=12)
-    mixture = Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 6))
-    assert np.isfinite(mixture.scores).all()
-    assert (mixture.scores > 0.0).all()
+    model = Stack().fit(SeriesPanel.of(panel), plan)
+    scores = scores_of(model, ForecastRequest.after(panel, 6))
+    assert np.isfinite(scores).all()
+    assert (scores > 0.0).all()
 
 
 @pytest.mark.parametrize("n", [1, 6])
@@ -158,13 +166,13 @@ def test_the_future_is_not_seen(rng):
     series = list(walks(rng, [70] * 6).values())
     panel = arrays(series)
     origins, ahead = np.full(6, 60), [np.zeros((5, 0))] * 6
-    known = Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest(panel, origins, 5, ahead))
     spoiled = arrays([np.r_[y[:60], 1e4 * rng.normal(size=10)] for y in series])
-    found = (
-        Stack().fit(SeriesPanel.of(spoiled), PLAN).mix(ForecastRequest(spoiled, origins, 5, ahead))
+    known, found = (
+        (Stack().fit(SeriesPanel.of(own), PLAN), ForecastRequest(own, origins, 5, ahead))
+        for own in (panel, spoiled)
     )
-    assert_array_equal(found.values, known.values)
-    assert_array_equal(found.scores, known.scores)
+    assert_array_equal(found[0].mix(found[1]).values, known[0].mix(known[1]).values)
+    assert_array_equal(scores_of(*found), scores_of(*known))
 
 
 def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
@@ -172,9 +180,9 @@ def test_what_two_mixtures_rest_on_is_remembered(rng, monkeypatch):
     series = walks(rng, [30] * 3).values()
     panel = [Series(y, X, np.zeros((30, 0))) for y, X in zip(series, inputs, strict=True)]
     origins, model, calls = np.full(3, 30), Stack().fit(SeriesPanel.of(panel), PLAN), []
-    learned = model_module._learn
+    learned = model_module.learn
     monkeypatch.setattr(
-        model_module, "_learn", lambda *args: calls.append(args[0].h) or learned(*args)
+        model_module, "learn", lambda *args: calls.append(args[0].h) or learned(*args)
     )
     for h in (1, 2, 2, 1, 3, 2, 3, 1, 4, 5, 6):
         low, high = (
@@ -238,7 +246,7 @@ def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):
 
 
 def test_a_window_of_a_cut_series_is_not_taken_for_the_fitted_one(rng, monkeypatch):
-    monkeypatch.setattr(model_module, "_MOST_VALUES", 100)
+    monkeypatch.setattr(lesson_module, "_MOST_VALUES", 100)
     df = frame({"a": 80.0 + rng.normal(size=150).cumsum()}, freq="D")
     arguments = {"h": 5, "n_windows": 2, "step_size": 10}
     anew, kept = (auto("D").cross_validation(df, refit=r, **arguments) for r in (True, False))

@@ -1,13 +1,19 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rbfdiffnet.models.stack.direct import RowMaker, choose_lags
 from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.models.stack.rows import RowMaker, choose_lags, choose_row_cut
 
 
 def walk(rng, n, level=50.0):
     return level + rng.normal(size=n).cumsum()
+
+
+def make_rows(histories, n_lags, h):
+    return RowMaker.of(histories, replace(choose_row_cut(histories, h), n_lags=n_lags, h=h))
 
 
 def exponential_mean(values, alpha):
@@ -75,8 +81,8 @@ def row_by_hand(y, t, m, n_lags, h, n_long):
 def test_rows_by_hand(rng, m, lengths, n_lags, h, n_long):
     series = [walk(rng, n) for n in lengths]
     histories = Histories.of(series, m)
-    maker = RowMaker.of(histories, n_lags, h)
-    assert maker.long_seasons == n_long
+    maker = make_rows(histories, n_lags, h)
+    assert maker.row_cut.long_seasons == n_long
     T = max(lengths)
     for i, y in enumerate(series):
         for t in {1, y.size // 2, y.size - h - 1, y.size - 2, y.size - 1} & set(range(1, y.size)):
@@ -96,7 +102,7 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
     values = before.values.copy()
     values[:, at + 1 :] = 1e6 * rng.normal(size=(2, n - at - 1))
     cut = before.with_values(before.values[:, : at + 1])
-    makers = [RowMaker.of(x, 6, h) for x in (before, before.with_values(values), cut)]
+    makers = [make_rows(x, 6, h) for x in (before, before.with_values(values), cut)]
     rows = [maker.cut(np.arange(2), np.full(2, at)) for maker in makers]
     for name in ("base", "unit", "X", "ahead"):
         for other in rows[1:]:
@@ -109,13 +115,13 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
 
 def test_training_rows_have_a_target_and_all_their_lags(rng):
     histories = Histories.of([walk(rng, 30), walk(rng, 12), walk(rng, 5)], 4)
-    rows = RowMaker.of(histories, 6, 3).training_rows(10_000)
+    rows = make_rows(histories, 6, 3).training_rows(10_000)
     expected = [(0, t) for t in range(5, 29)] + [(1, t) for t in range(23, 29)]
     assert list(zip(rows.series, rows.at, strict=True)) == expected
     assert np.isfinite(rows.targets[:, 0]).all()
     for k in (1, 2):
         assert_array_equal(np.isfinite(rows.targets[:, k]), rows.at + k + 1 < 30)
-    few = RowMaker.of(histories, 6, 3).training_rows(10)
+    few = make_rows(histories, 6, 3).training_rows(10)
     assert 8 <= len(few.at) <= 12
     assert set(zip(few.series, few.at, strict=True)) <= set(expected)
 
@@ -124,7 +130,7 @@ def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
     series = [walk(rng, n) for n in (400, 300, 350, 380)]
     ends, maker = [], None
     for less in (0, 30):
-        maker = RowMaker.of(Histories.of([y[: y.size - less] for y in series], 12), 12, 6)
+        maker = make_rows(Histories.of([y[: y.size - less] for y in series], 12), 12, 6)
         rows = maker.training_rows(300)
         assert 280 <= rows.at.size <= 320
         assert set(rows.at % 12) == set(range(12))  # of all phases
@@ -137,7 +143,7 @@ def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
 
 def test_series_that_never_changed_have_no_rows():
     still, later = np.full(20, 3.0), np.r_[np.full(15, 3.0), [4.0, 5.0, 4.0, 6.0, 5.0]]
-    maker = RowMaker.of(Histories.of([still, later], 1), 3, 2)
+    maker = make_rows(Histories.of([still, later], 1), 3, 2)
     assert set(maker.training_rows(100).series) == {1}
     assert maker.training_rows(100).at.min() == 15
     assert maker.latest_rows().series.tolist() == [1]

@@ -1,9 +1,9 @@
 """Forecast panels that lie on a cluster: frames of Ray, Dask and Spark, through Fugue.
 
 Series are put in groups by a hash of their id, and workers take whole groups. What needs the whole
-panel is made group by group and combined in a fixed order; so with ``scope="local"`` and
-``"global"`` the results are those of `RBFDiffNet` on one machine, up to rounding, with any engine
-and number of workers. A stack, ``scope="auto"``, learns across the series of each group alone.
+panel is made group by group and combined in a fixed order; so the results are those of `RBFDiffNet`
+on one machine, up to rounding, with any engine and number of workers. A stack, ``scope="auto"``,
+learns from a thousand series, which the groups send to the driver.
 
 Needs the extra ``[distributed]``.
 """
@@ -53,8 +53,7 @@ def forecast(
         What Fugue takes for one, such as ``"ray"``, a Dask client or a Spark session; by default
         that of the frame.
     group_size : int, optional
-        Most series in a group. With a stack it matters what is learned together, and the default
-        is 1,000. Otherwise it only says how much is done at once.
+        Most series in a group: how much is done at once. No result depends on it.
     num_partitions : int, optional
         Number of tasks the groups are spread over; by default one each. No result depends on it.
     with_report : bool, default=False
@@ -173,19 +172,17 @@ def _run(
     else:
         cluster = Cluster.of(df, engine, model.options.columns, num_partitions)
         columns = cluster.schema.names
-    inputs = len(columns) > 3 or model.calendar or model.events or model.holidays
+    inputs = bool(len(columns) > 3 or model.calendar or model.events or model.holidays)
     chosen = model.options.method
-    independent = not chosen.shares_errors or (
-        chosen.learns_series_alone and not levels and not inputs
-    )
+    independent = not chosen.needs_others(levels=bool(levels), inputs=inputs)
     settings = {name: getattr(model, name) for name in model.options.names()}
-    request = Request(settings, method, options, independent)
 
     def size(n_series: int) -> int:
         largest, most_groups = chosen.cluster_group
         return group_size or largest or max(-(-n_series // most_groups), _FEWEST)
 
-    groups = cluster.make_groups(df, X_df, size)
+    groups, sample_limit = cluster.make_groups(df, X_df, size)
+    request = Request(settings, method, options, independent, sample_limit)
     if groups is not None and not independent:
         groups = cluster.answer_all(groups, request)
     names = column_names([*levels])

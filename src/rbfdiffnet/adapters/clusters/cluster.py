@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.adapters.clusters.groups import (
-    Digests,
     Group,
     Key,
     Pending,
@@ -18,8 +17,8 @@ from rbfdiffnet.adapters.clusters.groups import (
     answer_questions,
     find_cuts,
     find_row_groups,
-    hash_ids,
 )
+from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
 from rbfdiffnet.panel.frames import ColumnNames
 
 try:
@@ -70,16 +69,17 @@ class Cluster:
         fields = [(f.name, _plain_type(f.type, f.name in keys)) for f in given.fields]
         return cls(engine, columns, Schema(fields), keys, num_partitions)
 
-    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> Any:
-        """Return a frame with a row for each group; None if there are no series.
+    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> tuple[Any, int | None]:
+        """Return a frame with a row for each group, and the limit of the series to learn from.
 
-        ``size`` returns the most series in a group, given how many series there are.
+        Both are None if there are no series. ``size`` returns the most series in a group, given how
+        many series there are. The limit is that of `models.sampled.find_limit`.
         """
         id_col, names = self.columns.id, self.schema.names
         found = self._map(df, _make_hasher(id_col), "hashes:bytes")
         hashes = np.frombuffer(b"".join(map(bytes, fa.as_pandas(found)["hashes"])), np.uint64)
         if not hashes.size:
-            return None
+            return None, None
         cuts = find_cuts(hashes, size(np.unique(hashes).size))
         marked = self.schema + f"{GROUP}:long,{AHEAD}:bool"
         rows = self._map(df, _make_marker(id_col, names, cuts, ahead=False), marked)
@@ -95,7 +95,8 @@ class Cluster:
             rows = fa.union(rows, more, distinct=False, engine=self.engine, as_fugue=True)
         number = self.num_partitions or cuts.size + 1
         spread = {"by": [GROUP], "num": number, "algo": "hash"}
-        return self._map(rows, _make_packer(names, future), _STATE, spread)
+        groups = self._map(rows, _make_packer(names, future), _STATE, spread)
+        return groups, int(find_limit(np.unique(hashes)))
 
     def answer_all(self, groups: Any, request: Request) -> Any:
         """Return the groups with answers to all questions, and with their results."""
@@ -154,7 +155,7 @@ def _plain_type(kind: pa.DataType, is_key: bool) -> pa.DataType:
 
 def _make_hasher(id_col: str) -> Worker:
     def hashing(df: pd.DataFrame) -> pd.DataFrame:
-        found = np.unique(hash_ids(df[id_col].dropna().unique()))
+        found = np.unique(hash_names(df[id_col].dropna().unique()))
         return pd.DataFrame({"hashes": [found.tobytes()]})
 
     return hashing

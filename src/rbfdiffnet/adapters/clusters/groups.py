@@ -17,31 +17,21 @@ anywhere at any time, after the loss of a machine for instance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.forecaster import RBFDiffNet
+from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.parallel import Collective, one_blas_thread
 
 T = TypeVar("T")
 R = TypeVar("R")
 Key = tuple[int, ...]
-Digests = npt.NDArray[np.uint64]
-
-
-def hash_ids(ids: Iterable[Any]) -> Digests:
-    """Hash ids: the same on every machine and in every run."""
-    return np.array(
-        [int.from_bytes(blake2b(str(i).encode(), digest_size=8).digest()) for i in ids],
-        dtype=np.uint64,
-    )
 
 
 def find_cuts(hashes: Digests, size: int) -> Digests:
@@ -60,7 +50,7 @@ def find_groups(hashes: Digests, cuts: Digests) -> Ints:
 def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> Ints:
     """Return the group of each row; rows without an id go to the first, which complains of them."""
     codes, distinct = pd.factorize(ids)
-    return np.append(find_groups(hash_ids(distinct), cuts), 0)[codes]
+    return np.append(find_groups(hash_names(distinct), cuts), 0)[codes]
 
 
 @dataclass(frozen=True)
@@ -84,8 +74,10 @@ class Replay(Collective):
     ``known`` has answers and memoized values by their place in the run; new ones are added to it.
     """
 
-    def __init__(self, known: dict[Key, Any]) -> None:
-        self._known = known
+    is_cluster = True
+
+    def __init__(self, known: dict[Key, Any], sample_limit: int | None = None) -> None:
+        self._known, self.sample_limit = known, sample_limit
         self._place = [0]
 
     def all_reduce(self, make: Callable[[], T], combine: Callable[[list[T]], R]) -> R:
@@ -153,13 +145,14 @@ class Request:
     """What is asked for: settings of `RBFDiffNet`, one of its methods, and that one's arguments.
 
     The method is "forecast" or "cross_validation". Groups that are ``independent`` have nothing to
-    agree on.
+    agree on. Series up to ``sample_limit`` are learned from, see `models.sampled.find_limit`.
     """
 
     settings: dict[str, Any]
     method: str
     options: dict[str, Any]
     independent: bool
+    sample_limit: int | None
 
 
 @dataclass(frozen=True)
@@ -181,7 +174,8 @@ class Group:
         known = {**self.known, **answers}
         try:
             if not request.independent:
-                self._run(request, _Part(Replay(known), request.settings, rehearsal=True))
+                replay = Replay(known, request.sample_limit)
+                self._run(request, _Part(replay, request.settings, rehearsal=True))
             results = replace(self, known=known).results(request)
         except Pending as pending:
             return replace(self, known=known), pending
@@ -195,7 +189,8 @@ class Group:
             return self.done
         part = RBFDiffNet(**request.settings)
         if not request.independent:
-            part = _Part(Replay({**self.known}), request.settings)
+            replay = Replay({**self.known}, request.sample_limit)
+            part = _Part(replay, request.settings)
         return self._run(request, part), part.report_
 
     def _run(self, request: Request, part: RBFDiffNet) -> pd.DataFrame:
@@ -210,18 +205,22 @@ class OneMachine:
     def __init__(self, id_col: str) -> None:
         self._id_col = id_col
 
-    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> list[Group]:
-        """Return the groups, of a size that depends on the number of series."""
+    def make_groups(
+        self, df: Any, X_df: Any, size: Callable[[int], int]
+    ) -> tuple[list[Group], int | None]:
+        """Return the groups, of a size that depends on the number of series, and the limit."""
         if self._id_col not in df:
             raise ValueError(f"There is no column {self._id_col!r}; the frame has {list(df)}.")
         ids = df[self._id_col].dropna().unique()
-        cuts = find_cuts(hash_ids(ids), size(len(ids)))
+        hashes = hash_names(ids)
+        cuts = find_cuts(hashes, size(len(ids)))
         home = find_row_groups(df[self._id_col], cuts)
         futures = [None] * (cuts.size + 1)
         if X_df is not None:
             later = find_row_groups(X_df[self._id_col], cuts)
             futures = [X_df[later == number] for number in range(cuts.size + 1)]
-        return [Group(df[home == number], future) for number, future in enumerate(futures)]
+        groups = [Group(df[home == number], future) for number, future in enumerate(futures)]
+        return groups, int(find_limit(hashes)) if hashes.size else None
 
     def answer_all(self, groups: list[Group], request: Request) -> list[Group]:
         """Return the groups with answers to all questions, and with their results."""

@@ -235,7 +235,6 @@ class FittedNetworks(FittedModel):
                 found.append(naive_errors(series.y, at, request.h, 1))
             return found, scales[list(chosen)]
 
-        n = len(errors)
         return HeldOutErrors(
             errors,
             scales,
@@ -243,8 +242,6 @@ class FittedNetworks(FittedModel):
             modeled=np.array([model is not None for model in self.models], dtype=bool),
             naive=naive,
             fingerprints=lambda: [series.fingerprint for series in request.seen],
-            floor=np.full(n, -np.inf),
-            pool=np.zeros(n, dtype=np.int64),
         )
 
     def _calibration_origins(self, i: int, series: Series) -> Ints:

@@ -1,7 +1,8 @@
 """The members of a stack: quite different ways to forecast the same series.
 
 To add one, write a function of a `Task` that returns forecasts of shape (n, h), NaN where it has
-nothing to say, and enter it in `MEMBERS`.
+nothing to say, and enter it in `MEMBERS`. What a member learns across series comes from a function
+of its own, so that the series learned from and those forecast can be different ones.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.models.stack.direct import (
-    RowMaker,
-    correct_forecasts,
-    forecast_direct,
-    learned_steps,
+    Correction,
+    DirectNetwork,
+    learn_correction,
+    learn_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.mixing import find_sparse
+from rbfdiffnet.models.stack.rows import RowCut, RowMaker, choose_row_cut, learned_steps
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
@@ -31,7 +34,7 @@ _FEWEST_SEASONS = 3  # to take a season out
 
 @dataclass(frozen=True)
 class Member:
-    """One way to forecast series.
+    """One way to forecast series, by what it learned from series, if it learns anything.
 
     A member ``without_season`` sees series without their season, which is put back into its
     forecasts; it needs three seasons in the usual series. A member that ``repeats`` the last
@@ -39,7 +42,8 @@ class Member:
     """
 
     name: str
-    forecast: Callable[[Task], Array]
+    forecast: Callable[[Task, Any], Array]
+    learn: Callable[[Task, Outlooks], Any] | None = None
     without_season: bool = False
     repeats: bool = False
 
@@ -91,22 +95,29 @@ class Outlooks:
 
 
 @dataclass(frozen=True)
-class Task:
-    """Series to forecast h steps ahead, and the forecasts of the members before.
+class Lesson:
+    """What members learned from series, by their names; others take no part.
 
-    ``earlier`` tells how many threads there are, too.
+    `row_cut` says how rows are cut.
     """
+
+    row_cut: RowCut
+    learned: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Series to forecast h steps ahead, and forecasts of the pretrained network, (n, h)."""
 
     histories: Histories
     h: int
-    earlier: Outlooks
     pretrained: Array
-    before: dict[str, Array]
+    row_cut: RowCut
 
     @cached_property
     def maker(self) -> RowMaker:
         """What the rows of the series are cut from."""
-        return RowMaker.covering(self.histories, self.h)
+        return RowMaker.of(self.histories, self.row_cut)
 
 
 def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> tuple[Array, Array]:
@@ -131,25 +142,31 @@ def _latest(series: list[Array], season: int, longer: int | None) -> list[Array]
     return [y[-longest:] for y in series]
 
 
-def _corrected(task: Task) -> Array:
-    start = task.before[PRETRAINED]
-    earlier = task.earlier
-    return correct_forecasts(task.histories, start, earlier.of, task.maker, earlier.n_jobs)
+def _learn_correction(task: Task, earlier: Outlooks) -> Correction:
+    return learn_correction(task.histories, task.h, earlier.of, task.maker, earlier.n_jobs)
 
 
-def _direct(task: Task) -> Array:
-    return forecast_direct(task.histories, task.h, maker=task.maker, n_jobs=task.earlier.n_jobs)
+def _correct(task: Task, learned: Correction) -> Array:
+    return learned.correct(task.histories, task.pretrained, task.maker)
 
 
-def _last_season(task: Task) -> Array:
+def _learn_direct(task: Task, earlier: Outlooks) -> DirectNetwork:
+    return learn_direct(task.histories, task.h, maker=task.maker, n_jobs=earlier.n_jobs)
+
+
+def _forecast_direct(task: Task, learned: DirectNetwork) -> Array:
+    return learned.forecast(task.histories, task.h, task.maker)
+
+
+def _last_season(task: Task, _: None) -> Array:
     return repeat_last_season(task.histories.values, task.h, task.histories.season)
 
 
-def _last_season_grown(task: Task) -> Array:
-    return move_to_present_level(task.histories, _last_season(task))
+def _last_season_grown(task: Task, _: None) -> Array:
+    return move_to_present_level(task.histories, _last_season(task, None))
 
 
-def _damped_trend(task: Task) -> Array:
+def _damped_trend(task: Task, _: None) -> Array:
     return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
 
 
@@ -157,36 +174,55 @@ PRETRAINED, CORRECTED = "pretrained", "corrected"
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
-    Member(PRETRAINED, lambda task: task.pretrained),
-    Member(CORRECTED, _corrected),
-    Member("direct", _direct),
+    Member(PRETRAINED, lambda task, _: task.pretrained),
+    Member(CORRECTED, _correct, _learn_correction),
+    Member("direct", _forecast_direct, _learn_direct),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),
     Member("damped trend", _damped_trend, without_season=True),
 )
 
 
-def forecast_members(
+def learn_members(
     histories: Histories, h: int, earlier: Outlooks, pretrained: Array, *, repeats: bool = False
-) -> dict[str, Array]:
-    """Forecast every series by every member: arrays of shape (n, h) by the member's name.
+) -> tuple[Lesson, dict[str, Array]]:
+    """Learn what members need, and forecast the same series; see `forecast_members`.
 
-    ``pretrained`` (n, h) are the forecasts of the pretrained network.
     With ``repeats``, members that repeat the last season take part if the usual series has one.
     """
     season, length = histories.season, histories.usual_length
     repeats = repeats and length >= season
-    seasons = Seasons.fit(histories) if season == 1 or length >= _FEWEST_SEASONS * season else None
-    rest = seasons.remove(histories) if seasons else histories
+    has_season = season == 1 or length >= _FEWEST_SEASONS * season
+    task = Task(histories, h, pretrained, choose_row_cut(histories, h))
+    learned = {
+        member.name: member.learn(task, earlier) if member.learn else None
+        for member in MEMBERS
+        if (repeats or not member.repeats) and (has_season or not member.without_season)
+    }
+    lesson = Lesson(task.row_cut, learned)
+    return lesson, _forecast(task, lesson)
+
+
+def forecast_members(
+    histories: Histories, h: int, pretrained: Array, lesson: Lesson
+) -> dict[str, Array]:
+    """Forecast every series by every member: arrays of shape (n, h) by the member's name.
+
+    ``pretrained`` (n, h) are the forecasts of the pretrained network.
+    """
+    return _forecast(Task(histories, h, pretrained, lesson.row_cut), lesson)
+
+
+def _forecast(task: Task, lesson: Lesson) -> dict[str, Array]:
     forecasts: dict[str, Array] = {}
-    task, without_season = (
-        Task(own, h, earlier, pretrained, forecasts) for own in (histories, rest)
-    )
     for member in MEMBERS:
-        if member.repeats and not repeats:
+        if member.name not in lesson.learned:
             continue
-        if not member.without_season:
-            forecasts[member.name] = member.forecast(task)
-        elif seasons:
-            forecasts[member.name] = seasons.restore(member.forecast(without_season))
+        learned = lesson.learned[member.name]
+        if member.without_season:
+            seasons = Seasons.fit(task.histories)
+            rest = replace(task, histories=seasons.remove(task.histories))
+            forecasts[member.name] = seasons.restore(member.forecast(rest, learned))
+        else:
+            forecasts[member.name] = member.forecast(task, learned)
     return forecasts

@@ -33,13 +33,15 @@ _RECENT = 24  # steps that tell how large changes are now
 
 
 def weigh_members(errors: Array, sparse: Mask, usual: Array | None = None) -> Array:
-    """Weights of members (M, n) by their errors (M, n, n_windows, h), drawn toward usual ones (M,).
+    """Weights of members (M, 2) by their errors (M, n, n_windows, h), drawn toward usual ones (M,).
 
-    Squares count for series that are often zero. Their median says little, and means count.
+    The first column is for series that are not often zero, the second for those that are. For
+    these, squares count: their median says little, and means count. Where there are no series of a
+    kind, the other kind decides.
     """
     usual = np.ones(len(errors)) if usual is None else usual
-    weights = np.zeros(errors.shape[:2])
-    for kind, squared in ((sparse, True), (~sparse, False)):
+    weights = np.zeros((len(errors), 2))
+    for squared, kind in enumerate((~sparse, sparse)):
         few = kind.sum() * np.prod(errors.shape[2:]) < _ENOUGH_FOR_A_KIND
         own = errors if few else errors[:, kind]
         own = own.reshape(len(own), -1)
@@ -47,22 +49,25 @@ def weigh_members(errors: Array, sparse: Mask, usual: Array | None = None) -> Ar
         own = own[:, np.isfinite(own[tested]).all(axis=0)][tested]
         if own.size and kind.any():
             own = own[:, np.lexsort(own)]  # whatever the order of the panel
-            found = fit_weights(own, usual[tested], squared=squared)
-            weights[np.ix_(tested, kind)] = found[:, None]
+            weights[tested, squared] = fit_weights(own, usual[tested], squared=bool(squared))
+    for squared, kind in enumerate((~sparse, sparse)):
+        if not kind.any():
+            weights[:, squared] = weights[:, 1 - squared]
     return weights
 
 
 def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> tuple[Array, Array]:
-    """Return weights of members (M, n), and of their median (n,).
+    """Return weights of members (M, 2), and of their median (2,), for both kinds of series.
 
     Members after the first are mixed; then the first, the mixture and the median are weighed. So a
     few members that are good everywhere are not outnumbered by the others.
     """
     if len(errors) <= 2:  # their median is their mean
-        return weigh_members(errors, sparse), np.zeros(errors.shape[1])
+        return weigh_members(errors, sparse), np.zeros(2)
     others = weigh_members(errors[n_first:], sparse)
-    mixed = combine_errors(errors[n_first:], others)
-    mixed = np.where(others.sum(axis=0)[:, None, None] > 0.0, mixed, np.nan)
+    own = others[:, sparse.astype(np.int64)]
+    mixed = combine_errors(errors[n_first:], own)
+    mixed = np.where(own.sum(axis=0)[:, None, None] > 0.0, mixed, np.nan)
     shares = find_medians(errors)
     median = (shares * np.where(shares > 0.0, errors, 0.0)).sum(axis=0)
     median = np.where(shares.any(axis=0), median, np.nan)
@@ -95,8 +100,14 @@ def find_medians(members: Array) -> Array:
 
 def find_sparse(series: Sequence[Array]) -> Mask:
     """Which series are often zero once they have begun, shape (n,)."""
-    seen = [np.trim_zeros(y, "f") for y in series]
-    return np.array([y.size > 0 and np.mean(y == 0.0) > _MANY_ZEROS for y in seen], dtype=bool)
+    found = np.zeros(len(series), dtype=bool)
+    for i, y in enumerate(series):
+        is_zero = y == 0.0
+        n_zeros = np.count_nonzero(is_zero)
+        if n_zeros > _MANY_ZEROS * y.size and n_zeros < y.size:
+            begin = int(np.argmin(is_zero))
+            found[i] = n_zeros - begin > _MANY_ZEROS * (y.size - begin)
+    return found
 
 
 def combine(members: Array, weights: Array) -> Array:
@@ -159,16 +170,25 @@ def fit_weights(errors: Array, usual: Array, *, squared: bool = False) -> Array:
 # Changes ----------------------------------------------------------------------------------------
 
 
-def measure_changes(usable: Sequence[Array], season: int, h: int) -> Array:
+def measure_changes(
+    usable: Sequence[Array], season: int, h: int, usual: float | None = None
+) -> Array:
     """Measure the latest changes of each series over a step or a season, the smaller; shape (n,).
 
-    Unknown ones are as large as usual for series of that size.
+    Unknown ones are as large as usual for series of that size; see `usual_change`.
     """
+    usual = usual_change(usable, season, h) if usual is None else usual
+    changes = np.array([_latest_change(y, season, h) for y in usable])
+    sizes = np.array([_mean_size(y) for y in usable])
+    return np.where(np.isfinite(changes), changes, usual * sizes)
+
+
+def usual_change(usable: Sequence[Array], season: int, h: int) -> float:
+    """Return the median of the changes of series as shares of their size; 0 if unknown."""
     changes = np.array([_latest_change(y, season, h) for y in usable])
     sizes = np.array([_mean_size(y) for y in usable])
     known = np.isfinite(changes) & (sizes > 0.0)
-    usual = float(np.median(changes[known] / sizes[known])) if known.any() else 0.0
-    return np.where(np.isfinite(changes), changes, usual * sizes)
+    return float(np.median(changes[known] / sizes[known])) if known.any() else 0.0
 
 
 def measure_units(usable: Sequence[Array], season: int) -> Array:

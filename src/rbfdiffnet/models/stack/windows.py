@@ -16,12 +16,14 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import (
     PRETRAINED,
+    Lesson,
     Outlooks,
     forecast_members,
     forecast_pretrained,
+    learn_members,
 )
 from rbfdiffnet.pretrained.network import PROBABILITIES
-from rbfdiffnet.series.effects import Effects, fit_pooled_effects
+from rbfdiffnet.series.effects import CommonEffects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
 from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usable
@@ -31,7 +33,6 @@ from rbfdiffnet.support.memo import fingerprint
 _LONG = 200  # values of the usual series, from which on it may have a network of its own
 _MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
 _NETWORK = "network"
-_QUANTILES = "quantiles"
 _FEWEST_VALUES = 2
 
 
@@ -40,31 +41,40 @@ class PreparedPanel:
     """A panel made ready, once for each origin; `ready` holds the series that have members.
 
     `reasons` tells why the others have none, and `numbers` what number a series has in all parts
-    of the panel, by position.
+    of the panel, by position. `common` is what effects of inputs have in common.
     """
 
     panel: Sequence[Series]
     ready: dict[int, PreparedSeries]
     reasons: dict[int, str]
     numbers: dict[int, int]
+    common: CommonEffects | None
 
     @classmethod
     def of(
-        cls, panel: Sequence[Series], plan: Plan, numbers: dict[int, int] | None = None
+        cls,
+        panel: Sequence[Series],
+        plan: Plan,
+        numbers: dict[int, int] | None = None,
+        like: PreparedPanel | WindowLesson | None = None,
     ) -> PreparedPanel:
         """Make a panel ready; what is learned does not depend on the order of its series.
 
         Series with less than two known values have no members. The others are numbered, unless
-        they have numbers from a later part of the panel.
+        they have numbers from a later part of the panel. What effects have in common is found in
+        this panel, or it is as known from other series.
         """
         order, reasons = find_usable(panel, _FEWEST_VALUES)
-        effects: Sequence[Effects | None] | None = fit_pooled_effects(
-            [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
-            [panel[i].known_ahead for i in order],
-            season_length=plan.season_length,
-            clean=plan.clean,
-            relative=not plan.log,
-        )
+        effects, common = None, None if like is None else like.common
+        if like is None or common is not None:
+            effects, common = fit_pooled_effects(
+                [np.log1p(np.maximum(panel[i].y, 0.0)) if plan.log else panel[i].y for i in order],
+                [panel[i].known_ahead for i in order],
+                season_length=plan.season_length,
+                clean=plan.clean,
+                relative=not plan.log,
+                common=common,
+            )
         found = prepare_all([panel[i] for i in order], plan, effects or [None] * len(order))
         ready = {}
         for i, own in zip(order, found, strict=True):
@@ -73,7 +83,7 @@ class PreparedPanel:
             else:
                 ready[i] = own
         numbers = numbers or {i: number for number, i in enumerate(ready)}
-        return cls(panel, ready, dict(sorted(reasons.items())), numbers)
+        return cls(panel, ready, dict(sorted(reasons.items())), numbers, common)
 
     def is_of(self, panel: Sequence[Series]) -> bool:
         """Tell whether the series are those of this panel: the same rows of the same arrays."""
@@ -140,6 +150,27 @@ class Window:
 
     @classmethod
     def of(
+        cls, prepared: PreparedPanel, h: int, plan: Plan, lesson: WindowLesson, n_jobs: int = 1
+    ) -> Window:
+        """Forecast a panel by every member that learned something from other series."""
+        season = plan.season_length
+        if not prepared.ready:
+            return cls(prepared, {name: np.empty((0, h)) for name in lesson.names}, season)
+        histories, is_short = _line_up(prepared, plan)
+        pretrained, quantiles = forecast_pretrained(histories, h, n_jobs)
+        forecasts: Arrays = {PRETRAINED: pretrained}
+        if lesson.members is not None:
+            long = histories.select(~is_short) if is_short.any() else histories
+            found: Arrays = {}
+            if len(long.values):
+                found = forecast_members(long, h, pretrained[~is_short], lesson.members)
+            forecasts |= _fill_in(found, pretrained, is_short)
+        forecasts = {name: forecasts.get(name, pretrained) for name in lesson.names}
+        distances = measure_distances(prepared, histories, pretrained, quantiles, n_jobs)
+        return cls(prepared, forecasts, season, distances)
+
+    @classmethod
+    def learn(
         cls,
         prepared: PreparedPanel,
         h: int,
@@ -147,30 +178,32 @@ class Window:
         earlier: Outlooks,
         *,
         repeats: bool = False,
-    ) -> Window:
-        """Forecast a panel by every member; by the last season, repeated, only if asked for.
+    ) -> tuple[Window, WindowLesson]:
+        """Let every member learn from a panel and forecast it.
 
-        A thorough plan lets each long series have a network of its own, which treats noise.
+        Members that repeat the last season take part only if asked for. A thorough plan lets each
+        long series have a network of its own, which treats noise.
         """
         season = plan.season_length
         if not prepared.ready:
-            return cls(prepared, {"naive": np.empty((0, h))}, season)
-        is_short = prepared.is_short[list(prepared.ready)]
-        numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
-        histories = Histories.of(prepared.histories, season, plan.longer_season, numbers)
+            lesson = WindowLesson(None, (PRETRAINED,), prepared.common)
+            return cls(prepared, {PRETRAINED: np.empty((0, h))}, season), lesson
+        histories, is_short = _line_up(prepared, plan)
         longer = -1 if plan.longer_season is None else plan.longer_season
         settings = (season, longer, h, earlier.h, repeats)
         found = earlier.memo.get(
             fingerprint(histories.values, histories.numbers, is_short, settings),
-            partial(_forecast_all, histories, is_short, h, earlier, repeats),
+            partial(_learn_all, histories, is_short, h, earlier, repeats),
         )
-        quantiles = found.pop(_QUANTILES)
-        forecasts, pretrained = found, found[PRETRAINED]
+        forecasts, pretrained = dict(found.forecasts), found.forecasts[PRETRAINED]
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
-        distances = measure_distances(prepared, histories, pretrained, quantiles, earlier.n_jobs)
-        return cls(prepared, forecasts, season, distances)
+        distances = measure_distances(
+            prepared, histories, pretrained, found.quantiles, earlier.n_jobs
+        )
+        lesson = WindowLesson(found.members, tuple(forecasts), prepared.common)
+        return cls(prepared, forecasts, season, distances), lesson
 
     def first_steps(self, h: int) -> Window:
         """Return the same window with fewer steps ahead."""
@@ -247,25 +280,66 @@ def measure_distances(
     return distances
 
 
-def _forecast_all(
-    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
-) -> Arrays:
-    """Return forecasts (n, h) by every member, and the quantiles of the pretrained network.
+@dataclass(frozen=True)
+class WindowLesson:
+    """What one window of a panel learned, for the same window of other series.
 
-    Series with too few values for most members, and those of which a member knows nothing, get the
-    forecasts of the pretrained network from it. A member that knows nothing of any is left out.
+    `members` is None where no series was long enough, and `names` are those of all members.
     """
+
+    members: Lesson | None
+    names: tuple[str, ...]
+    common: CommonEffects | None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Forecasts (n, h) by every member, quantiles of the pretrained one, and what was learned."""
+
+    forecasts: Arrays
+    quantiles: Array
+    members: Lesson | None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(own.nbytes for own in (self.quantiles, *self.forecasts.values()))
+
+
+def _line_up(prepared: PreparedPanel, plan: Plan) -> tuple[Histories, Mask]:
+    """Return the series that are ready side by side, and which are too short for most members."""
+    numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
+    series = prepared.histories
+    histories = Histories.of(series, plan.season_length, plan.longer_season, numbers)
+    return histories, prepared.is_short[list(prepared.ready)]
+
+
+def _learn_all(
+    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
+) -> _Found:
+    """Let every member learn and forecast. One that knows nothing of any series is left out."""
     pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
-    found: Arrays = {PRETRAINED: pretrained}
-    if not is_short.all():
-        long = histories.select(~is_short) if is_short.any() else histories
-        members = forecast_members(long, h, earlier, pretrained[~is_short], repeats=repeats)
-        for name, values in members.items():
-            known = np.isfinite(values).all(axis=1)
-            if known.any():
-                found[name] = pretrained.copy()
-                found[name][np.flatnonzero(~is_short)[known]] = values[known]
-    return {**found, _QUANTILES: quantiles}
+    if is_short.all():
+        return _Found({PRETRAINED: pretrained}, quantiles, None)
+    long = histories.select(~is_short) if is_short.any() else histories
+    lesson, members = learn_members(long, h, earlier, pretrained[~is_short], repeats=repeats)
+    found = {name: own for name, own in members.items() if np.isfinite(own).all(axis=1).any()}
+    lesson = replace(lesson, learned={name: lesson.learned[name] for name in found})
+    forecasts = _fill_in({PRETRAINED: pretrained[~is_short]} | found, pretrained, is_short)
+    return _Found(forecasts, quantiles, lesson)
+
+
+def _fill_in(members: Arrays, pretrained: Array, is_short: Mask) -> Arrays:
+    """Return forecasts of all series, given those of series that are not short.
+
+    Short series, and those of which a member knows nothing, get the forecasts of the pretrained
+    network from it.
+    """
+    found = {}
+    for name, values in members.items():
+        known = np.isfinite(values).all(axis=1)
+        found[name] = pretrained.copy()
+        found[name][np.flatnonzero(~is_short)[known]] = values[known]
+    return found
 
 
 def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan) -> Array:

@@ -1,0 +1,156 @@
+"""Models that learn from some series of a panel together, and keep nothing but the data.
+
+A thousand series tell all there is to learn across series. The names of series decide which ones
+these are, so neither the order of a panel nor the machine matters. All others are forecast by what
+was learned there, chunk by chunk, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rbfdiffnet.models.base import FittedModel, PanelMethod
+from rbfdiffnet.models.networks.fitted import FittedNetworks
+from rbfdiffnet.models.networks.local import LocalNetworks
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.windows import PreparedPanel
+from rbfdiffnet.series.effects import CommonEffects
+from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.support.arrays import Arrays, Ints
+from rbfdiffnet.support.parallel import Collective, even_chunks, flatten
+
+Digests = npt.NDArray[np.uint64]
+
+MOST_LEARNED_FROM = 1_000  # series
+_LARGEST_CHUNK = 500_000  # values
+
+
+class SampledMethod(PanelMethod):
+    """A method whose fit only makes the series of a panel ready."""
+
+    learns_from = "sample"
+    knows_longer_season = True
+    cluster_group = MOST_LEARNED_FROM, 10**9  # as many as are learned from
+
+    def from_arrays(
+        self, panel: SeriesPanel, plan: Plan, words: Mapping[str, Any], arrays: Arrays
+    ) -> FittedModel:
+        """Return the model of a panel, which is all that was written."""
+        del words, arrays
+        return self.fit(panel, plan)
+
+    def split(
+        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+    ) -> list[Ints]:
+        """Return a single chunk: the fitted model has chunks of its own."""
+        del n_values, by_memory
+        return [np.arange(len(names))]
+
+
+@dataclass(frozen=True)
+class FittedSampled(FittedModel):
+    """The positions of the series of each chunk, and the chunks made ready.
+
+    The first chunk are the series that are learned from; elsewhere on a cluster it may be empty.
+    """
+
+    needs_all_series: ClassVar[bool] = True
+
+    plan: Plan
+    chunks: list[Ints]
+    prepared: list[PreparedPanel]
+
+    @property
+    def n_series(self) -> int:
+        """How many series the model has."""
+        return sum(chunk.size for chunk in self.chunks)
+
+    @property
+    def reasons(self) -> dict[int, str]:  # type: ignore[override]
+        """Why a series is forecast naively, by its position."""
+        return by_position(self.chunks, [prepared.reasons for prepared in self.prepared])
+
+    def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
+        """Return series with outliers, and the steps at which the outliers are."""
+        pairs = zip(self.chunks, self.prepared, strict=True)
+        found = [
+            dict(prepared.at([panel[i] for i in chunk.tolist()]).find_outliers())
+            for chunk, prepared in pairs
+        ]
+        return list(by_position(self.chunks, found).items())
+
+    def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
+        """Fit networks to chosen series."""
+        return LocalNetworks().fit(panel.select(chosen), self.plan)
+
+    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+        """Keep all steps, and save nothing else: the model is nothing but its data."""
+        return panel.ends - panel.starts, {}, {}
+
+
+def prepare_chunks(panel: SeriesPanel, plan: Plan) -> tuple[list[Ints], list[PreparedPanel]]:
+    """Return the positions of the series of each chunk, and the chunks made ready.
+
+    What effects of inputs have in common is found in the series that are learned from.
+    """
+    sample, *others = chunks = split_panel(panel, plan.collective)
+    first = PreparedPanel.of(panel.select(sample), plan)
+    if plan.collective.is_cluster and panel.known_ahead.shape[1]:
+        common = plan.collective.all_reduce(
+            lambda: list(panel.select(sample)), partial(_find_common_effects, plan=plan.alone)
+        )
+        first = PreparedPanel.of(panel.select(sample), plan, like=replace(first, common=common))
+    rest = [PreparedPanel.of(panel.select(chunk), plan, like=first) for chunk in others]
+    return chunks, [first, *rest]
+
+
+def _find_common_effects(parts: list[list[Series]], plan: Plan) -> CommonEffects | None:
+    return PreparedPanel.of(flatten(parts), plan).common
+
+
+def split_panel(panel: SeriesPanel, collective: Collective) -> list[Ints]:
+    """Return the positions of the series that are learned from, then chunks of the others."""
+    n, limit = len(panel), collective.sample_limit
+    learned_from = np.ones(n, dtype=bool)
+    if limit is not None or n > MOST_LEARNED_FROM:
+        hashes = hash_names(panel.names)
+        learned_from = hashes <= (find_limit(hashes) if limit is None else np.uint64(limit))
+    others = np.flatnonzero(~learned_from)
+    lengths = (panel.ends - panel.starts)[others]
+    size = max(_LARGEST_CHUNK // max(int(lengths.max(initial=1)), 1), 1)
+    return [
+        np.flatnonzero(learned_from),
+        *(others[part] for part in even_chunks(others.size, size)),
+    ]
+
+
+def find_limit(hashes: Digests) -> np.uint64:
+    """Return the largest hash of the series that are learned from: those of the lowest hashes."""
+    return np.uint64(np.sort(hashes)[:MOST_LEARNED_FROM][-1])
+
+
+def hash_names(names: Iterable[Any]) -> Digests:
+    """Hash names: the same on every machine and in every run."""
+    return np.array(
+        [int.from_bytes(blake2b(str(i).encode(), digest_size=8).digest()) for i in names],
+        dtype=np.uint64,
+    )
+
+
+def scatter(chunks: Sequence[Ints], tables: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return rows of all series, given the rows of the chunks."""
+    return np.asarray(np.concatenate(tables)[np.argsort(np.concatenate(chunks))])
+
+
+def by_position(chunks: Sequence[Ints], found: Sequence[Mapping[int, Any]]) -> dict[int, Any]:
+    """Join what is known of series of the chunks."""
+    pairs = zip(chunks, found, strict=True)
+    joined = {int(chunk[i]): value for chunk, own in pairs for i, value in own.items()}
+    return {i: joined[i] for i in sorted(joined)}

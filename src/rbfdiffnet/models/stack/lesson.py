@@ -1,0 +1,379 @@
+"""What a stack learns from some series, and forecasts of any series by it.
+
+A `StackLesson` is all that is learned across series: by the members, and about them. A `StackPart`
+is some series at their origins, forecast by a lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from rbfdiffnet.models.base import ForecastRequest, InputNames, Terms
+from rbfdiffnet.models.intervals import ErrorScale, correct_scores, to_distances, to_scores
+from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.pretrained import add_way_back, explain_one
+from rbfdiffnet.models.stack.blocks import Block, has_one_or_two_seasons, split_steps
+from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED, Outlooks
+from rbfdiffnet.models.stack.mixing import (
+    combine,
+    find_medians,
+    find_sparse,
+    measure_changes,
+    measure_units,
+    usual_change,
+    weigh_in_two_steps,
+)
+from rbfdiffnet.models.stack.windows import PreparedPanel, Window, WindowLesson
+from rbfdiffnet.series.naive import naive_errors, values_after
+from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.memo import current_memo
+from rbfdiffnet.support.parallel import count_threads, flatten, parallel_map
+from rbfdiffnet.support.progress import report_progress
+from rbfdiffnet.support.stability import describe_runaway
+
+_MOST_VALUES = 4_096  # of a series, its latest, that are learned from
+_MOST_SEASONS = 20  # or as many as that
+_NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
+_WINDOWS_AT_ONCE = 4  # in threads: each takes memory
+
+
+@dataclass(frozen=True)
+class StackLesson:
+    """What was learned from some series, for forecasts of all series from one origin of each.
+
+    `windows` is what members learned, by how many steps before the origins that was; 0 is the
+    origins. `weights` (M, 2) of the members in `names` and `of_median` (2,), for each of the
+    `blocks`, serve both kinds of series, see `models.stack.mixing`; `tested` (M,) are the members
+    that could forecast earlier. `scores` (n, n_windows, h) tell how large errors of the mixture
+    were, see `models.intervals.to_scores`; NaN where unknown. `usable` are values of the series.
+    """
+
+    plan: Plan
+    h: int
+    names: tuple[str, ...]
+    blocks: list[Block]
+    windows: dict[int, WindowLesson]
+    n_steps: dict[int, int]
+    weights: list[Array]
+    of_median: list[Array]
+    tested: list[Mask]
+    scores: Array
+    usable: list[Array]
+
+    @cached_property
+    def scale(self) -> ErrorScale:
+        """How large scores are."""
+        return ErrorScale.of(self.scores, np.ones(len(self.scores)), 0.0)
+
+    @cached_property
+    def naive_scale(self) -> ErrorScale:
+        """How large errors of last values, repeated, are."""
+        h = self.h
+        errors = np.full((len(self.usable), _NAIVE_WINDOWS, h), np.nan)
+        for own, y in zip(errors, self.usable, strict=True):
+            origins = np.arange(y.size - h, 0, -h)[:_NAIVE_WINDOWS]
+            own[: origins.size] = naive_errors(y, origins, h, 1)
+        return ErrorScale.of(errors, measure_changes(self.usable, 1, h))
+
+    def mix_members(self, window: Window, sparse: Mask) -> Array:
+        """Return the weights (M, n, h) of the members of a window."""
+        prepared, kind = window.prepared, sparse.astype(np.int64)
+        weights = np.empty((len(self.names), len(prepared.panel), self.h))
+        forecasts = np.full(weights.shape, np.nan)
+        forecasts[:, list(prepared.ready)] = list(window.forecasts.values())
+        for j, block in enumerate(self.blocks):
+            found, of_median = self._weights_of(j, kind, prepared.is_short)
+            tested = self.tested[j][:, None, None]
+            medians = find_medians(np.where(tested, forecasts[:, :, block.first :], np.nan))
+            weights[:, :, block.first :] = found + of_median * medians
+        return weights
+
+    def score(self, hindsight: dict[int, Hindsight], sparse: Mask, short: Mask) -> Array:
+        """Return scores (n, n_windows, h) of the mixture at the ends of series."""
+        n_windows = max(len(block.distances) for block in self.blocks)
+        scores = np.full((sparse.size, n_windows, self.h), np.nan)
+        for j, block in enumerate(self.blocks):
+            found, of_median = self._weights_of(j, sparse.astype(np.int64), short)
+            steps = slice(block.first, min(block.last, self.h))
+            for k, distance in enumerate(block.distances):
+                past = hindsight[distance]
+                errors, came = past.errors[:, :, steps], past.actual[:, steps]
+                mixed = combine(errors, found + of_median * find_medians(errors))
+                away = _link(came, self.plan.log) - _link(came + mixed, self.plan.log)
+                scores[:, k, steps] = np.abs(to_scores(away, past.distances[:, steps]))
+        return scores
+
+    def _weights_of(self, block: int, kind: Ints, short: Mask) -> tuple[Array, Array]:
+        """Return weights of members (M, n, 1) and of their median (n, 1) in a block of steps.
+
+        Without errors, and of short series, the pretrained network counts alone.
+        """
+        found, of_median = self.weights[block][:, kind], self.of_median[block][kind]
+        found[:, short], of_median[short] = 0.0, 0.0
+        found[0, ~found.any(axis=0) & (of_median == 0.0)] = 1.0
+        return found[:, :, None], of_median[:, None]
+
+
+@dataclass(frozen=True)
+class StackPart:
+    """Some series at their origins, and what their forecasts rest on, whatever the inputs ahead.
+
+    `hindsight` is there for series that were learned from.
+    """
+
+    lesson: StackLesson
+    panel: list[Series]
+    origins: Ints
+    window: Window
+    n_jobs: int
+    hindsight: dict[int, Hindsight] | None = None
+
+    @classmethod
+    def of(
+        cls, lesson: StackLesson, request: ForecastRequest, prepared: PreparedPanel, n_jobs: int
+    ) -> StackPart:
+        """Forecast the series of a request by what was learned from others."""
+        plan = lesson.plan
+        panel, origins = _latest(request, plan)
+        ready = _prepare(panel, origins, plan, prepared, lesson.windows[0])
+        window = Window.of(ready, lesson.h, plan, lesson.windows[0], n_jobs)
+        return cls(lesson, panel, origins, window, n_jobs)
+
+    @cached_property
+    def weights(self) -> Array:
+        """How much each member counts, (M, n, h)."""
+        return self.lesson.mix_members(self.window, self.sparse)
+
+    @cached_property
+    def sparse(self) -> Mask:
+        """Which series are often zero."""
+        pairs = zip(self.panel, self.origins.tolist(), strict=True)
+        return find_sparse([series.y[:origin] for series, origin in pairs])
+
+    @cached_property
+    def scores(self) -> Array:
+        """How large errors of the mixture were at the ends of the series, (n, n_windows, h)."""
+        lesson, ready = self.lesson, self.window.prepared
+        hindsight = self.hindsight or {
+            distance: _look_back(self, distance) for distance in lesson.windows if distance
+        }
+        return lesson.score(hindsight, self.sparse, ready.is_short)
+
+    def mix(self, ahead: Sequence[Array]) -> Mixture:
+        """Mix the members' forecasts, with the effects of inputs ahead."""
+        members = self.window.restore(ahead)
+        values = combine(np.stack(list(members.values())), self.weights)
+        weights = dict(zip(members, self.weights, strict=True))
+        return Mixture(values, weights, members, self._runaway())
+
+    def find_bounds(
+        self, centers: Array, ahead: Sequence[Array], levels: Sequence[float]
+    ) -> tuple[Array, Array, Mask]:
+        """Return bounds (n, h, n_levels) around forecasts (n, h), and where errors were enough."""
+        lesson, ready, log = self.lesson, self.window.prepared, self.lesson.plan.log
+        modeled, season, h = ready.is_ready, lesson.plan.season_length, lesson.h
+        others = np.flatnonzero(~modeled)
+        values, scales = [ready.panel[i].y for i in others.tolist()], np.ones(modeled.size)
+        if others.size:
+            usual = usual_change(lesson.usable, season, h)
+            scales[others] = measure_changes(values, season, h, usual)
+        widths, enough = lesson.scale.half_widths(self.scores, scales, levels)
+        if others.size and np.isfinite(lesson.naive_scale.scores).any():
+            changes = measure_changes(values, 1, h, usual_change(lesson.usable, 1, h))
+            nothing = np.full((others.size, 1, h), np.nan)
+            found, sure = lesson.naive_scale.half_widths(nothing, changes, levels)
+            some = scales[others] > 0.0
+            widths[others[some]], enough[others[some]] = found[some], sure[some]
+        start = centers[:, :, None]
+        low, high = start - widths, start + widths
+        pool, _ = lesson.scale.half_widths(lesson.scores, np.ones(len(lesson.scores)), levels)
+        n_windows = int(np.isfinite(lesson.scores).any(axis=2).sum())
+        scores = correct_scores(widths[modeled], pool, n_windows, levels)
+        distances = self.window.distances_of_all(ahead)[modeled]
+        start = _link(start[modeled], log)
+        low[modeled] = start - to_distances(-scores, distances)
+        high[modeled] = start + to_distances(scores, distances)
+        if log:
+            low[modeled], high[modeled] = np.expm1(low[modeled]), np.expm1(high[modeled])
+        never_negative = [np.nanmin(s.y, initial=np.inf) >= 0.0 for s in ready.panel]
+        low = np.maximum(low, np.where(never_negative, 0.0, -np.inf)[:, None, None])
+        low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
+        return low, high, enough | modeled
+
+    def explain(self, i: int, ahead: Array, names: InputNames, total: Array) -> Terms:
+        """Return the terms of the forecast (h,) of a series that is ready."""
+        prepared, row = self.window.prepared, list(self.window.prepared.ready).index(i)
+        p = prepared.ready[i].preparation
+        members = {name: own[row] for name, own in self.window.forecasts.items()}
+        weights = dict(zip(members, self.weights[:, i], strict=True))
+        terms = explain_one(prepared, i, members[PRETRAINED], self.lesson.plan)
+        terms = terms.scale(weights[PRETRAINED] + weights.get(CORRECTED, 0.0))
+        members = {name: p.clip(own) for name, own in members.items()}
+        u = sum(weights[name] * own for name, own in members.items() if weights[name].any())
+        correction = "what the panel's rows correct"
+        if CORRECTED in members:
+            weights[correction] = weights.pop(CORRECTED)
+            members[correction] = members.pop(CORRECTED) - members[PRETRAINED]
+        for name, value in members.items():
+            if name != PRETRAINED and weights[name].any():
+                contribution = weights[name] * value
+                terms.add("member", name, contribution, value=value, weight=weights[name])
+        add_way_back(terms, p, np.asarray(u), ahead, names, total)
+        return terms
+
+    def _runaway(self) -> dict[int, str]:
+        own = {i: ready.preparation for i, ready in self.window.prepared.ready.items()}
+        low, high = np.array([(p.low, p.high) for p in own.values()]).reshape(-1, 2).T
+        members = np.stack(list(self.window.forecasts.values()))
+        u = combine(np.clip(members, low[:, None], high[:, None]), self.weights[:, list(own)])
+        found = {
+            i: describe_runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)
+        }
+        return {i: text for i, text in found.items() if text}
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Forecasts (n, h) of a panel by the stack.
+
+    `weights` (n, h) say how much each member counts; `members` (n, h) are their forecasts.
+    `runaway` tells how forecasts were held back by the rule of `support.stability`, by series.
+    """
+
+    values: Array
+    weights: dict[str, Array]
+    members: dict[str, Array]
+    runaway: dict[int, str]
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """Errors (M, n, steps) of members from an earlier origin, what came (n, steps), and distances.
+
+    The distances (n, steps, q) are those of `Window.distances_of_all`.
+    """
+
+    errors: Array
+    actual: Array
+    distances: Array
+
+    @classmethod
+    def of(cls, past: Window, now: Window, names: Sequence[str], at: Ints, steps: int) -> Hindsight:
+        """Compare members' forecasts from origins ``at`` (n,) with what came since."""
+        n, fitted = at.size, now.prepared.is_ready
+        places = list(zip(now.prepared.panel, now.prepared.usable, at[:, None], strict=True))
+        ahead = [values_after(s.known_ahead, o, steps)[0] for s, _, o in places]
+        actual = np.reshape([values_after(y, o, steps)[0] for _, y, o in places], (n, steps))
+        members, nothing = past.restore(ahead), np.full((n, steps), np.nan)
+        forecasts = np.stack([members.get(name, nothing) for name in names])
+        counts = past.prepared.is_ready & ~past.prepared.is_short & fitted
+        errors = np.where(counts[:, None], forecasts - actual, np.nan)
+        return cls(errors, actual, past.distances_of_all(ahead))
+
+
+def _look_back(part: StackPart, distance: int) -> Hindsight:
+    """Compare the members from so many steps before the origins with what came."""
+    lesson, at = part.lesson, np.maximum(part.origins - distance, 0)
+    own, steps = lesson.windows[distance], lesson.n_steps[distance]
+    then = _prepare(part.panel, at, lesson.plan, None, own)
+    past = Window.of(then, steps, lesson.plan, own, part.n_jobs)
+    return Hindsight.of(past, part.window, lesson.names, at, steps)
+
+
+def learn_together(parts: list[tuple[list[Series], int]], plan: Plan) -> StackLesson:
+    """Learn from series of several machines, each with the same number of steps to forecast."""
+    seen, h = flatten(series for series, _ in parts), parts[0][1]
+    lesson, _ = learn(ForecastRequest.after(seen, h), plan, 1, PreparedPanel.of(seen, plan))
+    return lesson
+
+
+def learn(
+    request: ForecastRequest, plan: Plan, n_jobs: int, prepared: PreparedPanel
+) -> tuple[StackLesson, StackPart]:
+    """Weigh the members at the ends of the series, and let them forecast the request."""
+    h = request.h
+    panel, origins = _latest(request, plan)
+    ready = _prepare(panel, origins, plan, prepared)
+    fitted, short = ready.is_ready, ready.is_short
+    blocks = split_steps(h, plan.season_length, origins[fitted & ~short])
+    repeats = has_one_or_two_seasons(origins, blocks[0].last, plan.season_length)
+    n_steps = {d: block.last for block in blocks for d in block.distances}
+    longest, memo = max(h, blocks[-1].last), current_memo()
+    earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs, memo)
+    as_far = longest if memo.is_shared else h  # as far as other windows look
+    now, own = Window.learn(ready, as_far, plan, earlier, repeats=repeats)
+    now, windows = now.first_steps(h), {0: own}
+
+    def look_back(distance: int) -> tuple[Hindsight, WindowLesson]:
+        """Learn, too, from so many steps before the origins.
+
+        Most rows are those of the request, too, whose forecasts are known by now.
+        """
+        at, steps = np.maximum(origins - distance, 0), n_steps[distance]
+        with np.errstate(all="ignore"):  # in this thread
+            then = _prepare(panel, at, plan, prepared, numbers=ready.numbers)
+            past, own = Window.learn(then, steps, plan, branches[distance], repeats=repeats)
+            return Hindsight.of(past, now, list(now.forecasts), at, steps), own
+
+    branches = {distance: earlier.branch() for distance in n_steps}
+    distances, n_at_once = list(branches), min(count_threads(n_jobs), _WINDOWS_AT_ONCE)
+    hindsight: dict[int, Hindsight] = {}
+    for first in range(0, len(distances), n_at_once):
+        report_progress((first + 1) / (len(distances) + 1))
+        some = distances[first : first + n_at_once]
+        for distance, found in zip(some, parallel_map(look_back, some, n_at_once), strict=True):
+            hindsight[distance], windows[distance] = found
+    for branch in branches.values():
+        earlier.merge(branch)
+    report_progress(1.0)
+    units = measure_units(ready.usable, plan.season_length)[:, None, None]
+    lesson = StackLesson(
+        *(plan, h, tuple(now.forecasts), blocks, windows, n_steps),
+        *([], [], [], np.empty((0, 1, h)), ready.usable),
+    )
+    part = StackPart(lesson, panel, origins, now, n_jobs, hindsight)
+    for block in blocks:
+        then = [hindsight[distance].errors[:, :, : block.last] for distance in block.distances]
+        errors = np.stack(then, axis=2)
+        weights, of_median = weigh_in_two_steps(errors / units, part.sparse, N_FIRST)
+        lesson.weights.append(weights)
+        lesson.of_median.append(of_median)
+        lesson.tested.append(np.array([np.isfinite(own).any() for own in errors], dtype=bool))
+    lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, short))
+    return lesson, replace(part, lesson=lesson)
+
+
+def _link(y: Array, log: bool) -> Array:
+    """Return values on the scale on which the network sees them."""
+    return np.log1p(np.maximum(y, 0.0)) if log else y
+
+
+def _prepare(
+    panel: Sequence[Series],
+    origins: Ints,
+    plan: Plan,
+    prepared: PreparedPanel | None,
+    lesson: WindowLesson | None = None,
+    numbers: dict[int, int] | None = None,
+) -> PreparedPanel:
+    """Make a panel ready at origins; what was made ready when it was fitted is used again."""
+    seen = [series.until(o) for series, o in zip(panel, origins.tolist(), strict=True)]
+    if prepared is not None and prepared.is_of(seen):
+        return prepared
+    return PreparedPanel.of(seen, plan, numbers, lesson)
+
+
+def _latest(request: ForecastRequest, plan: Plan) -> tuple[list[Series], Ints]:
+    """Cut the series of a request to their latest known values before the origins."""
+    panel, origins = request.panel, request.origins
+    most = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length)
+    cut = np.zeros_like(origins)
+    for i in np.flatnonzero(origins > most).tolist():
+        known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
+        cut[i] = known[-most] if known.size > most else 0
+    return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut

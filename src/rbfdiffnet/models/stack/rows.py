@@ -1,0 +1,252 @@
+r"""Rows of a panel: what networks over all series learn from, one for each origin of each series.
+
+.. math:: x = \frac{(y_{t-1}, \ldots, y_{t-p+1}, \text{slow means}) - y_t}{d_t}, \qquad
+    z_k = \frac{y_{t+k} - y_t}{d_t}, \qquad d_t = \text{mean}_{\tau \le t} |y_\tau - y_{\tau - m}|
+
+Values count by their distance from the latest one, in units of the series' own usual change over
+a season, so rows of short and long, large and small series are comparable. Slow means are
+exponential ones. For every step ahead there are further inputs: the usual value of its phase of the
+season, how far a series had moved by then in former long seasons (years of days, weeks of hours),
+and how unusual the same date was in former years.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
+
+from rbfdiffnet.models.stack.blocks import cover_steps
+from rbfdiffnet.models.stack.histories import Histories
+from rbfdiffnet.series.naive import season_ago
+from rbfdiffnet.support.arrays import Array, Ints
+
+_SLOW = (0.01, 0.05, 0.15, 0.4)
+_BY_PHASE = (0.2, 0.5)
+_WEEK, _YEAR = 7, 365.25  # days
+_LONG = {_WEEK: 364, 24: 168}  # seasons of seasons
+_MOST_LONG = 3  # long seasons that inputs look back; two more must be known
+_FARTHEST = 1_000.0
+_LEVEL = 10.0
+_VALUES_PER_LAG = 6
+_GOLDEN, _SILVER = (5.0**0.5 - 1.0) / 2.0, 2.0**0.5 - 1.0  # their multiples are spread evenly
+_ROUNDING = 1e-12  # of the mean size: smaller changes are none
+_BLOCK = 32  # steps of exponential means at a time
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Inputs and targets of n rows."""
+
+    series: Ints  # (n,)
+    at: Ints  # (n,), column of the origin, the latest value seen
+    base: Array  # (n,), the latest value
+    unit: Array  # (n,), the scale
+    X: Array  # (n, p), inputs for all steps ahead
+    ahead: Array  # (n, h, q), further inputs for each step
+    targets: Array  # (n, h), NaN where not known yet
+
+    def first_steps(self, h: int) -> Rows:
+        """Return the same rows with fewer steps ahead."""
+        return replace(self, ahead=self.ahead[:, :h], targets=self.targets[:, :h])
+
+    def start_from(self, forecasts: Array) -> Rows:
+        """Return rows of what forecasts (n, h) leave, with the forecasts as inputs."""
+        away = (forecasts - self.base[:, None]) / self.unit[:, None]
+        away = np.clip(away, -_FARTHEST, _FARTHEST)
+        ahead = np.concatenate([self.ahead, away[:, :, None]], axis=2)
+        return replace(self, ahead=ahead, targets=self.targets - away)
+
+
+@dataclass(frozen=True)
+class RowCut:
+    """How rows are cut: how many lags they have, and how many steps ahead they reach.
+
+    A long season has ``long`` steps, 0 for none; inputs look back ``long_seasons`` of them.
+    """
+
+    n_lags: int
+    h: int
+    long: int
+    long_seasons: int
+
+
+def choose_row_cut(histories: Histories, h: int) -> RowCut:
+    """Choose how to cut rows of series that reach to the end of the block that step h is in."""
+    longer, reach = histories.longer, learned_steps(h, histories.season)
+    long = _LONG.get(histories.season, 0) if longer is None else longer
+    n_long = int(np.clip(histories.usual_length // long - 2, 0, _MOST_LONG)) if long else 0
+    return RowCut(choose_lags(histories), reach, long, n_long)
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """Everything that the rows of a panel are cut from, as arrays of shape (n, T)."""
+
+    row_cut: RowCut
+    filled: Array  # series that repeat their first value before they start
+    starts: Ints  # (n,)
+    numbers: Ints  # (n,)
+    season: int
+    units: Array  # NaN where a series has not changed yet
+    slow: tuple[Array, ...]
+    by_phase: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, histories: Histories, row_cut: RowCut) -> RowMaker:
+        """Prepare to cut rows."""
+        m, values, filled = histories.season, histories.values, histories.fill_start()
+        return cls(
+            row_cut,
+            filled,
+            histories.starts,
+            histories.numbers,
+            m,
+            _measure_units(values, m),
+            _exponential_means(filled, _SLOW),
+            _means_by_phase(values, m) if m > 1 else (),
+        )
+
+    def training_rows(self, most: int) -> Rows:
+        """Return the rows of all origins, or of about so many if there are more.
+
+        Where series end earlier, the rows are the same ones, and a few more.
+        """
+        T = self.filled.shape[1]
+        first = self.starts + max(self.row_cut.n_lags - 1, self.season if self.season > 1 else 0)
+        columns = np.arange(T - 1)
+        usable = (columns >= first[:, None]) & np.isfinite(self.units[:, :-1])
+        share = most / max(int(usable.sum()), 1)
+        if share < 1.0:  # evenly over time, over phases and over series
+            steps = _GOLDEN * (columns - self.starts[:, None]) + _SILVER * self.numbers[:, None]
+            usable &= steps % 1.0 < share
+        return self.cut(*np.nonzero(usable))
+
+    def latest_rows(self) -> Rows:
+        """Return the rows to forecast from, of all series that have ever changed."""
+        T = self.filled.shape[1]
+        series = np.flatnonzero(np.isfinite(self.units[:, -1]))
+        return self.cut(series, np.full(series.size, T - 1))
+
+    def cut(self, series: Ints, at: Ints) -> Rows:
+        """Return the rows of the origins in columns ``at`` of ``series``, both of shape (n,)."""
+        T, (n_lags, h, long, long_seasons) = self.filled.shape[1], astuple(self.row_cut)
+        base, unit = self.filled[series, at], self.units[series, at]
+
+        def relative(values: Array, columns: Ints) -> Array:
+            """Return values by their distance from the latest one, in units of the series."""
+            found = values[series[:, None], np.maximum(columns, 0)]
+            return np.asarray((found - base[:, None]) / unit[:, None])
+
+        here, first = at[:, None], self.starts[series][:, None]
+        level = np.clip(base / unit, -_LEVEL, _LEVEL)
+        inputs = [relative(self.filled, here - np.arange(1, n_lags))]
+        inputs += [relative(values, here) for values in self.slow]
+        X = np.concatenate([*inputs, level[:, None]], axis=1)
+        steps = np.arange(1, h + 1)
+        same_phase = here + 1 + season_ago(h, self.season)
+        ahead = [relative(values, same_phase) for values in self.by_phase]
+        dated = self.season == _WEEK and long == _LONG[_WEEK]
+        for k in range(long_seasons):
+            turns = k + -(-steps // long)
+            then = here + steps - turns * long
+            before = relative(self.slow[1], here - (k + 1) * long)
+            moved = relative(self.filled, then) - before
+            ahead.append(np.where(then >= first, moved, 0.0))
+            if dated:
+                then = here + steps - np.rint(turns * _YEAR).astype(np.int64)
+                usual = relative(self.by_phase[0], then - self.season)
+                unusual = relative(self.filled, then) - usual
+                ahead.append(np.where(then >= first, unusual, 0.0))
+        targets = relative(self.filled, np.minimum(here + steps, T - 1))
+        targets = np.where(here + steps < T, targets, np.nan)
+        nothing = np.empty((series.size, h, 0))
+        return Rows(
+            series,
+            at,
+            base,
+            unit,
+            np.clip(X, -_FARTHEST, _FARTHEST),
+            np.clip(np.stack(ahead, axis=2), -_FARTHEST, _FARTHEST) if ahead else nothing,
+            np.clip(targets, -_FARTHEST, _FARTHEST),
+        )
+
+
+def learned_steps(h: int, season: int) -> int:
+    """Return how many steps ahead rows reach: to the end of the block that h is in."""
+    return cover_steps(h, season)[-1][1]
+
+
+def choose_lags(histories: Histories) -> int:
+    """Choose how many values a row holds.
+
+    These are some seasons, but at most half of the usual length and a sixth of all values.
+    """
+    m = histories.season
+    if m == 1:
+        n_lags = 12
+    elif m <= 7:
+        n_lags = min(8 * m, 60)
+    elif m <= 12:
+        n_lags = 3 * m
+    else:
+        n_lags = max(min(3 * m, 110), 1 + 7 * 24 if m == 24 else 0)
+    most = min(histories.usual_length // 2, int(histories.lengths.sum()) // _VALUES_PER_LAG)
+    return max(1, min(n_lags, most))
+
+
+def _measure_units(values: Array, season: int) -> Array:
+    """Return mean changes over a season up to every column; over a step before there is one."""
+    found = np.full(values.shape, np.nan)
+    for lag in dict.fromkeys((1, season)):
+        change = np.abs(values[:, lag:] - values[:, :-lag])
+        known = np.isfinite(change)
+        counts = known.cumsum(axis=1)
+        mean = np.where(known, change, 0.0).cumsum(axis=1) / np.maximum(counts, 1)
+        found[:, lag:] = np.where(counts > 0, mean, found[:, lag:])
+    known = np.isfinite(values)
+    size = np.where(known, np.abs(values), 0.0).cumsum(axis=1)
+    return np.where(found * known.cumsum(axis=1) > _ROUNDING * size, found, np.nan)
+
+
+def _means_by_phase(values: Array, season: int) -> tuple[Array, ...]:
+    """Return exponential means of the values of a phase, up to and with every column.
+
+    Before the first value of a phase, the mean is the first value of the series.
+    """
+    n, T = values.shape
+    pad = -T % season
+    table = np.pad(values, ((0, 0), (pad, 0)), constant_values=np.nan)
+    table = table.reshape(n, -1, season).swapaxes(1, 2)
+    known = np.isfinite(table)
+    first = np.take_along_axis(table, np.argmax(known, axis=2)[:, :, None], axis=2)
+    filled = np.where(known, table, first).reshape(n * season, -1)
+    begun = (known.cumsum(axis=2) > 0).swapaxes(1, 2).reshape(n, -1)[:, pad:]
+    start = np.take_along_axis(values, np.argmin(np.isnan(values), axis=1)[:, None], axis=1)
+    found = _exponential_means(filled, _BY_PHASE)
+    tables = (own.reshape(n, season, -1).swapaxes(1, 2).reshape(n, -1)[:, pad:] for own in found)
+    return tuple(np.where(begun, means, start) for means in tables)
+
+
+def _exponential_means(values: Array, rates: tuple[float, ...]) -> tuple[Array, ...]:
+    r"""Return exponential means of rows (n, T) up to and with every column, for each rate.
+
+    .. math:: m_t = \alpha y_t + (1 - \alpha) m_{t-1}, \qquad m_0 = y_0
+
+    Inside of a block of steps they are a product with a triangular matrix, and what was before the
+    block fades.
+    """
+    n, T = values.shape
+    pad = -T % _BLOCK
+    blocks = np.pad(values, ((0, 0), (pad, 0)), mode="edge").reshape(n, -1, _BLOCK)
+    age = np.arange(_BLOCK) - np.arange(_BLOCK)[:, None]
+    found = []
+    for alpha in rates:
+        kernel = np.where(age >= 0, alpha * (1.0 - alpha) ** np.maximum(age, 0), 0.0)
+        means = (blocks.reshape(-1, _BLOCK) @ kernel).reshape(blocks.shape)
+        fading, before = (1.0 - alpha) ** np.arange(1, _BLOCK + 1), blocks[:, 0, :1]
+        for block in means.swapaxes(0, 1):
+            block += fading * before
+            before = block[:, -1:]
+        found.append(means.reshape(n, -1)[:, pad:])
+    return tuple(found)
