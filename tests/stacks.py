@@ -6,8 +6,16 @@ import pandas as pd
 from panels import LEVELS
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.stack.members import (
+    Task,
+    forecast_pretrained,
+    learn_members,
+    look_ahead_from_rows,
+)
+from rbfdiffnet.models.stack.rows import RowTable
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series
+from rbfdiffnet.support.memo import Memo
 
 
 def frame(series, freq="MS"):
@@ -50,6 +58,14 @@ def check(found, n, h):
 def arrays(series):
     """The panel that a model takes."""
     return [Series(y, np.zeros((y.size, 0)), np.zeros((y.size, 0))) for y in series]
+
+
+def learn_from(histories, h, **options):
+    """What members learn from series, and their forecasts of these."""
+    ((pretrained, _),) = forecast_pretrained([histories], h)
+    table = RowTable.learnable(histories, h)
+    (earlier,) = look_ahead_from_rows([(histories, table)], Memo())
+    return learn_members(Task(histories, h, table, pretrained, earlier), **options)
 
 
 PLAN = Plan(lambda _: Settings(5), clean=False)

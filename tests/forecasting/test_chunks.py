@@ -9,7 +9,7 @@ from rbfdiffnet.forecasting import chunks
 from rbfdiffnet.forecasting.options import bytes_of
 from rbfdiffnet.forecasting.pipeline import Pipeline
 from rbfdiffnet.models import intervals
-from rbfdiffnet.models.stack import model
+from rbfdiffnet.models.stack import lesson
 
 
 def panel(n=23, shortest=4, seed=0):
@@ -137,7 +137,7 @@ def test_other_limits_are_refused(limit):
 
 
 def test_a_stack_learns_from_the_latest_values_of_long_series(monkeypatch):
-    monkeypatch.setattr(model, "_MOST_VALUES", 140)
+    monkeypatch.setattr(lesson, "_MOST_VALUES", 140)
     rng = np.random.default_rng(0)
     y = 20 + 5 * np.sin(np.arange(400) * 2 * np.pi / 7) + rng.normal(size=400)
     df = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=400), "y": y})
@@ -153,7 +153,7 @@ def test_a_stack_learns_from_the_latest_values_of_long_series(monkeypatch):
 
 @pytest.mark.parametrize("gap", [100, 200])
 def test_a_stack_learns_from_known_values_before_a_long_gap(monkeypatch, gap):
-    monkeypatch.setattr(model, "_MOST_VALUES", 140)
+    monkeypatch.setattr(lesson, "_MOST_VALUES", 140)
     rng = np.random.default_rng(0)
     y = 50 + rng.normal(size=400)
     y[-gap:] = np.nan

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.stack import windows
@@ -10,37 +10,27 @@ from rbfdiffnet.support.memo import Memo, current_memo, fingerprint, share_resul
 from stacks import frame
 
 
-def count_up(calls, size=3):
-    calls.append(size)
-    return np.full(size, len(calls))
-
-
 def test_results_are_shared_inside_of_a_block_only():
-    calls = []
-    for _ in range(2):
-        current_memo().get(b"a", lambda: count_up(calls))
-    assert len(calls) == 2
+    current_memo().keep(b"a", np.ones(3))
+    assert current_memo().find(b"a") is None
     with share_results():
-        memo = current_memo()
-        for _ in range(2):
-            found = memo.get(b"a", lambda: count_up(calls))
+        memo, kept = current_memo(), np.ones(3)
+        memo.keep(b"a", kept)
         with share_results():
             assert current_memo() is memo
+            assert current_memo().find(b"a") is kept
         assert current_memo() is memo
-    assert len(calls) == 3
-    assert_array_equal(found, 3)
+    assert current_memo().find(b"a") is None
     assert not current_memo().is_shared
 
 
 def test_the_oldest_results_are_forgotten_where_they_take_too_much_memory():
-    calls, memo = [], Memo(is_shared=True, most_bytes=100)
-    for key in (b"a", b"b", b"c", b"a"):
-        memo.get(key, lambda: count_up(calls, 5))
+    memo = Memo(is_shared=True, most_bytes=100)
+    for key in (b"a", b"b", b"c"):
+        memo.keep(key, np.ones(5))
         assert memo.n_bytes <= 100
-    assert len(calls) == 4
-    memo.get(b"c", lambda: count_up(calls, 5))
-    assert len(calls) == 4
-    memo.get(b"d", lambda: count_up(calls, 50))  # too large to be kept
+    assert [memo.find(key) is not None for key in (b"a", b"b", b"c")] == [False, True, True]
+    memo.keep(b"d", np.ones(50))  # too large to be kept
     assert memo.n_bytes == 0
 
 

@@ -7,13 +7,13 @@ of what they were computed from. Elsewhere nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,8 +28,6 @@ class Sized(Protocol):
         """The memory that its arrays take."""
 
 
-Found = TypeVar("Found", bound=Sized)
-
 _MOST_BYTES = 2**28
 
 
@@ -43,19 +41,18 @@ class Memo:
     _rows: dict[Hashable, dict[bytes, Array]] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=Lock, repr=False)
 
-    def get(self, key: bytes, make: Callable[[], Found]) -> Found:
-        """Return what is known by a key, or make it."""
-        if not self.is_shared:
-            return make()
+    def find(self, key: bytes) -> Any:
+        """Return what is known by a key, or None."""
         with self._lock:
-            found: Found | None = self._tables.get(key)
-        if found is None:
-            found = make()
+            return self._tables.get(key)
+
+    def keep(self, key: bytes, found: Sized) -> None:
+        """Keep a result by its key, if results are shared."""
+        if self.is_shared:
             with self._lock:
                 self._tables[key] = found
                 while self.n_bytes > self.most_bytes:
                     self._tables.pop(next(iter(self._tables)))
-        return found
 
     def rows(self, kind: Hashable) -> dict[bytes, Array]:
         """Return all rows of numbers of one kind, by their keys; more can be added."""

@@ -5,27 +5,22 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
-from rbfdiffnet.models.stack import direct as direct_module
+from rbfdiffnet.models.stack import rows as rows_module
 from rbfdiffnet.models.stack.direct import (
     correct_forecasts,
     fit_least_absolute,
     forecast_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
-from rbfdiffnet.models.stack.members import (
-    Outlooks,
-    forecast_pretrained,
-    learn_members,
-)
 from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.rows import RowMaker, choose_row_cut, learned_steps
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained import network
+from stacks import learn_from
 
 
 def all_members(histories, h):
-    earlier = Outlooks(h, histories.season, histories.longer)
-    return learn_members(histories, h, earlier, forecast_pretrained(histories, h)[0])[1]
+    return learn_from(histories, h)[1]
 
 
 def walks(rng, lengths, level=50.0):
@@ -143,7 +138,7 @@ def learn_by_hand(histories, train, now, ahead, then, targets, few):
 def direct_by_hand(histories, h):
     """The linear model of every step ahead, straight from its rows."""
     maker = RowMaker.of(histories, choose_row_cut(histories, h))
-    train, now = maker.training_rows(20_000), maker.latest_rows()
+    (train, _), now = maker.training_rows(20_000), maker.latest_rows()
     found = learn_by_hand(
         histories, train, now, train.ahead, now.ahead[:, :h], train.targets, few=0.1
     )
@@ -199,7 +194,7 @@ def test_nothing_to_learn_from_gives_no_forecast(rng):
 def test_few_of_many_rows_are_enough(rng, monkeypatch):
     histories = Histories.of(list(autoregressive(rng, 40, 100)), 1)
     everything = forecast_direct(histories, 3)
-    monkeypatch.setattr(direct_module, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(rows_module, "_MOST_ROWS", 1000)
     assert np.abs(forecast_direct(histories, 3) - everything).mean() < 0.2
 
 
@@ -214,7 +209,7 @@ def correct_by_hand(histories, forecasts, forecast):
     """The linear model of the errors of every step ahead, straight from its rows."""
     h = forecasts.shape[1]
     maker = RowMaker.of(histories, choose_row_cut(histories, h))
-    train, now = maker.training_rows(3_000), maker.latest_rows()
+    (train, _), now = maker.training_rows(3_000), maker.latest_rows()
     starts = histories.starts
     cut = [
         histories.values[i, starts[i] : t + 1] for i, t in zip(train.series, train.at, strict=True)

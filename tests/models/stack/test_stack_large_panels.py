@@ -10,15 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models import sampled
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import (
-    Outlooks,
-    forecast_members,
-    forecast_pretrained,
-    learn_members,
-)
+from rbfdiffnet.models.stack.members import forecast_members
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.parallel import SINGLE_MACHINE
-from stacks import arrays
+from stacks import arrays, learn_from
 
 NAME = "RBFDiffNet"
 
@@ -55,9 +50,8 @@ def test_members_forecast_series_that_they_did_not_learn_from_as_their_own(rng):
     series[3] = series[3][30:]
     for m, h in ((1, 5), (12, 30)):
         histories = Histories.of(series, m)
-        pretrained, _ = forecast_pretrained(histories, h)
-        earlier = Outlooks(h, m, None)
-        lesson, found = learn_members(histories, h, earlier, pretrained, repeats=True)
+        lesson, found = learn_from(histories, h, repeats=True)
+        pretrained = found["pretrained"]
         for i in (0, 3, 7):
             alone = Histories.of([series[i]], m)
             again = forecast_members(alone, h, pretrained[[i]], lesson)

@@ -16,12 +16,12 @@ from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module
 from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.members import Outlooks, forecast_pretrained, learn_members
+from rbfdiffnet.models.stack.members import forecast_pretrained
 from rbfdiffnet.models.stack.mixing import _MEDIAN, find_sparse, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.series import Series, SeriesPanel
-from stacks import PLAN, arrays, auto, frame, walks
+from stacks import PLAN, arrays, auto, frame, learn_from, walks
 
 
 def test_the_mixture_by_hand(rng):
@@ -54,7 +54,7 @@ def test_the_mixture_by_hand(rng):
     assert_allclose(mixture.values, total, rtol=1e-9)
     for k in (1, 2):
         past = Histories.of([y[: 40 - 8 * k] for y in series], 1)
-        points, quantiles = forecast_pretrained(past, 8)
+        ((points, quantiles),) = forecast_pretrained([past], 8)
         distances = (quantiles - points[:, :, None])[:, :h]
         away = -mix(wrong[:, :, k - 1])[:, :h]
         assert_allclose(scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
@@ -66,9 +66,7 @@ def scores_of(model, request):
 
 
 def members_of(series, h):
-    histories = Histories.of(series, 1)
-    pretrained, _ = forecast_pretrained(histories, h)
-    return learn_members(histories, h, Outlooks(h, 1, None), pretrained)[1]
+    return learn_from(Histories.of(series, 1), h)[1]
 
 
 def test_zeros_before_the_first_sale_do_not_count():

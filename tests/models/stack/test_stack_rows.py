@@ -115,13 +115,13 @@ def test_no_value_after_the_origin_enters_a_row(rng, m, n, h):
 
 def test_training_rows_have_a_target_and_all_their_lags(rng):
     histories = Histories.of([walk(rng, 30), walk(rng, 12), walk(rng, 5)], 4)
-    rows = make_rows(histories, 6, 3).training_rows(10_000)
+    rows = make_rows(histories, 6, 3).training_rows(10_000)[0]
     expected = [(0, t) for t in range(5, 29)] + [(1, t) for t in range(23, 29)]
     assert list(zip(rows.series, rows.at, strict=True)) == expected
     assert np.isfinite(rows.targets[:, 0]).all()
     for k in (1, 2):
         assert_array_equal(np.isfinite(rows.targets[:, k]), rows.at + k + 1 < 30)
-    few = make_rows(histories, 6, 3).training_rows(10)
+    few = make_rows(histories, 6, 3).training_rows(10)[0]
     assert 8 <= len(few.at) <= 12
     assert set(zip(few.series, few.at, strict=True)) <= set(expected)
 
@@ -131,7 +131,8 @@ def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
     ends, maker = [], None
     for less in (0, 30):
         maker = make_rows(Histories.of([y[: y.size - less] for y in series], 12), 12, 6)
-        rows = maker.training_rows(300)
+        rows, few = maker.training_rows(300, 200)
+        assert 180 <= few.sum() <= 220
         assert 280 <= rows.at.size <= 320
         assert set(rows.at % 12) == set(range(12))  # of all phases
         ends.append(set(zip(rows.series, rows.at - maker.starts[rows.series], strict=True)))
@@ -144,8 +145,8 @@ def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
 def test_series_that_never_changed_have_no_rows():
     still, later = np.full(20, 3.0), np.r_[np.full(15, 3.0), [4.0, 5.0, 4.0, 6.0, 5.0]]
     maker = make_rows(Histories.of([still, later], 1), 3, 2)
-    assert set(maker.training_rows(100).series) == {1}
-    assert maker.training_rows(100).at.min() == 15
+    assert set(maker.training_rows(100)[0].series) == {1}
+    assert maker.training_rows(100)[0].at.min() == 15
     assert maker.latest_rows().series.tolist() == [1]
 
 

@@ -32,7 +32,7 @@ def test_the_order_of_rows_and_series_does_not_matter(rng):
 
 
 def test_the_order_of_series_does_not_matter_where_rows_are_left_out(rng, monkeypatch):
-    monkeypatch.setattr("rbfdiffnet.models.stack.direct._MOST_ROWS", 60)
+    monkeypatch.setattr("rbfdiffnet.models.stack.rows._MOST_ROWS", 60)
     series = list(walks(rng, [40, 50, 60, 45, 55]).values())
     plan = Plan(lambda _: Settings(5), season_length=12)
     found = []

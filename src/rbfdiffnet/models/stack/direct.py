@@ -21,18 +21,15 @@ import numpy as np
 
 from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.rows import RowCut, RowMaker, Rows, choose_row_cut
+from rbfdiffnet.models.stack.rows import RowCut, Rows, RowTable
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.parallel import parallel_map
 
-_MOST_ROWS = 4_000
-_ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
 _FEWEST_ROWS = 10
 _CENTERS = 30
 _ROWS_PER_CENTER = 20
-_PLACED_ON = 4_000  # rows
+_PLACED_ON, _STARTS = 2_000, 1  # rows, and starts of K-Means
 _WIDTH_FACTOR = 2.0
 _FAR = 5.0  # standard deviations within which basis functions tell inputs apart
 _LINEAR, _SMOOTH = 1e-2, 0.1  # penalties
@@ -67,12 +64,12 @@ class DirectNetwork:
     network: RowNetwork | None = None
     rest: DirectNetwork | None = None
 
-    def forecast(self, histories: Histories, h: int, maker: RowMaker | None = None) -> Array:
-        """Forecast series that end in the same column as those that were learned from."""
+    def forecast(self, histories: Histories, h: int, table: RowTable | None = None) -> Array:
+        """Forecast series, whose latest rows may be known."""
         forecast = np.full((len(histories.values), h), np.nan)
         if self.network is None:
             return forecast
-        now, first = (maker or RowMaker.of(histories, self.cut)).latest_rows(), min(h, self.n_steps)
+        now, first = (table or RowTable.of(histories, self.cut)).now, min(h, self.n_steps)
         found = self.network.respond(now.first_steps(first))
         forecast[now.series, :first] = now.base[:, None] + now.unit[:, None] * found
         if self.rest is not None and h > first:
@@ -82,26 +79,19 @@ class DirectNetwork:
 
 
 def learn_direct(
-    histories: Histories,
-    h: int,
-    n_centers: int = _CENTERS,
-    maker: RowMaker | None = None,
-    n_jobs: int = 1,
+    histories: Histories, h: int, n_centers: int = _CENTERS, table: RowTable | None = None
 ) -> DirectNetwork:
-    """Learn to forecast h steps; ``maker`` cuts the rows of these series.
-
-    Blocks of steps ahead are spread over ``n_jobs`` threads.
-    """
-    maker = maker or RowMaker.of(histories, choose_row_cut(histories, h))
-    train = maker.training_rows(_MOST_ROWS)
+    """Learn to forecast h steps of series, whose rows may be known."""
+    table = table or RowTable.learnable(histories, h)
+    train, cut = table.train, table.cut
     n_steps = _count_learnable(train)
     if not n_steps:
-        return DirectNetwork(maker.row_cut, 0)
-    network = learn_rows(train.first_steps(n_steps), histories, n_centers, _FEW_ROWS, n_jobs)
-    found = DirectNetwork(maker.row_cut, n_steps, network)
+        return DirectNetwork(cut, 0)
+    network = learn_rows(train.first_steps(n_steps), table.season, n_centers, _FEW_ROWS)
+    found = DirectNetwork(cut, n_steps, network)
     if n_steps < h:
-        longer = histories.extend(found.forecast(histories, n_steps, maker))
-        found = replace(found, rest=learn_direct(longer, h - n_steps, n_centers, n_jobs=n_jobs))
+        longer = histories.extend(found.forecast(histories, n_steps, table))
+        found = replace(found, rest=learn_direct(longer, h - n_steps, n_centers))
     return found
 
 
@@ -112,8 +102,9 @@ def correct_forecasts(
 
     ``forecast`` makes them for series that end earlier, as far ahead as `learned_steps` asks for.
     """
-    found = learn_correction(histories, forecasts.shape[1], forecast)
-    return found.correct(histories, forecasts)
+    table = RowTable.learnable(histories, forecasts.shape[1])
+    found = learn_correction(table, forecast(table.cut_series(histories)))
+    return found.correct(histories, forecasts, table)
 
 
 @dataclass(frozen=True)
@@ -125,12 +116,12 @@ class Correction:
     network: RowNetwork | None = None
 
     def correct(
-        self, histories: Histories, forecasts: Array, maker: RowMaker | None = None
+        self, histories: Histories, forecasts: Array, table: RowTable | None = None
     ) -> Array:
-        """Return forecasts (n, h) of series with the correction."""
+        """Return forecasts (n, h) of series, whose latest rows may be known, corrected."""
         if self.network is None:
             return forecasts
-        now, h = (maker or RowMaker.of(histories, self.cut)).latest_rows(), forecasts.shape[1]
+        now, h = (table or RowTable.of(histories, self.cut)).now, forecasts.shape[1]
         n_steps = min(h, self.n_steps)
         start = now.first_steps(n_steps).start_from(forecasts[now.series, :n_steps])
         found = self.network.respond(start)
@@ -140,24 +131,15 @@ class Correction:
         return corrected
 
 
-def learn_correction(
-    histories: Histories,
-    h: int,
-    forecast: Callable[[list[Array]], Array],
-    maker: RowMaker | None = None,
-    n_jobs: int = 1,
-) -> Correction:
-    """Learn to correct forecasts of h steps; see `correct_forecasts`."""
-    maker = maker or RowMaker.of(histories, choose_row_cut(histories, h))
-    train = maker.training_rows(_ROWS_TO_START_FROM)
+def learn_correction(table: RowTable, earlier: Array) -> Correction:
+    """Learn to correct forecasts, given those (N, k) that rows start from; see `RowTable`."""
+    train = table.train.select(table.starts)
     n_steps = _count_learnable(train)
     if not n_steps:
-        return Correction(maker.row_cut, 0)
-    rows = zip(train.series, histories.starts[train.series], train.at, strict=True)
-    earlier = forecast([histories.values[i, first : at + 1] for i, first, at in rows])
+        return Correction(table.cut, 0)
     train = train.first_steps(n_steps).start_from(earlier[:, :n_steps])
-    network = learn_rows(train, histories, 0, _FEW_ROWS_TO_START, n_jobs)
-    return Correction(maker.row_cut, n_steps, network)
+    network = learn_rows(train, table.season, 0, _FEW_ROWS_TO_START)
+    return Correction(table.cut, n_steps, network)
 
 
 def _count_learnable(rows: Rows) -> int:
@@ -225,25 +207,26 @@ def _join(X: Array, smooth: Array | None = None) -> Array:
     return np.concatenate([X, ones] if smooth is None else [X, ones, smooth], axis=1)
 
 
-def learn_rows(
-    train: Rows, histories: Histories, n_centers: int, few: float, n_jobs: int
-) -> RowNetwork:
-    """Learn the targets of rows; recent ones count more."""
-    half_life = max(histories.usual_length / 2.0, 2.0 * histories.season)
-    weight = 0.5 ** ((histories.values.shape[1] - 1 - train.at) / half_life)
+def learn_rows(train: Rows, season: int, n_centers: int, few: float) -> RowNetwork:
+    """Learn the targets of rows by their weights."""
+    weight, h = train.weight, train.targets.shape[1]
     shift, scale = _weighted_moments(train.X, weight)
     X = (train.X - shift) / scale
     centers, beta = _place_centers(X, n_centers)
     basis = None if centers is None else _evaluate(X, centers, beta)
-    h = train.targets.shape[1]
-
-    def learn(steps: slice) -> StepBlock:
-        ahead, targets = train.ahead[:, steps].swapaxes(0, 1), train.targets[:, steps].T
-        with np.errstate(all="ignore"):  # in this thread
-            return _learn_block(steps.start, X, ahead, targets, weight, basis, few)
-
-    blocks = [slice(first, min(last, h)) for first, last in cover_steps(h, histories.season)]
-    return RowNetwork(shift, scale, centers, beta, tuple(parallel_map(learn, blocks, n_jobs)))
+    blocks = [
+        _learn_block(
+            first,
+            X,
+            train.ahead[:, first:last].swapaxes(0, 1),
+            train.targets[:, first:last].T,
+            weight,
+            basis,
+            few,
+        )
+        for first, last in cover_steps(h, season)
+    ]
+    return RowNetwork(shift, scale, centers, beta, tuple(blocks))
 
 
 def _learn_block(
@@ -299,7 +282,7 @@ def _place_centers(X: Array, n_centers: int) -> tuple[Array | None, float]:
     if n_centers < 2:
         return None, 0.0
     some = np.linspace(0, len(X) - 1, min(len(X), _PLACED_ON)).astype(np.int64)
-    centers = kmeans(np.clip(X, -_FAR, _FAR)[some], n_centers)
+    centers = kmeans(np.clip(X, -_FAR, _FAR)[some], n_centers, n_init=_STARTS)
     apart = squared_distances(centers, centers, expand=False)
     np.fill_diagonal(apart, np.inf)
     width = _WIDTH_FACTOR * float(np.sqrt(np.median(apart.min(axis=1))))
@@ -371,10 +354,17 @@ def fit_least_absolute(
         b = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
         if step < steps:
             away = np.abs(Y - b[:, :p] @ X.T - (ahead @ b[:, p:, None])[:, :, 0])
-            usual = np.array([np.median(a[:n]) for a, n in zip(away, n_known, strict=True)])
+            usual = np.array([_median(a[:n]) for a, n in zip(away, n_known, strict=True)])
             away *= known / np.where(usual > 0.0, usual, 1e-12)[:, None]
             size = np.sqrt((away**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
-            near = _NEAR * np.median(size[: n_known[0]])
+            near = _NEAR * _median(size[: n_known[0]])
             now = weight / np.maximum(size, max(near, 1e-12))
             now *= whole / now[: n_known[0]].sum()
     return b
+
+
+def _median(values: Array) -> float:
+    """Return the median, of few values faster than NumPy does."""
+    low, high = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, (low, high))
+    return 0.5 * float(ordered[low] + ordered[high])

@@ -17,7 +17,7 @@ from rbfdiffnet.models.intervals import ErrorScale, correct_scores, to_distances
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
 from rbfdiffnet.models.stack.blocks import Block, has_one_or_two_seasons, split_steps
-from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED, Outlooks
+from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
     combine,
     find_medians,
@@ -27,19 +27,18 @@ from rbfdiffnet.models.stack.mixing import (
     usual_change,
     weigh_in_two_steps,
 )
-from rbfdiffnet.models.stack.windows import PreparedPanel, Window, WindowLesson
+from rbfdiffnet.models.stack.windows import PreparedPanel, Window, WindowLesson, learn_windows
 from rbfdiffnet.series.naive import naive_errors, values_after
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.memo import current_memo
-from rbfdiffnet.support.parallel import count_threads, flatten, parallel_map
+from rbfdiffnet.support.parallel import flatten, parallel_map
 from rbfdiffnet.support.progress import report_progress
 from rbfdiffnet.support.stability import describe_runaway
 
 _MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
-_WINDOWS_AT_ONCE = 4  # in threads: each takes memory
 
 
 @dataclass(frozen=True)
@@ -303,33 +302,23 @@ def learn(
     blocks = split_steps(h, plan.season_length, origins[fitted & ~short])
     repeats = has_one_or_two_seasons(origins, blocks[0].last, plan.season_length)
     n_steps = {d: block.last for block in blocks for d in block.distances}
-    longest, memo = max(h, blocks[-1].last), current_memo()
-    earlier = Outlooks(longest, plan.season_length, plan.longer_season, n_jobs, memo)
-    as_far = longest if memo.is_shared else h  # as far as other windows look
-    now, own = Window.learn(ready, as_far, plan, earlier, repeats=repeats)
-    now, windows = now.first_steps(h), {0: own}
+    # Inside of a backtest as far as other windows look:
+    n_steps[0] = max(h, blocks[-1].last) if current_memo().is_shared else h
+    origins_of = {distance: np.maximum(origins - distance, 0) for distance in n_steps}
 
-    def look_back(distance: int) -> tuple[Hindsight, WindowLesson]:
-        """Learn, too, from so many steps before the origins.
-
-        Most rows are those of the request, too, whose forecasts are known by now.
-        """
-        at, steps = np.maximum(origins - distance, 0), n_steps[distance]
+    def prepare(distance: int) -> PreparedPanel:
         with np.errstate(all="ignore"):  # in this thread
-            then = _prepare(panel, at, plan, prepared, numbers=ready.numbers)
-            past, own = Window.learn(then, steps, plan, branches[distance], repeats=repeats)
-            return Hindsight.of(past, now, list(now.forecasts), at, steps), own
+            at, numbers = origins_of[distance], ready.numbers
+            return _prepare(panel, at, plan, prepared, numbers=numbers) if distance else ready
 
-    branches = {distance: earlier.branch() for distance in n_steps}
-    distances, n_at_once = list(branches), min(count_threads(n_jobs), _WINDOWS_AT_ONCE)
-    hindsight: dict[int, Hindsight] = {}
-    for first in range(0, len(distances), n_at_once):
-        report_progress((first + 1) / (len(distances) + 1))
-        some = distances[first : first + n_at_once]
-        for distance, found in zip(some, parallel_map(look_back, some, n_at_once), strict=True):
-            hindsight[distance], windows[distance] = found
-    for branch in branches.values():
-        earlier.merge(branch)
+    then = dict(zip(n_steps, parallel_map(prepare, list(n_steps), n_jobs), strict=True))
+    found = learn_windows(then, n_steps, plan, repeats=repeats, n_jobs=n_jobs)
+    windows = {distance: own for distance, (_, own) in found.items()}
+    now = found.pop(0)[0].first_steps(h)
+    hindsight = {
+        d: Hindsight.of(past, now, list(now.forecasts), origins_of[d], n_steps[d])
+        for d, (past, _) in found.items()
+    }
     report_progress(1.0)
     units = measure_units(ready.usable, plan.season_length)[:, None, None]
     lesson = StackLesson(
@@ -338,12 +327,12 @@ def learn(
     )
     part = StackPart(lesson, panel, origins, now, n_jobs, hindsight)
     for block in blocks:
-        then = [hindsight[distance].errors[:, :, : block.last] for distance in block.distances]
-        errors = np.stack(then, axis=2)
+        own = [hindsight[distance].errors[:, :, : block.last] for distance in block.distances]
+        errors = np.stack(own, axis=2)
         weights, of_median = weigh_in_two_steps(errors / units, part.sparse, N_FIRST)
         lesson.weights.append(weights)
         lesson.of_median.append(of_median)
-        lesson.tested.append(np.array([np.isfinite(own).any() for own in errors], dtype=bool))
+        lesson.tested.append(np.asarray(np.isfinite(errors).any(axis=(1, 2, 3))))
     lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, short))
     return lesson, replace(part, lesson=lesson)
 

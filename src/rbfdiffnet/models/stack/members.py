@@ -7,9 +7,10 @@ of its own, so that the series learned from and those forecast can be different 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,12 @@ from rbfdiffnet.models.stack.direct import (
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.rows import RowCut, RowMaker, choose_row_cut, learned_steps
+from rbfdiffnet.models.stack.rows import RowCut, RowTable
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.memo import Memo, fingerprint
+from rbfdiffnet.support.memo import Memo
 
 _FEWEST_SEASONS = 3  # to take a season out
 
@@ -43,55 +44,9 @@ class Member:
 
     name: str
     forecast: Callable[[Task, Any], Array]
-    learn: Callable[[Task, Outlooks], Any] | None = None
+    learn: Callable[[Task], Any] | None = None
     without_season: bool = False
     repeats: bool = False
-
-
-@dataclass(frozen=True)
-class Outlooks:
-    """Forecasts of the pretrained network for series that end earlier, each made only once.
-
-    They reach as far as h steps ahead are learned from. The same values have the same forecast,
-    whatever window they are met in.
-    """
-
-    h: int
-    season: int
-    longer: int | None
-    n_jobs: int = 1
-    memo: Memo = field(default_factory=Memo, repr=False)
-    _new: dict[bytes, Array] | None = None  # of a branch
-
-    def of(self, series: list[Array]) -> Array:
-        """Return forecasts of series."""
-        steps, known = learned_steps(self.h, self.season), self._known
-        kept = known if self._new is None else self._new
-        seen = _latest(series, self.season, self.longer)
-        keys = [fingerprint(y) for y in seen]
-        pairs = zip(keys, seen, strict=True)
-        rows = {key: y for key, y in pairs if key not in known and key not in kept}
-        if rows:
-            found, _ = _look_ahead(
-                list(rows.values()), steps, self.season, self.longer, self.n_jobs
-            )
-            kept.update(zip(rows, found, strict=True))
-        return np.stack([known[key] if key in known else kept[key] for key in keys])
-
-    def branch(self) -> Outlooks:
-        """Return outlooks for another thread, which knows these and keeps new ones to itself.
-
-        So no thread depends on how far another one is, and results are the same for any number.
-        """
-        return replace(self, n_jobs=1, _new={})
-
-    def merge(self, branch: Outlooks) -> None:
-        """Keep what a branch found."""
-        self._known.update(branch._new or {})
-
-    @property
-    def _known(self) -> dict[bytes, Array]:
-        return self.memo.rows((learned_steps(self.h, self.season), self.season, self.longer))
 
 
 @dataclass(frozen=True)
@@ -107,24 +62,56 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Task:
-    """Series to forecast h steps ahead, and forecasts of the pretrained network, (n, h)."""
+    """Series to forecast h steps ahead, and what several members need for that.
+
+    `table` has rows of the series, `pretrained` (n, h) are forecasts of the pretrained network, and
+    `earlier` (N, k) are those that rows start from.
+    """
 
     histories: Histories
     h: int
+    table: RowTable
     pretrained: Array
-    row_cut: RowCut
-
-    @cached_property
-    def maker(self) -> RowMaker:
-        """What the rows of the series are cut from."""
-        return RowMaker.of(self.histories, self.row_cut)
+    earlier: Array
 
 
-def forecast_pretrained(histories: Histories, h: int, n_jobs: int = 1) -> tuple[Array, Array]:
-    """Forecast series by the pretrained network, (n, h), and return its quantiles (n, h, q)."""
-    rows = zip(histories.values, histories.starts, strict=True)
-    series = [row[start:] for row, start in rows]
-    return _look_ahead(series, h, histories.season, histories.longer, n_jobs)
+def look_ahead_from_rows(
+    tasks: Sequence[tuple[Histories, RowTable]], memo: Memo, n_jobs: int = 1
+) -> list[Array]:
+    """Return forecasts (N, k) of the pretrained network that rows of series start from.
+
+    They are made for all tasks together, and each only once: the same values have the same
+    forecast, whatever window they are met in.
+    """
+    if not tasks:
+        return []
+    season, longer = tasks[0][0].season, tasks[0][0].longer
+    steps = max(table.cut.h for _, table in tasks)
+    series = [_latest(table.cut_series(own), season, longer) for own, table in tasks]
+    keys = [[blake2b(y.tobytes(), digest_size=16).digest() for y in own] for own in series]
+    known = memo.rows((steps, season, longer))
+    rows = dict(zip(chain.from_iterable(keys), chain.from_iterable(series), strict=True))
+    rows = {key: y for key, y in rows.items() if key not in known}
+    if rows:
+        found, _ = _look_ahead(list(rows.values()), steps, season, longer, n_jobs)
+        known.update(zip(rows, found, strict=True))
+    nothing = np.empty((0, steps))
+    return [np.stack([known[key] for key in own]) if own else nothing for own in keys]
+
+
+def forecast_pretrained(
+    panels: Sequence[Histories], h: int, n_jobs: int = 1
+) -> list[tuple[Array, Array]]:
+    """Forecast panels by the pretrained network, (n, h), and return its quantiles (n, h, q)."""
+    if not panels:
+        return []
+    rows = [zip(own.values, own.starts, strict=True) for own in panels]
+    series = [[row[start:] for row, start in own] for own in rows]
+    first, sizes = panels[0], [len(own) for own in series]
+    every = list(chain.from_iterable(series))
+    points, quantiles = _look_ahead(every, h, first.season, first.longer, n_jobs)
+    ends = np.cumsum(sizes)[:-1]
+    return list(zip(np.split(points, ends), np.split(quantiles, ends), strict=True))
 
 
 def _look_ahead(
@@ -142,20 +129,20 @@ def _latest(series: list[Array], season: int, longer: int | None) -> list[Array]
     return [y[-longest:] for y in series]
 
 
-def _learn_correction(task: Task, earlier: Outlooks) -> Correction:
-    return learn_correction(task.histories, task.h, earlier.of, task.maker, earlier.n_jobs)
+def _learn_correction(task: Task) -> Correction:
+    return learn_correction(task.table, task.earlier)
 
 
 def _correct(task: Task, learned: Correction) -> Array:
-    return learned.correct(task.histories, task.pretrained, task.maker)
+    return learned.correct(task.histories, task.pretrained, task.table)
 
 
-def _learn_direct(task: Task, earlier: Outlooks) -> DirectNetwork:
-    return learn_direct(task.histories, task.h, maker=task.maker, n_jobs=earlier.n_jobs)
+def _learn_direct(task: Task) -> DirectNetwork:
+    return learn_direct(task.histories, task.h, table=task.table)
 
 
 def _forecast_direct(task: Task, learned: DirectNetwork) -> Array:
-    return learned.forecast(task.histories, task.h, task.maker)
+    return learned.forecast(task.histories, task.h, task.table)
 
 
 def _last_season(task: Task, _: None) -> Array:
@@ -183,23 +170,20 @@ MEMBERS = (
 )
 
 
-def learn_members(
-    histories: Histories, h: int, earlier: Outlooks, pretrained: Array, *, repeats: bool = False
-) -> tuple[Lesson, dict[str, Array]]:
+def learn_members(task: Task, *, repeats: bool = False) -> tuple[Lesson, dict[str, Array]]:
     """Learn what members need, and forecast the same series; see `forecast_members`.
 
     With ``repeats``, members that repeat the last season take part if the usual series has one.
     """
-    season, length = histories.season, histories.usual_length
+    season, length = task.histories.season, task.histories.usual_length
     repeats = repeats and length >= season
     has_season = season == 1 or length >= _FEWEST_SEASONS * season
-    task = Task(histories, h, pretrained, choose_row_cut(histories, h))
     learned = {
-        member.name: member.learn(task, earlier) if member.learn else None
+        member.name: member.learn(task) if member.learn else None
         for member in MEMBERS
         if (repeats or not member.repeats) and (has_season or not member.without_season)
     }
-    lesson = Lesson(task.row_cut, learned)
+    lesson = Lesson(task.table.cut, learned)
     return lesson, _forecast(task, lesson)
 
 
@@ -210,7 +194,8 @@ def forecast_members(
 
     ``pretrained`` (n, h) are the forecasts of the pretrained network.
     """
-    return _forecast(Task(histories, h, pretrained, lesson.row_cut), lesson)
+    table = RowTable.of(histories, lesson.row_cut)
+    return _forecast(Task(histories, h, table, pretrained, np.empty((0, 0))), lesson)
 
 
 def _forecast(task: Task, lesson: Lesson) -> dict[str, Array]:

@@ -19,8 +19,10 @@ import numpy as np
 from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.series.naive import season_ago
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
+_MOST_ROWS = 4_000
+_ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
 _SLOW = (0.01, 0.05, 0.15, 0.4)
 _BY_PHASE = (0.2, 0.5)
 _WEEK, _YEAR = 7, 365.25  # days
@@ -45,6 +47,11 @@ class Rows:
     X: Array  # (n, p), inputs for all steps ahead
     ahead: Array  # (n, h, q), further inputs for each step
     targets: Array  # (n, h), NaN where not known yet
+    weight: Array  # (n,), how much a row counts: recent ones more
+
+    def select(self, chosen: Mask) -> Rows:
+        """Return some of the rows."""
+        return self if chosen.all() else Rows(*(own[chosen] for own in vars(self).values()))
 
     def first_steps(self, h: int) -> Rows:
         """Return the same rows with fewer steps ahead."""
@@ -88,6 +95,7 @@ class RowMaker:
     starts: Ints  # (n,)
     numbers: Ints  # (n,)
     season: int
+    half_life: float  # after which a row counts half
     units: Array  # NaN where a series has not changed yet
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
@@ -102,13 +110,14 @@ class RowMaker:
             histories.starts,
             histories.numbers,
             m,
+            max(histories.usual_length / 2.0, 2.0 * m),
             _measure_units(values, m),
             _exponential_means(filled, _SLOW),
             _means_by_phase(values, m) if m > 1 else (),
         )
 
-    def training_rows(self, most: int) -> Rows:
-        """Return the rows of all origins, or of about so many if there are more.
+    def training_rows(self, most: int, few: int = 0) -> tuple[Rows, Mask]:
+        """Return the rows of all origins, or of about so many, and which of these are few.
 
         Where series end earlier, the rows are the same ones, and a few more.
         """
@@ -116,11 +125,12 @@ class RowMaker:
         first = self.starts + max(self.row_cut.n_lags - 1, self.season if self.season > 1 else 0)
         columns = np.arange(T - 1)
         usable = (columns >= first[:, None]) & np.isfinite(self.units[:, :-1])
-        share = most / max(int(usable.sum()), 1)
-        if share < 1.0:  # evenly over time, over phases and over series
-            steps = _GOLDEN * (columns - self.starts[:, None]) + _SILVER * self.numbers[:, None]
-            usable &= steps % 1.0 < share
-        return self.cut(*np.nonzero(usable))
+        total = max(int(usable.sum()), 1)
+        series, at = np.nonzero(usable)
+        # Evenly over time, over phases and over series:
+        place = (_GOLDEN * (at - self.starts[series]) + _SILVER * self.numbers[series]) % 1.0
+        chosen = place < most / total
+        return self.cut(series[chosen], at[chosen]), place[chosen] < few / total
 
     def latest_rows(self) -> Rows:
         """Return the rows to forecast from, of all series that have ever changed."""
@@ -169,7 +179,39 @@ class RowMaker:
             np.clip(X, -_FARTHEST, _FARTHEST),
             np.clip(np.stack(ahead, axis=2), -_FARTHEST, _FARTHEST) if ahead else nothing,
             np.clip(targets, -_FARTHEST, _FARTHEST),
+            0.5 ** ((T - 1 - at) / self.half_life),
         )
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Rows of series: the latest, `now`, to forecast from, and those to learn from.
+
+    Of the rows in `train`, those in the mask `starts` start from other forecasts.
+    """
+
+    cut: RowCut
+    season: int
+    now: Rows
+    train: Rows
+    starts: Mask
+
+    @classmethod
+    def of(cls, histories: Histories, cut: RowCut, most: int = 0, few: int = 0) -> RowTable:
+        """Cut the latest rows of series, and about so many to learn from."""
+        maker = RowMaker.of(histories, cut)
+        return cls(cut, maker.season, maker.latest_rows(), *maker.training_rows(most, few))
+
+    @classmethod
+    def learnable(cls, histories: Histories, h: int) -> RowTable:
+        """Cut rows to learn h steps from."""
+        return cls.of(histories, choose_row_cut(histories, h), _MOST_ROWS, _ROWS_TO_START_FROM)
+
+    def cut_series(self, histories: Histories) -> list[Array]:
+        """Return the series up to the rows that start from other forecasts."""
+        series, at = self.train.series[self.starts], self.train.at[self.starts]
+        rows = zip(series, histories.starts[series], at, strict=True)
+        return [histories.values[i, first : last + 1] for i, first, last in rows]
 
 
 def learned_steps(h: int, season: int) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,18 +16,22 @@ from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import (
     PRETRAINED,
     Lesson,
-    Outlooks,
+    Task,
     forecast_members,
     forecast_pretrained,
     learn_members,
+    look_ahead_from_rows,
 )
+from rbfdiffnet.models.stack.rows import RowTable
 from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.effects import CommonEffects, fit_pooled_effects
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.prepare import PreparedSeries, apply_many
 from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usable
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
-from rbfdiffnet.support.memo import fingerprint
+from rbfdiffnet.support.memo import current_memo, fingerprint
+from rbfdiffnet.support.parallel import parallel_map
+from rbfdiffnet.support.progress import report_progress
 
 _LONG = 200  # values of the usual series, from which on it may have a network of its own
 _MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
@@ -157,10 +160,10 @@ class Window:
         if not prepared.ready:
             return cls(prepared, {name: np.empty((0, h)) for name in lesson.names}, season)
         histories, is_short = _line_up(prepared, plan)
-        pretrained, quantiles = forecast_pretrained(histories, h, n_jobs)
+        ((pretrained, quantiles),) = forecast_pretrained([histories], h, n_jobs)
         forecasts: Arrays = {PRETRAINED: pretrained}
         if lesson.members is not None:
-            long = histories.select(~is_short) if is_short.any() else histories
+            long = _select_long(histories, is_short)
             found: Arrays = {}
             if len(long.values):
                 found = forecast_members(long, h, pretrained[~is_short], lesson.members)
@@ -168,42 +171,6 @@ class Window:
         forecasts = {name: forecasts.get(name, pretrained) for name in lesson.names}
         distances = measure_distances(prepared, histories, pretrained, quantiles, n_jobs)
         return cls(prepared, forecasts, season, distances)
-
-    @classmethod
-    def learn(
-        cls,
-        prepared: PreparedPanel,
-        h: int,
-        plan: Plan,
-        earlier: Outlooks,
-        *,
-        repeats: bool = False,
-    ) -> tuple[Window, WindowLesson]:
-        """Let every member learn from a panel and forecast it.
-
-        Members that repeat the last season take part only if asked for. A thorough plan lets each
-        long series have a network of its own, which treats noise.
-        """
-        season = plan.season_length
-        if not prepared.ready:
-            lesson = WindowLesson(None, (PRETRAINED,), prepared.common)
-            return cls(prepared, {PRETRAINED: np.empty((0, h))}, season), lesson
-        histories, is_short = _line_up(prepared, plan)
-        longer = -1 if plan.longer_season is None else plan.longer_season
-        settings = (season, longer, h, earlier.h, repeats)
-        found = earlier.memo.get(
-            fingerprint(histories.values, histories.numbers, is_short, settings),
-            partial(_learn_all, histories, is_short, h, earlier, repeats),
-        )
-        forecasts, pretrained = dict(found.forecasts), found.forecasts[PRETRAINED]
-        is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
-        if plan.thorough and is_long:
-            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan)
-        distances = measure_distances(
-            prepared, histories, pretrained, found.quantiles, earlier.n_jobs
-        )
-        lesson = WindowLesson(found.members, tuple(forecasts), prepared.common)
-        return cls(prepared, forecasts, season, distances), lesson
 
     def first_steps(self, h: int) -> Window:
         """Return the same window with fewer steps ahead."""
@@ -267,7 +234,7 @@ def measure_distances(
     for gap in np.unique(gaps[gaps > 0]).tolist():
         seen = histories.select(gaps == gap)
         cut = seen.with_values(seen.values[:, :-gap])
-        point, beyond = forecast_pretrained(cut, gap + points.shape[1], n_jobs)
+        ((point, beyond),) = forecast_pretrained([cut], gap + points.shape[1], n_jobs)
         distances[gaps == gap] = (beyond - point[:, :, None])[:, gap:]
     normal = ndtri(np.array(PROBABILITIES))
     for row, own in enumerate(prepared.ready.values()):
@@ -301,6 +268,10 @@ class _Found:
     members: Lesson | None
 
     @property
+    def parts(self) -> tuple[Arrays, Array, Lesson | None]:
+        return self.forecasts, self.quantiles, self.members
+
+    @property
     def nbytes(self) -> int:
         return sum(own.nbytes for own in (self.quantiles, *self.forecasts.values()))
 
@@ -313,19 +284,88 @@ def _line_up(prepared: PreparedPanel, plan: Plan) -> tuple[Histories, Mask]:
     return histories, prepared.is_short[list(prepared.ready)]
 
 
+def learn_windows(
+    prepared: Mapping[int, PreparedPanel],
+    n_steps: Mapping[int, int],
+    plan: Plan,
+    *,
+    repeats: bool,
+    n_jobs: int = 1,
+) -> dict[int, tuple[Window, WindowLesson]]:
+    """Let every member learn from panels and forecast them so many steps ahead, by their keys.
+
+    Members that repeat the last season take part only if asked for. A thorough plan lets each long
+    series have a network of its own, which treats noise. What panels have in common is made once.
+    """
+    lines = {key: _line_up(own, plan) for key, own in prepared.items() if own.ready}
+    found = _learn_all(lines, n_steps, repeats, n_jobs)
+    windows = {}
+    for key, own in prepared.items():
+        if key not in found:
+            nothing = {PRETRAINED: np.empty((0, n_steps[key]))}
+            lesson = WindowLesson(None, (PRETRAINED,), own.common)
+            windows[key] = Window(own, nothing, plan.season_length), lesson
+            continue
+        (histories, _), (forecasts, quantiles, members) = lines[key], found[key].parts
+        forecasts, pretrained = dict(forecasts), forecasts[PRETRAINED]
+        is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
+        if plan.thorough and is_long:
+            forecasts[_NETWORK] = _forecast_by_networks(own, n_steps[key], plan)
+        distances = measure_distances(own, histories, pretrained, quantiles, n_jobs)
+        lesson = WindowLesson(members, tuple(forecasts), own.common)
+        windows[key] = Window(own, forecasts, plan.season_length, distances), lesson
+    return windows
+
+
 def _learn_all(
-    histories: Histories, is_short: Mask, h: int, earlier: Outlooks, repeats: bool
-) -> _Found:
+    lines: Mapping[int, tuple[Histories, Mask]],
+    n_steps: Mapping[int, int],
+    repeats: bool,
+    n_jobs: int,
+) -> dict[int, _Found]:
     """Let every member learn and forecast. One that knows nothing of any series is left out."""
-    pretrained, quantiles = forecast_pretrained(histories, h, earlier.n_jobs)
-    if is_short.all():
-        return _Found({PRETRAINED: pretrained}, quantiles, None)
-    long = histories.select(~is_short) if is_short.any() else histories
-    lesson, members = learn_members(long, h, earlier, pretrained[~is_short], repeats=repeats)
-    found = {name: own for name, own in members.items() if np.isfinite(own).all(axis=1).any()}
-    lesson = replace(lesson, learned={name: lesson.learned[name] for name in found})
-    forecasts = _fill_in({PRETRAINED: pretrained[~is_short]} | found, pretrained, is_short)
-    return _Found(forecasts, quantiles, lesson)
+    memo, found, keys = current_memo(), {}, {}
+    for number, (histories, is_short) in lines.items():
+        settings = repr((histories.season, histories.longer, n_steps[number], repeats)).encode()
+        keys[number] = settings + fingerprint(histories.values, histories.numbers, is_short)
+        if (known := memo.find(keys[number])) is not None:
+            found[number] = known
+    new = [number for number in lines if number not in found]
+    outlooks = forecast_pretrained([lines[k][0] for k in new], max(n_steps.values()), n_jobs)
+    long = {k: _select_long(*lines[k]) for k in new if not lines[k][1].all()}
+
+    def cut(number: int) -> RowTable:
+        with np.errstate(all="ignore"):  # in this thread
+            return RowTable.learnable(long[number], n_steps[number])
+
+    report_progress(0.3)
+    tables = dict(zip(long, parallel_map(cut, list(long), n_jobs), strict=True))
+    pairs = [(long[number], table) for number, table in tables.items()]
+    earlier = dict(zip(long, look_ahead_from_rows(pairs, memo, n_jobs), strict=True))
+
+    def learn(number: int) -> _Found:
+        report_progress(0.6 + 0.4 * new.index(number) / len(new))
+        is_short, (points, quantiles) = lines[number][1], outlooks[new.index(number)]
+        pretrained, quantiles = points[:, : n_steps[number]], quantiles[:, : n_steps[number]]
+        if number not in long:
+            return _Found({PRETRAINED: pretrained}, quantiles, None)
+        own = (tables[number], pretrained[~is_short], earlier[number])
+        task = Task(long[number], n_steps[number], *own)
+        with np.errstate(all="ignore"):  # in this thread
+            lesson, members = learn_members(task, repeats=repeats)
+        kept = {name: own for name, own in members.items() if np.isfinite(own).all(axis=1).any()}
+        lesson = replace(lesson, learned={name: lesson.learned[name] for name in kept})
+        return _Found(_fill_in(kept, pretrained, is_short), quantiles, lesson)
+
+    for number, own in zip(new, parallel_map(learn, new, n_jobs), strict=True):
+        found[number] = own
+        memo.keep(keys[number], own)
+    return found
+
+
+def _select_long(histories: Histories, is_short: Mask) -> Histories:
+    """Return the series that are not short."""
+    return histories.select(~is_short) if is_short.any() else histories
 
 
 def _fill_in(members: Arrays, pretrained: Array, is_short: Mask) -> Arrays:
