@@ -10,7 +10,7 @@ only, so the same preparation serves values that arrive later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from rbfdiffnet.series.outliers import (
     Rules,
     apply_rules,
     find_doubtful,
-    fit_rules,
+    find_outliers,
     group_by_length,
 )
 from rbfdiffnet.series.series import UnfitError
@@ -126,13 +126,19 @@ def clean_many(
             continue
         raw = np.stack([without_effects[i] for i in members])
         is_outlier = apply_rules(raw, Rules.stack([preparations[i].rule for i in members]))
-        u, known = raw.copy(), np.ones(raw.shape, dtype=bool)
-        gaps = (is_outlier | ~np.isfinite(raw)).any(axis=1)
-        if gaps.any():
-            u[gaps], known[gaps] = fill_gaps(raw[gaps], is_outlier[gaps], season)
+        u, known = _fill_some(raw, is_outlier, season)
         for k, i in enumerate(members):
             results[i] = u[k], known[k]
     return results
+
+
+def _fill_some(raw: Array, is_outlier: Mask, season_length: int) -> tuple[Array, Mask]:
+    """Fill the gaps of the series (B, T) that have any; see `fill_gaps`."""
+    u, known = raw.copy(), np.ones(raw.shape, dtype=bool)
+    gaps = (is_outlier | ~np.isfinite(raw)).any(axis=1)
+    if gaps.any():
+        u[gaps], known[gaps] = fill_gaps(raw[gaps], is_outlier[gaps], season_length)
+    return u, known
 
 
 def fill_gaps(
@@ -211,7 +217,7 @@ def prepare_many(
     found only with ``clean``.
     """
     results: dict[int, PreparedSeries | UnfitError] = {}
-    drafts: dict[int, Preparation] = {}
+    found: dict[int, tuple[Array, Effects | None]] = {}  # series without effects, and the effects
     for i, (y, x, own) in enumerate(zip(series, inputs, effects, strict=True)):
         if log and np.any(y < 0.0):
             least = np.nanmin(y)
@@ -222,19 +228,28 @@ def prepare_many(
             own = fit_robust_effects(
                 [linked], [x], season_length=season_length, clean=clean, relative=not log
             )
-        drafts[i] = Preparation(log, own, season_length, NO_OUTLIERS, Compose(), -np.inf, np.inf)
-    raw = [draft.without_effects(series[i], inputs[i]) for i, draft in drafts.items()]
-    if clean:
-        rules = zip(drafts.items(), fit_rules(raw, season_length), strict=True)
-        drafts = {i: replace(draft, rule=rule) for (i, draft), rule in rules}
-    cleaned = clean_many(list(drafts.values()), raw)
-    for (i, draft), own_raw, (u, known) in zip(drafts.items(), raw, cleaned, strict=True):
-        observed = u[known] if known.any() else u
-        low, high = forecast_bounds(float(observed.min()), float(observed.max()))
-        try:
-            steps = fit_transforms(transforms, u, season_length)
-            preparation = replace(draft, steps=steps, low=low, high=high)
-            results[i] = PreparedSeries.of(preparation, own_raw, u, known)
-        except ValueError as error:
-            results[i] = UnfitError(str(error).rstrip("."))
+        u = np.log1p(y) if log else y
+        found[i] = (u if own is None else own.remove(u, x)), own
+    places = list(found)
+    for _, members in group_by_length([found[i][0].size for i in places], int):
+        some = [places[k] for k in members]
+        raw = np.stack([found[i][0] for i in some])
+        is_outlier, rules = np.zeros(raw.shape, dtype=bool), [NO_OUTLIERS] * len(some)
+        if clean:
+            is_outlier, each = find_outliers(raw, season_length)
+            rules = each.split()
+        u, known = _fill_some(raw, is_outlier, season_length)
+        observed = known | ~known.any(axis=1, keepdims=True)
+        lowest, highest = np.where(observed, u, np.inf), np.where(observed, u, -np.inf)
+        bounds = forecast_bounds(lowest.min(axis=1), highest.max(axis=1))
+        pairs = zip(some, rules, zip(*bounds, strict=True), strict=True)
+        for k, (i, rule, (low, high)) in enumerate(pairs):
+            try:
+                steps = fit_transforms(transforms, u[k], season_length)
+            except ValueError as error:
+                results[i] = UnfitError(str(error).rstrip("."))
+                continue
+            own = found[i][1]
+            done = Preparation(log, own, season_length, rule, steps, float(low), float(high))
+            results[i] = PreparedSeries.of(done, raw[k], u[k], known[k])
     return [results[i] for i in range(len(series))]

@@ -122,12 +122,13 @@ def check_fit(series: Series, fewest: int = FEWEST_VALUES) -> None:
 
 
 def find_usable(
-    panel: Sequence[Series], fewest: int = FEWEST_VALUES
+    panel: Sequence[Series], fewest: int = FEWEST_VALUES, *, sort: bool = True
 ) -> tuple[list[int], dict[int, str]]:
     """Return the positions of series to learn from, and why the others have nothing to learn from.
 
-    They are sorted by their beginnings, so that the order is the same wherever they end, and then
-    by their fingerprints: what is learned must not depend on the panel's order.
+    Unless nothing is learned, they are sorted by their beginnings, so that the order is the same
+    wherever they end, and then by their fingerprints: what is learned must not depend on the
+    panel's order.
     """
     usable, reasons = [], {}
     for i, series in enumerate(panel):
@@ -140,4 +141,4 @@ def find_usable(
     def key(i: int) -> tuple[bytes, bytes]:
         return panel[i].y[:_BEGINNING].tobytes(), panel[i].fingerprint
 
-    return sorted(usable, key=key), reasons
+    return sorted(usable, key=key) if sort else usable, reasons

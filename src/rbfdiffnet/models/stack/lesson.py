@@ -199,8 +199,7 @@ class StackPart:
         high[modeled] = start + to_distances(scores, distances)
         if log:
             low[modeled], high[modeled] = np.expm1(low[modeled]), np.expm1(high[modeled])
-        never_negative = [np.nanmin(s.y, initial=np.inf) >= 0.0 for s in ready.panel]
-        low = np.maximum(low, np.where(never_negative, 0.0, -np.inf)[:, None, None])
+        low = np.maximum(low, np.where(ready.never_negative, 0.0, -np.inf)[:, None, None])
         low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
         return low, high, enough | modeled
 

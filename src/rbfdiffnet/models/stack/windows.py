@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -67,7 +68,8 @@ class PreparedPanel:
         they have numbers from a later part of the panel. What effects have in common is found in
         this panel, or it is as known from other series.
         """
-        order, reasons = find_usable(panel, _FEWEST_VALUES)
+        panel = list(panel)
+        order, reasons = find_usable(panel, _FEWEST_VALUES, sort=like is None)
         effects, common = None, None if like is None else like.common
         if like is None or common is not None:
             effects, common = fit_pooled_effects(
@@ -118,12 +120,17 @@ class PreparedPanel:
         """Return a series that is ready, from its first known value on."""
         return self.ready[i].u[np.argmax(np.isfinite(self.panel[i].y)) :]
 
-    @property
+    @cached_property
     def is_ready(self) -> Mask:
         """Which series have members, shape (n,)."""
         return np.isin(np.arange(len(self.panel)), list(self.ready))
 
-    @property
+    @cached_property
+    def never_negative(self) -> Mask:
+        """Which series never were negative, shape (n,)."""
+        return np.array([not np.any(s.y < 0.0) for s in self.panel], dtype=bool)
+
+    @cached_property
     def is_short(self) -> Mask:
         """Which series have too few known values for most members, shape (n,)."""
         return np.array([np.isfinite(s.y).sum() < FEWEST_VALUES for s in self.panel], dtype=bool)
@@ -198,7 +205,7 @@ class Window:
         ready, panel = self.prepared.ready, self.prepared.panel
         own, at = [r.preparation for r in ready.values()], list(ready)
         low, high = (np.array([[getattr(p, side)] for p in own]) for side in ("low", "high"))
-        never_negative = np.array([[np.nanmin(panel[i].y) >= 0.0] for i in at], dtype=bool)
+        never_negative = self.prepared.never_negative[at][:, None]
         plain = not any(p.log or p.effects for p in own)
         members = {}
         for name, forecast in self.forecasts.items():
