@@ -65,8 +65,8 @@ class RBFDiffNet:
         for each series. "global": one for all, each series on its own scale. "pretrained": the
         network of ``preset="instant"``. By default that of the preset ("local" for "paper" and
         "fast"); "local" where another argument asks for networks of single series, any of
-        ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog``, ``noise`` and
-        ``device`` that is not at its default; "auto" otherwise.
+        ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog`` and ``noise`` that is
+        not at its default; "auto" otherwise.
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
@@ -100,9 +100,9 @@ class RBFDiffNet:
         scope and recursive strategy, all lags up to the largest, no differences, no inputs known
         only in the past.
     device : str, default="cpu"
-        ``"cuda"`` (or ``"cuda:1"``) trains the networks of the preset "fast" on a GPU, and runs
-        that of "instant" there; that needs the extra ``[gpu]``. Series with inputs are not trained
-        there.
+        ``"cuda"`` (or ``"cuda:1"``) runs the default and the preset "instant" on a GPU, and trains
+        the networks of the preset "fast" there, but not those of series with inputs; that needs
+        the extra ``[gpu]``. Forecasts are those of ``"cpu"`` to 1e-6 and better.
     n_jobs : int, default=1
         Threads; results do not depend on it.
     memory_limit : int or str, default="2GB"

@@ -112,7 +112,7 @@ def test_torch_forecasts_the_same(monkeypatch):
     torch = pytest.importorskip("torch")
     series = [make(n, n) for n in (1, 8, 40, 300)]
     mine = forecast(series, 30, 7)
-    monkeypatch.setattr(network, "_to_device", lambda _: torch.as_tensor)
+    monkeypatch.setattr(network, "place_on", lambda _: torch.as_tensor)
     theirs = forecast(series, 30, 7)
     np.testing.assert_allclose(theirs.quantiles, mine.quantiles, rtol=1e-10)
     np.testing.assert_allclose(theirs.mean, mine.mean, rtol=1e-10)

@@ -7,6 +7,7 @@ own. A backend that computes a few of the operations faster overrides these and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import Any
@@ -30,6 +31,8 @@ class Backend:
     lanes = 1
     #: How many rows are trained together, at most; None for as many as there are.
     rows_trained_together: int | None = None
+    #: How many values are searched for outliers together.
+    values_searched_together = 2**24
     #: At most this share of the series of a batch is selected, to go on without the others.
     share_worth_selecting = 0.5
 
@@ -201,6 +204,7 @@ class NumpyBackend(Backend):
     """Operations on NumPy arrays."""
 
     rows_trained_together: int | None = 8_192  # what the caches of a processor hold
+    values_searched_together = 2**15
 
     def __init__(self) -> None:
         super().__init__(np)
@@ -287,6 +291,11 @@ def backend_for(device: str) -> Backend:
     from rbfdiffnet.batch.torch_backend import card_backend
 
     return card_backend(device)
+
+
+def place_on(device: str) -> Callable[[Any], Any]:
+    """Return a function that brings an array of NumPy to a device."""
+    return np.asarray if device == "cpu" else backend_for(device).to_device
 
 
 def _processor_backend() -> Backend:

@@ -98,7 +98,7 @@ class Options:
         """The scope that was given, or the one that the other arguments ask for."""
         if self.scope is not None:
             return self.scope
-        asks_for_networks = self._for_networks or self.noise is not None or self.device != "cpu"
+        asks_for_networks = self._for_networks or self.noise is not None
         return PRESETS[self.preset].scope or ("local" if asks_for_networks else "auto")
 
     @property
@@ -242,11 +242,13 @@ class Options:
                 f"{self._for_networks[0]} is for networks that are fitted, and the pretrained "
                 "network is not; leave it out, or use another preset or scope."
             )
-        takes_device = self._is_fast and method.learns_series_alone
-        if self.device != "cpu" and not (takes_device or not method.fits_networks):
+        fast = self._is_fast and method.learns_series_alone
+        thorough = PRESETS[self.preset].thorough
+        if self.device != "cpu" and not (fast or (method.learns_from == "sample" and not thorough)):
             raise ValueError(
-                f"device={self.device!r} is for preset='instant', and for preset='fast' with "
-                "scope='local' and its own regressor; use these, or device='cpu'."
+                f"device={self.device!r} is for the default, for preset='instant', and for "
+                "preset='fast' with scope='local' and its own regressor; use these, or "
+                "device='cpu'."
             )
         if self.noise and self.device != "cpu":
             raise ValueError("noise is treated on the processor only; use device='cpu'.")

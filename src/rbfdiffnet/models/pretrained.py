@@ -193,7 +193,8 @@ class _Chunk:
             if any(not own.is_known.all() for own in prepared.ready.values()):
                 histories = Histories.of(prepared.histories, season, longer)
                 median = found.median
-                wide = measure_distances(prepared, histories, median, found.quantiles)
+                own = (median, found.quantiles, 1, plan.device)
+                wide = measure_distances(prepared, histories, *own)
                 found = Outlook(median[:, :, None] + wide, found.mean)
         return prepared, found
 

@@ -19,9 +19,9 @@ and minus sums of positive distances, so they never cross.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from rbfdiffnet.batch.backend import place_on
 from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
 from rbfdiffnet.pretrained.seasons import choose_longer_seasons
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
@@ -102,7 +103,7 @@ def forecast(
     series. Blocks of series are spread over `n_jobs` threads.
     """
     weights = weights or load_weights()
-    place = _to_device(device)
+    place = place_on(device)
     fixed = {"spacing": SPACING, "between": interpolation(h)}
     at_device = {name: place(array) for name, array in {**weights, **fixed}.items()}
     longest = most_values(season, longer or 0)
@@ -142,15 +143,6 @@ def _shorten(steps: Ints) -> Ints:
 def most_values(season: int, longer: int = 0) -> int:
     """Return how many of the latest values of a series are looked at."""
     return max(LONGEST, 3 * max(season, longer))
-
-
-def _to_device(device: str) -> Callable[[Any], Any]:
-    """Return a function that puts an array of NumPy on a device."""
-    if device == "cpu":
-        return np.asarray
-    import torch
-
-    return partial(torch.as_tensor, device=device)
 
 
 def _to_numpy(array: Any) -> Array:

@@ -30,7 +30,6 @@ _ROUNDING = 1e-12  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
 _LONGEST_SHIFT = 7  # a week of days; of longer seasons the shortest will do
 _SHIFT_AT_END = 3
-_VALUES_AT_ONCE = 32_768
 
 
 @dataclass(frozen=True)
@@ -109,15 +108,17 @@ def _settings(rule: OutlierRule | Rules) -> tuple[Any, ...]:
 
 
 def group_by_length(
-    keys: Sequence[Key], length: Callable[[Key], int]
+    keys: Sequence[Key],
+    length: Callable[[Key], int],
+    n_values: int = NUMPY.values_searched_together,
 ) -> Iterator[tuple[Key, list[int]]]:
     """Yield each key with the positions of its items, some of them at a time.
 
-    A group holds as many items as are best computed together; ``length(key)`` is the number of
-    values of one item.
+    A group holds items of about ``n_values`` in all; ``length(key)`` is the number of values of
+    one item.
     """
     for key, positions in group_equal(keys).items():
-        size = max(1, _VALUES_AT_ONCE // max(length(key), 1))
+        size = max(1, n_values // max(length(key), 1))
         for first in range(0, len(positions), size):
             yield key, positions[first : first + size]
 

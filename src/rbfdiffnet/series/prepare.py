@@ -209,12 +209,13 @@ def prepare_many(
     transforms: tuple[str | Transform, ...] = (),
     log: bool = False,
     clean: bool = True,
+    backend: Backend = NUMPY,
 ) -> list[PreparedSeries | UnfitError]:
     """Make many series ready; the result is an error where a step does not apply.
 
     Series have shape (T,) with NaN where missing, inputs known in advance (T, q). Effects that are
     None are estimated where q is not 0. ``transforms`` are those of `fit_transforms`; outliers are
-    found only with ``clean``.
+    found only with ``clean``, and by a ``backend``.
     """
     results: dict[int, PreparedSeries | UnfitError] = {}
     found: dict[int, tuple[Array, Effects | None]] = {}  # series without effects, and the effects
@@ -231,13 +232,14 @@ def prepare_many(
         u = np.log1p(y) if log else y
         found[i] = (u if own is None else own.remove(u, x)), own
     places = list(found)
-    for _, members in group_by_length([found[i][0].size for i in places], int):
+    lengths = [found[i][0].size for i in places]
+    for _, members in group_by_length(lengths, int, backend.values_searched_together):
         some = [places[k] for k in members]
         raw = np.stack([found[i][0] for i in some])
         is_outlier, rules = np.zeros(raw.shape, dtype=bool), [NO_OUTLIERS] * len(some)
         if clean:
-            is_outlier, each = find_outliers(raw, season_length)
-            rules = each.split()
+            mask, each = find_outliers(backend.to_device(raw), season_length, backend)
+            is_outlier, rules = backend.to_numpy(mask), each.split(backend)
         u, known = _fill_some(raw, is_outlier, season_length)
         observed = known | ~known.any(axis=1, keepdims=True)
         lowest, highest = np.where(observed, u, np.inf), np.where(observed, u, -np.inf)

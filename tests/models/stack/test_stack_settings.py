@@ -119,8 +119,8 @@ def test_what_needs_networks_says_so(rng):
 def test_other_settings_that_a_stack_does_not_take(rng):
     with pytest.raises(ValueError, match="scope='local'"):
         auto(noise="auto")
-    with pytest.raises(ValueError, match="scope='local'"):
-        auto(preset="fast", device="cuda")
+    with pytest.raises(ValueError, match="device='cuda' is for the default"):
+        auto(preset="best", device="cuda")
     df = frame(walks(rng, [30]))
     with pytest.raises(ValueError, match="scope='global'"):
         auto().fit(df).predict(2, new_df=df)

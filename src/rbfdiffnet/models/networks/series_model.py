@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rbfdiffnet.batch.backend import NUMPY, backend_for
 from rbfdiffnet.models.networks.window_model import (
     FEWEST_ROWS,
     TrainingRows,
@@ -145,6 +146,7 @@ def prepare_all(
         transforms=plan.transforms,
         log=plan.log,
         clean=plan.clean,
+        backend=NUMPY if plan.device == "cpu" else backend_for(plan.device),
     )
 
 

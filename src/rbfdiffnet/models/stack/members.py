@@ -65,7 +65,7 @@ class Task:
     """Series to forecast h steps ahead, and what several members need for that.
 
     `table` has rows of the series, `pretrained` (n, h) are forecasts of the pretrained network, and
-    `earlier` (N, k) are those that rows start from.
+    `earlier` (N, k) are those that rows start from. Members compute on a `device` if they can.
     """
 
     histories: Histories
@@ -73,10 +73,11 @@ class Task:
     table: RowTable
     pretrained: Array
     earlier: Array
+    device: str = "cpu"
 
 
 def look_ahead_from_rows(
-    tasks: Sequence[tuple[Histories, RowTable]], memo: Memo, n_jobs: int = 1
+    tasks: Sequence[tuple[Histories, RowTable]], memo: Memo, n_jobs: int = 1, device: str = "cpu"
 ) -> list[Array]:
     """Return forecasts (N, k) of the pretrained network that rows of series start from.
 
@@ -93,14 +94,14 @@ def look_ahead_from_rows(
     rows = dict(zip(chain.from_iterable(keys), chain.from_iterable(series), strict=True))
     rows = {key: y for key, y in rows.items() if key not in known}
     if rows:
-        found, _ = _look_ahead(list(rows.values()), steps, season, longer, n_jobs)
+        found, _ = _look_ahead(list(rows.values()), steps, season, longer, n_jobs, device)
         known.update(zip(rows, found, strict=True))
     nothing = np.empty((0, steps))
     return [np.stack([known[key] for key in own]) if own else nothing for own in keys]
 
 
 def forecast_pretrained(
-    panels: Sequence[Histories], h: int, n_jobs: int = 1
+    panels: Sequence[Histories], h: int, n_jobs: int = 1, device: str = "cpu"
 ) -> list[tuple[Array, Array]]:
     """Forecast panels by the pretrained network, (n, h), and return its quantiles (n, h, q)."""
     if not panels:
@@ -109,16 +110,16 @@ def forecast_pretrained(
     series = [[row[start:] for row, start in own] for own in rows]
     first, sizes = panels[0], [len(own) for own in series]
     every = list(chain.from_iterable(series))
-    points, quantiles = _look_ahead(every, h, first.season, first.longer, n_jobs)
+    points, quantiles = _look_ahead(every, h, first.season, first.longer, n_jobs, device)
     ends = np.cumsum(sizes)[:-1]
     return list(zip(np.split(points, ends), np.split(quantiles, ends), strict=True))
 
 
 def _look_ahead(
-    series: list[Array], h: int, season: int, longer: int | None, n_jobs: int
+    series: list[Array], h: int, season: int, longer: int | None, n_jobs: int, device: str
 ) -> tuple[Array, Array]:
     series = _latest(series, season, longer)
-    found = forecast(series, h, season, longer=longer, n_jobs=n_jobs)
+    found = forecast(series, h, season, longer=longer, device=device, n_jobs=n_jobs)
     # Series that are often zero are judged by squared errors, so by means.
     return np.where(find_sparse(series)[:, None], found.mean, found.median), found.quantiles
 
@@ -188,14 +189,15 @@ def learn_members(task: Task, *, repeats: bool = False) -> tuple[Lesson, dict[st
 
 
 def forecast_members(
-    histories: Histories, h: int, pretrained: Array, lesson: Lesson
+    histories: Histories, h: int, pretrained: Array, lesson: Lesson, device: str = "cpu"
 ) -> dict[str, Array]:
     """Forecast every series by every member: arrays of shape (n, h) by the member's name.
 
     ``pretrained`` (n, h) are the forecasts of the pretrained network.
     """
     table = RowTable.of(histories, lesson.row_cut)
-    return _forecast(Task(histories, h, table, pretrained, np.empty((0, 0))), lesson)
+    task = Task(histories, h, table, pretrained, np.empty((0, 0)), device)
+    return _forecast(task, lesson)
 
 
 def _forecast(task: Task, lesson: Lesson) -> dict[str, Array]:

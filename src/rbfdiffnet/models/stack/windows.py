@@ -167,16 +167,18 @@ class Window:
         if not prepared.ready:
             return cls(prepared, {name: np.empty((0, h)) for name in lesson.names}, season)
         histories, is_short = _line_up(prepared, plan)
-        ((pretrained, quantiles),) = forecast_pretrained([histories], h, n_jobs)
+        ((pretrained, quantiles),) = forecast_pretrained([histories], h, n_jobs, plan.device)
         forecasts: Arrays = {PRETRAINED: pretrained}
         if lesson.members is not None:
             long = _select_long(histories, is_short)
             found: Arrays = {}
             if len(long.values):
-                found = forecast_members(long, h, pretrained[~is_short], lesson.members)
+                own = pretrained[~is_short]
+                found = forecast_members(long, h, own, lesson.members, plan.device)
             forecasts |= _fill_in(found, pretrained, is_short)
         forecasts = {name: forecasts.get(name, pretrained) for name in lesson.names}
-        distances = measure_distances(prepared, histories, pretrained, quantiles, n_jobs)
+        outlook = pretrained, quantiles
+        distances = measure_distances(prepared, histories, *outlook, n_jobs, plan.device)
         return cls(prepared, forecasts, season, distances)
 
     def first_steps(self, h: int) -> Window:
@@ -227,7 +229,12 @@ class Window:
 
 
 def measure_distances(
-    prepared: PreparedPanel, histories: Histories, points: Array, quantiles: Array, n_jobs: int = 1
+    prepared: PreparedPanel,
+    histories: Histories,
+    points: Array,
+    quantiles: Array,
+    n_jobs: int = 1,
+    device: str = "cpu",
 ) -> Array:
     """Return the distances of quantiles (n, h, q) from forecasts (n, h), wider where values lack.
 
@@ -241,7 +248,8 @@ def measure_distances(
     for gap in np.unique(gaps[gaps > 0]).tolist():
         seen = histories.select(gaps == gap)
         cut = seen.with_values(seen.values[:, :-gap])
-        ((point, beyond),) = forecast_pretrained([cut], gap + points.shape[1], n_jobs)
+        steps = gap + points.shape[1]
+        ((point, beyond),) = forecast_pretrained([cut], steps, n_jobs, device)
         distances[gaps == gap] = (beyond - point[:, :, None])[:, gap:]
     normal = ndtri(np.array(PROBABILITIES))
     for row, own in enumerate(prepared.ready.values()):
@@ -305,7 +313,7 @@ def learn_windows(
     series have a network of its own, which treats noise. What panels have in common is made once.
     """
     lines = {key: _line_up(own, plan) for key, own in prepared.items() if own.ready}
-    found = _learn_all(lines, n_steps, repeats, n_jobs)
+    found = _learn_all(lines, n_steps, repeats, n_jobs, plan.device)
     windows = {}
     for key, own in prepared.items():
         if key not in found:
@@ -318,7 +326,8 @@ def learn_windows(
         is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
         if plan.thorough and is_long:
             forecasts[_NETWORK] = _forecast_by_networks(own, n_steps[key], plan)
-        distances = measure_distances(own, histories, pretrained, quantiles, n_jobs)
+        outlook = pretrained, quantiles
+        distances = measure_distances(own, histories, *outlook, n_jobs, plan.device)
         lesson = WindowLesson(members, tuple(forecasts), own.common)
         windows[key] = Window(own, forecasts, plan.season_length, distances), lesson
     return windows
@@ -329,6 +338,7 @@ def _learn_all(
     n_steps: Mapping[int, int],
     repeats: bool,
     n_jobs: int,
+    device: str,
 ) -> dict[int, _Found]:
     """Let every member learn and forecast. One that knows nothing of any series is left out."""
     memo, found, keys = current_memo(), {}, {}
@@ -338,7 +348,8 @@ def _learn_all(
         if (known := memo.find(keys[number])) is not None:
             found[number] = known
     new = [number for number in lines if number not in found]
-    outlooks = forecast_pretrained([lines[k][0] for k in new], max(n_steps.values()), n_jobs)
+    panels, longest = [lines[k][0] for k in new], max(n_steps.values())
+    outlooks = forecast_pretrained(panels, longest, n_jobs, device)
     long = {k: _select_long(*lines[k]) for k in new if not lines[k][1].all()}
 
     def cut(number: int) -> RowTable:
@@ -348,7 +359,7 @@ def _learn_all(
     report_progress(0.3)
     tables = dict(zip(long, parallel_map(cut, list(long), n_jobs), strict=True))
     pairs = [(long[number], table) for number, table in tables.items()]
-    earlier = dict(zip(long, look_ahead_from_rows(pairs, memo, n_jobs), strict=True))
+    earlier = dict(zip(long, look_ahead_from_rows(pairs, memo, n_jobs, device), strict=True))
 
     def learn(number: int) -> _Found:
         report_progress(0.6 + 0.4 * new.index(number) / len(new))
@@ -357,7 +368,7 @@ def _learn_all(
         if number not in long:
             return _Found({PRETRAINED: pretrained}, quantiles, None)
         own = (tables[number], pretrained[~is_short], earlier[number])
-        task = Task(long[number], n_steps[number], *own)
+        task = Task(long[number], n_steps[number], *own, device)
         with np.errstate(all="ignore"):  # in this thread
             lesson, members = learn_members(task, repeats=repeats)
         kept = {name: own for name, own in members.items() if np.isfinite(own).all(axis=1).any()}
