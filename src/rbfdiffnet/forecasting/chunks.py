@@ -17,11 +17,12 @@ from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.intervals import Loan, Pools, calibration_length, choose_lenders, lend_errors
 from rbfdiffnet.models.plan import default_lags
+from rbfdiffnet.models.sampled import find_limit, hash_names
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.notes import Note
-from rbfdiffnet.support.parallel import SINGLE_MACHINE, even_chunks
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, ChunkMemory, even_chunks
 from rbfdiffnet.support.progress import progress_between
 
 _SHARE = 0.5  # of the memory limit that a chunk is to take, since what it takes is an estimate
@@ -44,6 +45,10 @@ def forecast_in_chunks(
     """
     chunks = _split(pipeline, panel, exogenous, h)
     method = pipeline.options.method
+    if method.learns_from == "sample" and len(chunks) > 1:
+        limit = find_limit(hash_names([panel.names[i] for i in chunks[0].tolist()]))
+        plan = replace(pipeline.plan, collective=ChunkMemory(int(limit)))
+        pipeline = replace(pipeline, plan=plan)
     whole = None
     if method.learns_from == "panel" or len(chunks) < 2:
         whole = pipeline.fit(panel, exogenous, calibrate=bool(levels))

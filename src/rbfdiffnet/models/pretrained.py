@@ -92,9 +92,12 @@ class FittedPretrained(FittedSampled):
         """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
         del pools
         some = request.select(self.chunks[0].tolist())
-        factors = collective.all_reduce(
-            lambda: self.parts[0].score(some, levels),
-            partial(_find_factors, levels=levels, h=request.h),
+        factors = collective.learn(
+            "factors",
+            lambda: collective.all_reduce(
+                lambda: self.parts[0].score(some, levels),
+                partial(_find_factors, levels=levels, h=request.h),
+            ),
         )
         task = partial(_Chunk.find_intervals, levels=levels, factors=factors)
         found = self._each(request, task, n_jobs)

@@ -30,6 +30,7 @@ Digests = npt.NDArray[np.uint64]
 
 MOST_LEARNED_FROM = 1_000  # series
 _LARGEST_CHUNK = 500_000  # values
+_MOST_AT_ONCE = 8 * _LARGEST_CHUNK  # values of which something is kept until forecasts are made
 
 
 class SampledMethod(PanelMethod):
@@ -49,9 +50,19 @@ class SampledMethod(PanelMethod):
     def split(
         self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
     ) -> list[Ints]:
-        """Return a single chunk: the fitted model has chunks of its own."""
-        del n_values, by_memory
-        return [np.arange(len(names))]
+        """Return the series that are learned from, then the others in chunks; one chunk for few.
+
+        The fitted model of such a chunk has smaller chunks of its own.
+        """
+        del by_memory
+        n = len(names)
+        if n <= MOST_LEARNED_FROM or n_values <= _MOST_AT_ONCE:
+            return [np.arange(n)]
+        hashes = hash_names(names)
+        learned_from = hashes <= find_limit(hashes)
+        others = np.flatnonzero(~learned_from)
+        chunks = even_chunks(others.size, max(_MOST_AT_ONCE * n // n_values, 1))
+        return [np.flatnonzero(learned_from), *(others[chunk] for chunk in chunks)]
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,8 @@ def prepare_chunks(panel: SeriesPanel, plan: Plan) -> tuple[list[Ints], list[Pre
             lambda: list(panel.select(sample)), partial(_find_common_effects, plan=plan.alone)
         )
         first = PreparedPanel.of(panel.select(sample), plan, like=replace(first, common=common))
+    else:
+        first = replace(first, common=plan.collective.learn("effects", lambda: first.common))
     rest = [PreparedPanel.of(panel.select(chunk), plan, like=first) for chunk in others]
     return chunks, [first, *rest]
 

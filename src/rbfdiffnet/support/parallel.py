@@ -105,6 +105,28 @@ class Collective:
         """Make something for this machine alone; on a cluster it is made only once."""
         return make()
 
+    def learn(self, what: str, make: Callable[[], Item]) -> Item:
+        """Learn something from the series of this machine; see `ChunkMemory`."""
+        del what
+        return make()
+
+
+class ChunkMemory(Collective):
+    """A single machine that goes through a panel chunk by chunk, and first through a sample of it.
+
+    What was learned from the first chunk is remembered for the others.
+    """
+
+    def __init__(self, sample_limit: int) -> None:
+        self.sample_limit = sample_limit
+        self._learned: dict[str, Any] = {}
+
+    def learn(self, what: str, make: Callable[[], Item]) -> Item:
+        """Learn something from the first chunk, or remember it."""
+        if what not in self._learned:
+            self._learned[what] = make()
+        return self._learned[what]  # type: ignore[no-any-return]
+
 
 #: The collective of a panel that lies on one machine.
 SINGLE_MACHINE = Collective()

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.forecasting.pipeline import Pipeline
 from rbfdiffnet.models import sampled
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_members
@@ -101,6 +102,30 @@ def test_everything_else_works_in_chunks(panel, tmp_path):
     pd.testing.assert_frame_equal(again, forecast)
     tested = RBFDiffNet("MS").cross_validation(panel, 4, n_windows=2, level=[80])
     assert tested[NAME].notna().all()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("preset", ["default", "instant"])
+def test_forecasts_made_chunk_by_chunk_are_those_of_a_fitted_model(panel, monkeypatch, preset):
+    panel["promotion"] = np.arange(len(panel)) % 7 == 0
+    panel["y"] += 3.0 * panel["promotion"] * (panel["unique_id"] != "s7")
+    model = RBFDiffNet("MS", preset=preset).fit(panel)
+    future = model.make_future_frame(3).assign(promotion=1.0)
+    expected = model.predict(3, X_df=future, level=[80])
+    monkeypatch.setattr(sampled, "_MOST_AT_ONCE", 150)
+    fitted = []
+    original = Pipeline.fit_model
+
+    def fit_model(self, series, *, calibrate):
+        fitted.append(len(series))
+        return original(self, series, calibrate=calibrate)
+
+    monkeypatch.setattr(Pipeline, "fit_model", fit_model)
+    found = RBFDiffNet("MS", preset=preset).forecast(panel, 3, X_df=future, level=[80])
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    assert fitted[0] == 5  # those that are learned from
+    assert len(fitted) > 2
+    assert sum(fitted) == 12
 
 
 @pytest.mark.usefixtures("small")

@@ -135,7 +135,15 @@ class FittedStack(FittedSampled):
         """Learn from the first chunk, or on a cluster from the first chunks of all machines."""
         own, plan = request.select(self.chunks[0].tolist()), self.plan
         if not plan.collective.is_cluster:
-            return learn(own, plan, n_jobs, self.prepared[0])
+            parts: list[StackPart] = []
+
+            def make() -> StackLesson:
+                lesson, part = learn(own, plan, n_jobs, self.prepared[0])
+                parts.append(part)
+                return lesson
+
+            lesson = plan.collective.learn("members", make)
+            return lesson, parts[0] if parts else None
         lesson = plan.collective.all_reduce(
             lambda: (own.seen, own.h), partial(learn_together, plan=plan.alone)
         )
