@@ -150,7 +150,8 @@ def _last_season_grown(task: Task) -> Array:
 
 
 def _damped_trend(task: Task) -> Array:
-    return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
+    made: Array = forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
+    return made
 
 
 PRETRAINED, CORRECTED = "pretrained", "corrected"
