@@ -298,6 +298,11 @@ def place_on(device: str) -> Callable[[Any], Any]:
     return np.asarray if device == "cpu" else backend_for(device).to_device
 
 
+def to_numpy(array: Any) -> Any:
+    """Return an array of NumPy, or a tensor on any device, as an array of NumPy."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
 def _processor_backend() -> Backend:
     """The compiled operations where numba is installed and works, and NumPy's elsewhere."""
     if find_spec("numba") is None:

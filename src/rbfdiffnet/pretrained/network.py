@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from rbfdiffnet.batch.backend import place_on
+from rbfdiffnet.batch.backend import place_on, to_numpy
 from rbfdiffnet.pretrained.inputs import LONGEST, SeriesInputs, namespace
 from rbfdiffnet.pretrained.seasons import choose_longer_seasons
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
@@ -126,7 +126,7 @@ def forecast(
         with np.errstate(all="ignore"):  # in this thread
             found = _forward(inputs, h, at_device)
         quantiles[rows], mean[rows] = (
-            _to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
+            to_numpy(part) * scale.reshape(-1, *[1] * (part.ndim - 1)) for part in found
         )
 
     on_card = device != "cpu"
@@ -143,10 +143,6 @@ def _shorten(steps: Ints) -> Ints:
 def most_values(season: int, longer: int = 0) -> int:
     """Return how many of the latest values of a series are looked at."""
     return max(LONGEST, 3 * max(season, longer))
-
-
-def _to_numpy(array: Any) -> Array:
-    return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())
 
 
 def _blocks(order: Any, sizes: Any, h: int, most: int) -> list[Any]:

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.tsa.holtwinters import ExponentialSmoothing
 
+from rbfdiffnet.models.stack import smoothing
 from rbfdiffnet.models.stack.smoothing import (
-    _ALPHA,
-    _BETA,
-    _PHI,
     forecast_damped_holt,
     forecast_on_logarithms,
     smooth,
@@ -37,11 +35,32 @@ def errors(y, alpha, beta, phi, level, trend):
     return np.array(e), level, trend
 
 
+def best_first_states(y, alpha, beta, phi):
+    """Those with the least squared errors, which are linear in them."""
+    e0, e1, e2 = (
+        errors(series, alpha, beta, phi, *states)[0]
+        for series, states in ((y, (0.0, 0.0)), (0.0 * y, (1.0, 0.0)), (0.0 * y, (0.0, 1.0)))
+    )
+    return np.linalg.lstsq(np.c_[e1, e2], -e0, rcond=None)[0]
+
+
 def squares(y, fit, i=0):
-    states = (fit.alpha, fit.beta, fit.phi, fit.first_level, fit.first_trend)
-    e, level, trend = errors(y, *(state[i] for state in states))
+    parameters = (fit.alpha[i], fit.beta[i], fit.phi[i])
+    e, level, trend = errors(y, *parameters, *best_first_states(y, *parameters))
     np.testing.assert_allclose([fit.level[i], fit.trend[i]], [level, trend], rtol=1e-9, atol=1e-9)
     return e @ e
+
+
+def test_errors_with_all_parameters_of_the_grid_are_those_of_the_equations(rng):
+    Y = ragged(rng, [6, 25, 40], 40)
+    d = np.nan_to_num(np.diff(Y, prepend=Y[:, :1]))
+    tables = smoothing._tables(np, None)
+    losses = smoothing._grid_losses(d, np.array([6, 25, 40]), tables)
+    for y, made in zip(Y, losses, strict=True):
+        y = y[~np.isnan(y)]
+        for parameters, loss in zip(tables.grid, made, strict=True):
+            e, *_ = errors(y, *parameters, *best_first_states(y, *parameters))
+            np.testing.assert_allclose(loss, e @ e, rtol=1e-7)
 
 
 def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
@@ -54,7 +73,7 @@ def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
         minimize(lambda x: np.square(errors(y, *x)[0]).sum(), x0, bounds=bounds) for x0 in starts
     ]
     best = min(found, key=lambda f: f.fun)
-    fit = smooth(y[None], np.array([60]), _ALPHA, _BETA, _PHI)
+    fit = smooth(y[None])
     assert squares(y, fit) <= best.fun * 1.0005
     _, level, trend = errors(y, *best.x)
     forecast = level + trend * np.cumsum(best.x[2] ** np.arange(1, 9))
@@ -64,7 +83,7 @@ def test_damped_holt_agrees_with_a_search_over_all_five_numbers(rng):
 @pytest.mark.parametrize("T", [40, 70])
 def test_damped_holt_fits_as_well_as_statsmodels(rng, T):
     Y = walks(rng, 15, T)
-    fit = smooth(Y, np.full(15, T), _ALPHA, _BETA, _PHI)
+    fit = smooth(Y)
     for i, y in enumerate(Y):
         model = ExponentialSmoothing(
             y, trend="add", damped_trend=True, bounds={"damping_trend": (0.8, 0.98)}
@@ -78,14 +97,14 @@ def test_damped_holt_fits_as_well_as_statsmodels(rng, T):
 def test_damped_holt_fits_as_well_as_statsforecast(rng):
     models = pytest.importorskip("statsforecast.models")
     Y = walks(rng, 15, 60)
-    fit = smooth(Y, np.full(15, 60), _ALPHA, _BETA, _PHI)
+    fit = smooth(Y)
     for i, y in enumerate(Y):
         theirs = models.AutoETS(season_length=1, model="AAN", damped=True).fit(y)
         assert squares(y, fit, i) <= 1.01 * np.square(theirs.model_["residuals"]).sum()
 
 
 def test_a_batch_gives_what_each_series_gives_alone(rng, monkeypatch):
-    monkeypatch.setattr("rbfdiffnet.models.stack.smoothing._CELLS", 2000)  # several parts
+    monkeypatch.setattr(smoothing, "_SERIES", 5)  # several parts
     lengths = [3, 40, 1, 17, 6, 40, 9, 2, 25, 5, 33, 12]
     Y = ragged(rng, lengths, 40)
     together = forecast_damped_holt(Y, 7)
@@ -93,6 +112,20 @@ def test_a_batch_gives_what_each_series_gives_alone(rng, monkeypatch):
         np.testing.assert_allclose(
             forecast_damped_holt(y[None, 40 - length :], 7)[0], made, rtol=1e-9
         )
+
+
+def test_torch_gives_what_numpy_gives(rng):
+    torch = pytest.importorskip("torch")
+    lengths = [*range(1, 31), 250, 250]
+    Y = np.vstack(
+        [ragged(rng, lengths, 250), 5.0 + rng.normal(size=(4, 250)), np.full((1, 250), 3)]
+    )
+    Y[::2] = np.exp(0.02 * Y[::2])
+    made = forecast_damped_holt(torch.tensor(Y), 7)
+    np.testing.assert_allclose(made.numpy(), forecast_damped_holt(Y, 7), rtol=1e-9)
+    made = forecast_on_logarithms(forecast_damped_holt, torch.tensor(Y), 7)
+    expected = forecast_on_logarithms(forecast_damped_holt, Y, 7)
+    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-9)
 
 
 @settings(max_examples=20)

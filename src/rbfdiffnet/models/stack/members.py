@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rbfdiffnet.batch.backend import place_on, to_numpy
 from rbfdiffnet.models.stack.direct import (
     Correction,
     DirectNetwork,
@@ -155,7 +156,8 @@ def _last_season_grown(task: Task, _: None) -> Array:
 
 
 def _damped_trend(task: Task, _: None) -> Array:
-    return forecast_on_logarithms(forecast_damped_holt, task.histories.values, task.h)
+    values = place_on(task.device)(task.histories.values)
+    return to_numpy(forecast_on_logarithms(forecast_damped_holt, values, task.h))
 
 
 PRETRAINED, CORRECTED = "pretrained", "corrected"
