@@ -157,7 +157,7 @@ def _last_season_grown(task: Task, _: None) -> Array:
 
 def _damped_trend(task: Task, _: None) -> Array:
     values = place_on(task.device)(task.histories.values)
-    return to_numpy(forecast_on_logarithms(forecast_damped_holt, values, task.h))
+    return np.asarray(to_numpy(forecast_on_logarithms(forecast_damped_holt, values, task.h)))
 
 
 PRETRAINED, CORRECTED = "pretrained", "corrected"

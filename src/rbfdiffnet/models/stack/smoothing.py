@@ -43,7 +43,7 @@ _PHI = np.linspace(0.8, 0.98, 4)
 
 _MOST_VALUES = 200  # of a series, its latest
 _SERIES = 256  # at a time: their arrays stay in the cache
-_STEPS = 2
+_STEPS = 6
 _DAMPING = 1.0  # of the first step, as a share of the squared slopes
 _RIDGE = 1e-12  # on what may have no effect at all, in series whose largest change is 1
 
