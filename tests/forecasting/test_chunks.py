@@ -138,6 +138,7 @@ def test_other_limits_are_refused(limit):
 
 def test_a_stack_learns_from_the_latest_values_of_long_series(monkeypatch):
     monkeypatch.setattr(lesson, "_MOST_VALUES", 140)
+    monkeypatch.setattr(lesson, "_MOVE", 1)
     rng = np.random.default_rng(0)
     y = 20 + 5 * np.sin(np.arange(400) * 2 * np.pi / 7) + rng.normal(size=400)
     df = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=400), "y": y})
@@ -154,6 +155,7 @@ def test_a_stack_learns_from_the_latest_values_of_long_series(monkeypatch):
 @pytest.mark.parametrize("gap", [100, 200])
 def test_a_stack_learns_from_known_values_before_a_long_gap(monkeypatch, gap):
     monkeypatch.setattr(lesson, "_MOST_VALUES", 140)
+    monkeypatch.setattr(lesson, "_MOVE", 1)
     rng = np.random.default_rng(0)
     y = 50 + rng.normal(size=400)
     y[-gap:] = np.nan

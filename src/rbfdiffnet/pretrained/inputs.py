@@ -133,12 +133,14 @@ class SeriesInputs:
 
     def _deviations(self, m: Any) -> tuple[Any, Any]:
         """Return distances from the mean of the season around, and those means, (B, T) both."""
-        xp, T = self.xp, self.n_columns
+        xp, T, start = self.xp, self.n_columns, self.start
         high = xp.clip(self.at + 1 + m // 2, None, T)
-        low = xp.maximum(high - m, self.start)
-        high = xp.clip(xp.maximum(high, low + m), None, T)
-        total = take(self.sums, high) - take(self.sums, low)
-        mean = total / xp.clip(high - low, 1, None)
+        low = high - m
+        total = take(self.sums, high) - take(self.sums, xp.clip(low, 0, None))
+        # Before half a season is over, the mean of the first season:
+        first = xp.clip(start + m, None, T)
+        begin = (take(self.sums, first) - take(self.sums, start)) / xp.clip(first - start, 1, None)
+        mean = xp.where(low >= start, total / m, begin)
         return self._if_seen(self.v - mean), mean
 
     def _mean(self, low: Any, high: Any) -> Any:

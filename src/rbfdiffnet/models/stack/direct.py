@@ -329,34 +329,34 @@ def fit_least_absolute(
     order = np.argsort(-known.sum(axis=0), kind="stable")
     known, X, weight = known[:, order], X[order], weight[order]
     Y = np.where(known, Y[:, order], 0.0)
-    ahead = np.empty((*Y.shape, 0)) if ahead is None else ahead[:, order] * known[:, :, None]
     n_known, (n_steps, n_rows), p = known.sum(axis=1), Y.shape, X.shape[1]
+    A = np.empty((n_steps, 0, n_rows))  # inputs of the steps, rows last
+    if ahead is not None:
+        A = np.ascontiguousarray(ahead.swapaxes(1, 2)[:, :, order]) * known[:, None]
     total, whole = known @ weight, weight[: n_known[0]].sum()
-    width = p + ahead.shape[2]
+    n_targets = np.maximum(known.sum(axis=0), 1)
+    width = p + A.shape[1]
     gram, moment = np.empty((n_steps, width, width)), np.empty((n_steps, width))
     diagonal = np.arange(width)
     now = weight
     for step in range(steps + 1):
-        root = np.sqrt(now)
-        Xw, Yw, Aw = X * root[:, None], Y * root, ahead * root[:, None]
-        shared, first = np.zeros((p, p)), 0
+        Xw, Aw, shared, first = X * now[:, None], A * now, np.zeros((p, p)), 0
         for k in range(n_steps - 1, -1, -1):  # rows that know fewer and fewer targets
-            rows = Xw[first : n_known[k]]
-            if len(rows):
-                shared = shared + rows.T @ rows
-            gram[k, :p, :p], first = shared, int(n_known[k])
-        turned = Aw.swapaxes(1, 2)
-        cross = (turned.reshape(-1, n_rows) @ Xw).reshape(n_steps, -1, p)
+            rows = slice(first, int(n_known[k]))
+            if rows.stop > first:
+                shared = shared + Xw[rows].T @ X[rows]
+            gram[k, :p, :p], first = shared, rows.stop
+        cross = (A.reshape(-1, n_rows) @ Xw).reshape(n_steps, -1, p)
         gram[:, p:, :p], gram[:, :p, p:] = cross, cross.swapaxes(1, 2)
-        gram[:, p:, p:] = turned @ Aw
-        moment[:, :p], moment[:, p:] = Yw @ Xw, (turned @ Yw[:, :, None])[:, :, 0]
+        gram[:, p:, p:] = Aw @ A.swapaxes(1, 2)
+        moment[:, :p], moment[:, p:] = Y @ Xw, (Aw @ Y[:, :, None])[:, :, 0]
         gram[:, diagonal, diagonal] += total[:, None] * (penalty + _JITTER)
         b = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
         if step < steps:
-            away = np.abs(Y - b[:, :p] @ X.T - (ahead @ b[:, p:, None])[:, :, 0])
+            away = np.abs(Y - b[:, :p] @ X.T - (b[:, None, p:] @ A)[:, 0])
             usual = np.array([_median(a[:n]) for a, n in zip(away, n_known, strict=True)])
             away *= known / np.where(usual > 0.0, usual, 1e-12)[:, None]
-            size = np.sqrt((away**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+            size = np.sqrt(np.einsum("kn,kn->n", away, away) / n_targets)
             near = _NEAR * _median(size[: n_known[0]])
             now = weight / np.maximum(size, max(near, 1e-12))
             now *= whole / now[: n_known[0]].sum()

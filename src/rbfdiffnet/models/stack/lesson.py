@@ -38,6 +38,7 @@ from rbfdiffnet.support.stability import describe_runaway
 
 _MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
+_MOVE = 512  # steps by which the first of these moves
 _NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
 
 
@@ -357,11 +358,14 @@ def _prepare(
 
 
 def _latest(request: ForecastRequest, plan: Plan) -> tuple[list[Series], Ints]:
-    """Cut the series of a request to their latest known values before the origins."""
+    """Cut the series of a request to their latest known values before the origins.
+
+    Where they are cut moves on only now and then, so windows of a backtest have most in common.
+    """
     panel, origins = request.panel, request.origins
     most = max(_MOST_VALUES, _MOST_SEASONS * plan.season_length)
     cut = np.zeros_like(origins)
     for i in np.flatnonzero(origins > most).tolist():
         known = np.flatnonzero(np.isfinite(panel[i].y[: origins[i]]))
-        cut[i] = known[-most] if known.size > most else 0
+        cut[i] = known[-most] // _MOVE * _MOVE if known.size > most else 0
     return [s.after(c) for s, c in zip(panel, cut.tolist(), strict=True)], origins - cut
