@@ -64,8 +64,8 @@ class Pretrained(SampledMethod):
         self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedPretrained:
         """Make a panel ready, chunk by chunk."""
-        del calibrate, n_jobs
-        chunks, ready = prepare_chunks(panel, plan)
+        del calibrate
+        chunks, ready = prepare_chunks(panel, plan, n_jobs)
         return FittedPretrained(plan, chunks, ready, [_Chunk(plan, own) for own in ready])
 
 

@@ -24,13 +24,13 @@ from rbfdiffnet.models.stack.windows import PreparedPanel
 from rbfdiffnet.series.effects import CommonEffects
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Arrays, Ints
-from rbfdiffnet.support.parallel import Collective, even_chunks, flatten
+from rbfdiffnet.support.parallel import Collective, even_chunks, flatten, parallel_map
 
 Digests = npt.NDArray[np.uint64]
 
 MOST_LEARNED_FROM = 1_000  # series
-_LARGEST_CHUNK = 500_000  # values
-_MOST_AT_ONCE = 8 * _LARGEST_CHUNK  # values of which something is kept until forecasts are made
+_LARGEST_CHUNK = 200_000  # values
+_MOST_AT_ONCE = 4_000_000  # values of which something is kept until forecasts are made
 
 
 class SampledMethod(PanelMethod):
@@ -106,12 +106,14 @@ class FittedSampled(FittedModel):
         return panel.ends - panel.starts, {}, {}
 
 
-def prepare_chunks(panel: SeriesPanel, plan: Plan) -> tuple[list[Ints], list[PreparedPanel]]:
+def prepare_chunks(
+    panel: SeriesPanel, plan: Plan, n_jobs: int = 1
+) -> tuple[list[Ints], list[PreparedPanel]]:
     """Return the positions of the series of each chunk, and the chunks made ready.
 
     What effects of inputs have in common is found in the series that are learned from.
     """
-    sample, *others = chunks = split_panel(panel, plan.collective)
+    sample, *others = chunks = split_panel(panel, plan.collective, plan.device)
     first = PreparedPanel.of(panel.select(sample), plan)
     if plan.collective.is_cluster and panel.known_ahead.shape[1]:
         common = plan.collective.all_reduce(
@@ -120,15 +122,18 @@ def prepare_chunks(panel: SeriesPanel, plan: Plan) -> tuple[list[Ints], list[Pre
         first = PreparedPanel.of(panel.select(sample), plan, like=replace(first, common=common))
     else:
         first = replace(first, common=plan.collective.learn("effects", lambda: first.common))
-    rest = [PreparedPanel.of(panel.select(chunk), plan, like=first) for chunk in others]
-    return chunks, [first, *rest]
+
+    def prepare(chunk: Ints) -> PreparedPanel:
+        return PreparedPanel.of(panel.select(chunk), plan, like=first)
+
+    return chunks, [first, *parallel_map(prepare, others, n_jobs)]
 
 
 def _find_common_effects(parts: list[list[Series]], plan: Plan) -> CommonEffects | None:
     return PreparedPanel.of(flatten(parts), plan).common
 
 
-def split_panel(panel: SeriesPanel, collective: Collective) -> list[Ints]:
+def split_panel(panel: SeriesPanel, collective: Collective, device: str = "cpu") -> list[Ints]:
     """Return the positions of the series that are learned from, then chunks of the others."""
     n, limit = len(panel), collective.sample_limit
     learned_from = np.ones(n, dtype=bool)
@@ -137,7 +142,8 @@ def split_panel(panel: SeriesPanel, collective: Collective) -> list[Ints]:
         learned_from = hashes <= (find_limit(hashes) if limit is None else np.uint64(limit))
     others = np.flatnonzero(~learned_from)
     lengths = (panel.ends - panel.starts)[others]
-    size = max(_LARGEST_CHUNK // max(int(lengths.max(initial=1)), 1), 1)
+    most = _LARGEST_CHUNK if device == "cpu" else _MOST_AT_ONCE
+    size = max(most // max(int(lengths.max(initial=1)), 1), 1)
     return [
         np.flatnonzero(learned_from),
         *(others[part] for part in even_chunks(others.size, size)),

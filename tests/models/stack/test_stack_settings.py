@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
 from panels import EVENTS, LEVELS, NAME, future_of, make_panel, to_polars
+from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.model import Stack
@@ -132,3 +133,29 @@ def test_any_number_of_threads_gives_the_same_bits(rng, n_series):
     found = [auto(n_jobs=n).forecast(df, 14, level=[80, 95]) for n in (1, 2, 2, 3)]
     for other in found[1:]:
         assert_array_equal(other[LEVELS], found[0][LEVELS])
+
+
+@pytest.mark.parametrize("preset", ["default", "instant"])
+def test_a_device_gives_the_numbers_of_numpy(monkeypatch, preset):
+    """PyTorch on the processor stands for a card; series with gaps, an outlier and an input."""
+    pytest.importorskip("torch")
+    from rbfdiffnet.batch import backend
+    from rbfdiffnet.batch.torch_backend import TorchBackend
+    from rbfdiffnet.models.networks import series_model
+
+    df = make_panel([f"s{i}" for i in range(6)], n=70, columns=("price",))
+    df.loc[[100, 101, 150], "y"] = [np.nan, np.nan, 1e4]
+    df = df[(df["unique_id"] != "s4") | (df["ds"] > "2023-02-20")]
+    options = {"n_windows": 2, "step_size": 4, "level": [80]}
+    usual = RBFDiffNet("D", preset=preset).cross_validation(df, 5, **options)
+    used = []
+
+    def on_torch(device):
+        used.append(device)
+        return TorchBackend("cpu")
+
+    for module in (backend, series_model):
+        monkeypatch.setattr(module, "backend_for", on_torch)
+    found = RBFDiffNet("D", preset=preset, device="cuda").cross_validation(df, 5, **options)
+    assert_frame_equal(found, usual, rtol=1e-7)
+    assert set(used) == {"cuda"}

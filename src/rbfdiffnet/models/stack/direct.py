@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from rbfdiffnet.batch.backend import place_on, to_numpy
 from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.rows import RowCut, Rows, RowTable
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
+from rbfdiffnet.pretrained.inputs import namespace
 from rbfdiffnet.support.arrays import Array
 
 _FEWEST_ROWS = 10
@@ -79,7 +82,11 @@ class DirectNetwork:
 
 
 def learn_direct(
-    histories: Histories, h: int, n_centers: int = _CENTERS, table: RowTable | None = None
+    histories: Histories,
+    h: int,
+    n_centers: int = _CENTERS,
+    table: RowTable | None = None,
+    device: str = "cpu",
 ) -> DirectNetwork:
     """Learn to forecast h steps of series, whose rows may be known."""
     table = table or RowTable.learnable(histories, h)
@@ -87,11 +94,12 @@ def learn_direct(
     n_steps = _count_learnable(train)
     if not n_steps:
         return DirectNetwork(cut, 0)
-    network = learn_rows(train.first_steps(n_steps), table.season, n_centers, _FEW_ROWS)
+    train = train.first_steps(n_steps)
+    network = learn_rows(train, table.season, n_centers, _FEW_ROWS, device)
     found = DirectNetwork(cut, n_steps, network)
     if n_steps < h:
         longer = histories.extend(found.forecast(histories, n_steps, table))
-        found = replace(found, rest=learn_direct(longer, h - n_steps, n_centers))
+        found = replace(found, rest=learn_direct(longer, h - n_steps, n_centers, device=device))
     return found
 
 
@@ -131,14 +139,14 @@ class Correction:
         return corrected
 
 
-def learn_correction(table: RowTable, earlier: Array) -> Correction:
+def learn_correction(table: RowTable, earlier: Array, device: str = "cpu") -> Correction:
     """Learn to correct forecasts, given those (N, k) that rows start from; see `RowTable`."""
     train = table.train.select(table.starts)
     n_steps = _count_learnable(train)
     if not n_steps:
         return Correction(table.cut, 0)
     train = train.first_steps(n_steps).start_from(earlier[:, :n_steps])
-    network = learn_rows(train, table.season, 0, _FEW_ROWS_TO_START)
+    network = learn_rows(train, table.season, 0, _FEW_ROWS_TO_START, device)
     return Correction(table.cut, n_steps, network)
 
 
@@ -207,7 +215,9 @@ def _join(X: Array, smooth: Array | None = None) -> Array:
     return np.concatenate([X, ones] if smooth is None else [X, ones, smooth], axis=1)
 
 
-def learn_rows(train: Rows, season: int, n_centers: int, few: float) -> RowNetwork:
+def learn_rows(
+    train: Rows, season: int, n_centers: int, few: float, device: str = "cpu"
+) -> RowNetwork:
     """Learn the targets of rows by their weights."""
     weight, h = train.weight, train.targets.shape[1]
     shift, scale = _weighted_moments(train.X, weight)
@@ -223,6 +233,7 @@ def learn_rows(train: Rows, season: int, n_centers: int, few: float) -> RowNetwo
             weight,
             basis,
             few,
+            device,
         )
         for first, last in cover_steps(h, season)
     ]
@@ -237,6 +248,7 @@ def _learn_block(
     weight: Array,
     basis: GaussianBasis | None,
     few: float,
+    device: str,
 ) -> StepBlock:
     """Learn targets (k, N) of rows; inputs of the steps, ``ahead`` (k, N, q), join those of all."""
     n_steps, n_rows, q = ahead.shape
@@ -251,7 +263,7 @@ def _learn_block(
     direction, unit = None, np.ones((1, 0))
     if basis is not None:
         # Along the direction in which the linear part rises:
-        rises = fit_least_absolute(shared, targets, weight, penalty, ahead, steps=0)[:, :p]
+        rises = fit_least_absolute(shared, targets, weight, penalty, ahead, 0, device)[:, :p]
         rises /= np.linalg.norm(rises, axis=1, keepdims=True) + 1e-300
         direction = rises.mean(axis=0)
         smooth = basis.contract(direction).T
@@ -260,7 +272,7 @@ def _learn_block(
         rough = np.full((n_steps, smooth.shape[1]), _SMOOTH)
         penalty = np.insert(penalty, [p + 1] * smooth.shape[1], rough, axis=1)
     n_solves = _SOLVES if n_rows > _MANY else _MORE_SOLVES
-    weights = fit_least_absolute(shared, targets, weight, penalty, ahead, steps=n_solves)
+    weights = fit_least_absolute(shared, targets, weight, penalty, ahead, n_solves, device)
     used, inside = shared[known.any(axis=0)], known[:, :, None]
     return StepBlock(
         first,
@@ -304,7 +316,13 @@ def _weighted_moments(X: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def fit_least_absolute(
-    X: Array, Y: Array, weight: Array, penalty: Array, ahead: Array | None = None, steps: int = 3
+    X: Array,
+    Y: Array,
+    weight: Array,
+    penalty: Array,
+    ahead: Array | None = None,
+    steps: int = 3,
+    device: str = "cpu",
 ) -> Array:
     r"""Return coefficients (k, p + q) of nearly least absolute error for k targets Y (k, n).
 
@@ -325,46 +343,53 @@ def fit_least_absolute(
     before. ``weight`` (n,) is v, ``penalty`` (k, p + q) is :math:`\lambda`, in units of the mean
     squared input, and ``steps`` the number of reweighted solves; 0 leaves the least squares.
     """
-    known = np.isfinite(Y)
-    order = np.argsort(-known.sum(axis=0), kind="stable")
-    known, X, weight = known[:, order], X[order], weight[order]
-    Y = np.where(known, Y[:, order], 0.0)
-    n_known, (n_steps, n_rows), p = known.sum(axis=1), Y.shape, X.shape[1]
-    A = np.empty((n_steps, 0, n_rows))  # inputs of the steps, rows last
-    if ahead is not None:
-        A = np.ascontiguousarray(ahead.swapaxes(1, 2)[:, :, order]) * known[:, None]
-    total, whole = known @ weight, weight[: n_known[0]].sum()
-    n_targets = np.maximum(known.sum(axis=0), 1)
-    width = p + A.shape[1]
-    gram, moment = np.empty((n_steps, width, width)), np.empty((n_steps, width))
-    diagonal = np.arange(width)
+    n_known, (n_steps, n_rows), p = np.isfinite(Y).sum(axis=1), Y.shape, X.shape[1]
+    order = np.argsort(-np.isfinite(Y).sum(axis=0), kind="stable")
+    ahead = np.empty((*Y.shape, 0)) if ahead is None else ahead
+    place = place_on(device)
+    X, Y, weight, penalty = (place(a) for a in (X[order], Y[:, order], weight[order], penalty))
+    A = place(np.ascontiguousarray(ahead.swapaxes(1, 2)[:, :, order]))  # rows last
+    xp = namespace(X)
+    known = xp.isfinite(Y)
+    counts, Y, A = (
+        known * xp.ones_like(weight),
+        xp.where(known, Y, 0.0 * weight),
+        A * known[:, None],
+    )
+    total, whole = counts @ weight, weight[: n_known[0]].sum()
+    n_targets = xp.clip(counts.sum(0), 1.0, None)
+    lift = place(np.eye(p + A.shape[1])) * ((penalty + _JITTER) * total[:, None])[:, None]
     now = weight
     for step in range(steps + 1):
-        Xw, Aw, shared, first = X * now[:, None], A * now, np.zeros((p, p)), 0
-        for k in range(n_steps - 1, -1, -1):  # rows that know fewer and fewer targets
-            rows = slice(first, int(n_known[k]))
-            if rows.stop > first:
-                shared = shared + Xw[rows].T @ X[rows]
-            gram[k, :p, :p], first = shared, rows.stop
+        Xw, Aw, first = X * now[:, None], A * now, 0
+        grams: list[Any] = []
+        for stop in n_known[::-1].tolist():  # rows that know fewer and fewer targets
+            more = Xw[first:stop].T @ X[first:stop]
+            grams.append(grams[-1] + more if grams else more)
+            first = stop
         cross = (A.reshape(-1, n_rows) @ Xw).reshape(n_steps, -1, p)
-        gram[:, p:, :p], gram[:, :p, p:] = cross, cross.swapaxes(1, 2)
-        gram[:, p:, p:] = Aw @ A.swapaxes(1, 2)
-        moment[:, :p], moment[:, p:] = Y @ Xw, (Aw @ Y[:, :, None])[:, :, 0]
-        gram[:, diagonal, diagonal] += total[:, None] * (penalty + _JITTER)
-        b = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
+        upper = xp.concatenate([xp.stack(grams[::-1]), cross.swapaxes(1, 2)], axis=2)
+        lower = xp.concatenate([cross, Aw @ A.swapaxes(1, 2)], axis=2)
+        gram = xp.concatenate([upper, lower], axis=1) + lift
+        moment = xp.concatenate([Y @ Xw, (Aw @ Y[:, :, None])[:, :, 0]], axis=1)
+        b = xp.linalg.solve(gram, moment[:, :, None])[:, :, 0]
         if step < steps:
-            away = np.abs(Y - b[:, :p] @ X.T - (b[:, None, p:] @ A)[:, 0])
-            usual = np.array([_median(a[:n]) for a, n in zip(away, n_known, strict=True)])
-            away *= known / np.where(usual > 0.0, usual, 1e-12)[:, None]
-            size = np.sqrt(np.einsum("kn,kn->n", away, away) / n_targets)
-            near = _NEAR * _median(size[: n_known[0]])
-            now = weight / np.maximum(size, max(near, 1e-12))
-            now *= whole / now[: n_known[0]].sum()
-    return b
+            away = abs(Y - b[:, :p] @ X.T - (b[:, None, p:] @ A)[:, 0])
+            usual = [_median(a[:n]) for a, n in zip(away, n_known.tolist(), strict=True)]
+            away = away * counts / xp.clip(xp.stack(usual), 1e-12, None)[:, None]
+            size = xp.einsum("kn,kn->n", away, away) / n_targets
+            size = size**0.5
+            near = xp.clip(_NEAR * _median(size[: n_known[0]]), 1e-12, None)
+            now = weight / xp.maximum(size, near)
+            now = now * (whole / now[: n_known[0]].sum())
+    return np.asarray(to_numpy(b))
 
 
-def _median(values: Array) -> float:
-    """Return the median, of few values faster than NumPy does."""
-    low, high = (values.size - 1) // 2, values.size // 2
-    ordered = np.partition(values, (low, high))
-    return 0.5 * float(ordered[low] + ordered[high])
+def _median(values: Any) -> Any:
+    """Return the median of an array or tensor (n,)."""
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    if isinstance(values, np.ndarray):
+        ordered = np.partition(values, (low, high))
+    else:
+        ordered = values.sort().values
+    return 0.5 * (ordered[low] + ordered[high])

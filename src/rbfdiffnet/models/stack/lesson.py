@@ -315,10 +315,13 @@ def learn(
     found = learn_windows(then, n_steps, plan, repeats=repeats, n_jobs=n_jobs)
     windows = {distance: own for distance, (_, own) in found.items()}
     now = found.pop(0)[0].first_steps(h)
-    hindsight = {
-        d: Hindsight.of(past, now, list(now.forecasts), origins_of[d], n_steps[d])
-        for d, (past, _) in found.items()
-    }
+
+    def look_back(distance: int) -> Hindsight:
+        with np.errstate(all="ignore"):  # in this thread
+            own = (origins_of[distance], n_steps[distance])
+            return Hindsight.of(found[distance][0], now, list(now.forecasts), *own)
+
+    hindsight = dict(zip(found, parallel_map(look_back, list(found), n_jobs), strict=True))
     report_progress(1.0)
     units = measure_units(ready.usable, plan.season_length)[:, None, None]
     lesson = StackLesson(

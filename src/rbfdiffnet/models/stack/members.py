@@ -144,7 +144,7 @@ def _latest(series: list[Array], season: int, longer: int | None) -> list[Array]
 
 
 def _learn_correction(task: Task) -> Correction:
-    return learn_correction(task.table, task.earlier)
+    return learn_correction(task.table, task.earlier, task.device)
 
 
 def _correct(task: Task, learned: Correction) -> Array:
@@ -152,7 +152,7 @@ def _correct(task: Task, learned: Correction) -> Array:
 
 
 def _learn_direct(task: Task) -> DirectNetwork:
-    return learn_direct(task.histories, task.h, table=task.table)
+    return learn_direct(task.histories, task.h, table=task.table, device=task.device)
 
 
 def _forecast_direct(task: Task, learned: DirectNetwork) -> Array:

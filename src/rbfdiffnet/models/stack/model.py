@@ -68,8 +68,8 @@ class Stack(SampledMethod):
         self, panel: SeriesPanel, plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedStack:
         """Make a panel ready."""
-        del calibrate, n_jobs
-        return FittedStack(plan, *prepare_chunks(panel, plan))
+        del calibrate
+        return FittedStack(plan, *prepare_chunks(panel, plan, n_jobs))
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,15 @@ class FittedStack(FittedSampled):
 
     def mix(self, request: ForecastRequest, n_jobs: int = 1) -> Mixture:
         """Mix the members' forecasts; what the latest two rest on is remembered."""
+
+        def mix(pair: tuple[StackPart, Ints]) -> Mixture:
+            part, chunk = pair
+            with np.errstate(all="ignore"):  # in this thread
+                return part.mix([request.ahead[i] for i in chunk.tolist()])
+
         with one_blas_thread(), np.errstate(all="ignore"):
-            mixtures = [
-                part.mix([request.ahead[i] for i in chunk.tolist()])
-                for part, chunk in zip(self._recall(request, n_jobs), self.chunks, strict=True)
-            ]
-        mixture = self._join(mixtures)
+            pairs = list(zip(self._recall(request, n_jobs), self.chunks, strict=True))
+            mixture = self._join(parallel_map(mix, pairs, n_jobs))
         self._latest[:] = [mixture]
         return mixture
 
