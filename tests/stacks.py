@@ -65,7 +65,8 @@ def learn_from(histories, h, **options):
     ((pretrained, _),) = forecast_pretrained([histories], h)
     table = RowTable.learnable(histories, h)
     (earlier,) = look_ahead_from_rows([(histories, table)], Memo())
-    return learn_members(Task(histories, h, table, pretrained, earlier), **options)
+    (found,) = learn_members([Task(histories, h, table, pretrained, earlier)], **options)
+    return found
 
 
 PLAN = Plan(lambda _: Settings(5), clean=False)

@@ -47,9 +47,9 @@ def test_a_backtest_computes_windows_once_and_forecasts_the_same(rng, monkeypatc
     series = {
         f"s{i}": 50.0 + 8.0 * np.sin(t * np.pi / 6) + rng.normal(0, 2, 120) for i in range(n_series)
     }
-    df, calls, forecast = frame(series, freq="MS"), [], windows.learn_members
+    df, calls, learn = frame(series, freq="MS"), [], windows.learn_members
     monkeypatch.setattr(
-        windows, "learn_members", lambda *own, **more: calls.append(1) or forecast(*own, **more)
+        windows, "learn_members", lambda tasks, **more: calls.extend(tasks) or learn(tasks, **more)
     )
     model = RBFDiffNet(freq="MS")
     found = model.cross_validation(df, h=12, n_windows=4)

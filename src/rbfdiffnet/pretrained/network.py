@@ -119,10 +119,10 @@ def forecast(
         values[shown] = np.concatenate([series[i][-longest:] for i in rows.tolist()])
         # Powers of two: no rounding, and no overflow of squares and sums.
         scale = np.exp2(np.frexp(np.abs(values).max(axis=1))[1])
-        values = values / scale[:, None]
-        long = choose_longer_seasons(values, lengths, season, longer)
+        placed = place(values / scale[:, None])
+        long = choose_longer_seasons(placed, lengths, season, longer)
         own = (_shorten(lengths), np.array([season]), _shorten(long))
-        inputs = SeriesInputs(place(values), *(place(steps) for steps in own))
+        inputs = SeriesInputs(placed, *(place(steps) for steps in own))
         with np.errstate(all="ignore"):  # in this thread
             found = _forward(inputs, h, at_device)
         quantiles[rows], mean[rows] = (

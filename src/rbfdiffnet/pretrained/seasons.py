@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from functools import partial
+from typing import Any
 
-from rbfdiffnet.support.arrays import Array, Ints
+import numpy as np
+from scipy import fft
+
+from rbfdiffnet.batch.backend import to_numpy
+from rbfdiffnet.pretrained.inputs import namespace, running_sums, take
+from rbfdiffnet.support.arrays import Ints
 
 #: Longer seasons by the season: a year of business days, a year of days, a week of hours.
 USUAL = {5: 260, 7: 364, 24: 168, 48: 336, 96: 672}
@@ -14,17 +19,18 @@ _CLEAR = 0.5  # share of the squared seasonal change that a found season may lea
 _NEARLY = 1.1  # of the smallest change: the shortest such season is taken
 
 
-def choose_longer_seasons(values: Array, lengths: Ints, season: int, longer: int | None) -> Ints:
+def choose_longer_seasons(values: Any, lengths: Ints, season: int, longer: int | None) -> Ints:
     """Return the longer season that was given, of rows that are longer, 0 for none.
 
-    None asks for the usual one, or one that is found; see `find_longer_seasons`.
+    None asks for the usual one, or one that is found; see `find_longer_seasons`. Values may be on
+    a device.
     """
     if longer is None:
         return find_longer_seasons(values, lengths, season)
     return np.where(lengths > longer, longer, 0)
 
 
-def find_longer_seasons(values: Array, lengths: Ints, season: int) -> Ints:
+def find_longer_seasons(values: Any, lengths: Ints, season: int) -> Ints:
     """Return the longer season of each row, 0 for none.
 
     Rows of `values` (B, T) end in the last column, and the last `lengths` (B,) values count. A
@@ -36,7 +42,7 @@ def find_longer_seasons(values: Array, lengths: Ints, season: int) -> Ints:
     longest = int(lengths.max(initial=0)) // _FEWEST_TURNS
     if season < 2 or longest <= season:
         return longer
-    change = _squared_changes(values, lengths, longest)
+    change = to_numpy(_squared_changes(values, lengths, longest))
     steps = np.arange(longest + 1)
     change[(steps > lengths[:, None] // _FEWEST_TURNS) | (steps < 2)] = np.inf
     rows = np.arange(len(change))
@@ -53,21 +59,25 @@ def find_longer_seasons(values: Array, lengths: Ints, season: int) -> Ints:
     return np.where(clear & (best % season != 0) | clear & (best > season), best, longer)
 
 
-def _squared_changes(values: Array, lengths: Ints, longest: int) -> Array:
+def _squared_changes(values: Any, lengths: Ints, longest: int) -> Any:
     """Return mean squared changes over 0, 1, ..., longest steps, (B, longest + 1)."""
-    n_columns = values.shape[1]
-    seen = np.arange(n_columns) >= n_columns - lengths[:, None]
-    mean = np.where(seen, values, 0.0).sum(axis=1) / np.maximum(lengths, 1)
-    x = np.where(seen, values - mean[:, None], 0.0)
-    largest = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
-    x = x / np.where(largest > 0.0, largest, 1.0)
-    size = next_fast_len(n_columns + longest, real=True)
-    spectrum = rfft(x, size, axis=1)
-    product = irfft(np.abs(spectrum) ** 2, size, axis=1)[:, : longest + 1]
-    sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(x * x, axis=1)], axis=1)
-    lag = np.arange(longest + 1)
-    first = np.minimum(n_columns - lengths[:, None] + lag, n_columns)
-    late = sums[:, -1:] - np.take_along_axis(sums, first, 1)
-    early = sums[:, n_columns - lag]
-    pairs = np.maximum(lengths[:, None] - lag, 1)
-    return np.asarray(np.maximum(late + early - 2.0 * product, 0.0) / pairs)
+    xp, n_columns = namespace(values), values.shape[1]
+    n, at, lag = lengths[:, None], np.arange(n_columns), np.arange(longest + 1)
+    first = np.minimum(n_columns - n + lag, n_columns)
+    pairs = np.maximum(n - lag, 1)
+    transform: Any = fft
+    if xp is not np:
+        transform = xp.fft
+        place = partial(xp.as_tensor, device=values.device)
+        n, at, lag, first, pairs = (place(a) for a in (n, at, lag, first, pairs))
+    seen = at >= n_columns - n
+    mean = xp.where(seen, values, 0.0 * values).sum(1)[:, None] / xp.clip(n, 1, None)
+    x = xp.where(seen, values - mean, 0.0 * values)
+    largest = xp.amax(abs(x), 1)[:, None]
+    x = x / xp.where(largest > 0.0, largest, 0.0 * largest + 1.0)
+    size = fft.next_fast_len(n_columns + longest, real=True)
+    spectrum = transform.rfft(x, size)
+    product = transform.irfft(abs(spectrum) ** 2, size)[:, : longest + 1]
+    sums = running_sums(x * x)
+    late, early = sums[:, -1:] - take(sums, first), sums[:, n_columns - lag]
+    return xp.clip(late + early - 2.0 * product, 0.0, None) / pairs

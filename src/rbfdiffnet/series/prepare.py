@@ -247,7 +247,7 @@ def prepare_many(
         pairs = zip(some, rules, zip(*bounds, strict=True), strict=True)
         for k, (i, rule, (low, high)) in enumerate(pairs):
             try:
-                steps = fit_transforms(transforms, u[k], season_length)
+                steps = fit_transforms(transforms, u[k], season_length) if transforms else Compose()
             except ValueError as error:
                 results[i] = UnfitError(str(error).rstrip("."))
                 continue

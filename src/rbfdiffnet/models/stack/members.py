@@ -30,6 +30,8 @@ from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.memo import Memo
+from rbfdiffnet.support.parallel import parallel_map
+from rbfdiffnet.support.progress import report_progress
 
 _FEWEST_SEASONS = 3  # to take a season out
 
@@ -185,21 +187,40 @@ MEMBERS = (
 )
 
 
-def learn_members(task: Task, *, repeats: bool = False) -> tuple[Lesson, dict[str, Array]]:
-    """Learn what members need, and forecast the same series; see `forecast_members`.
+def learn_members(
+    tasks: Sequence[Task], *, repeats: bool = False, n_jobs: int = 1
+) -> list[tuple[Lesson, dict[str, Array]]]:
+    """Learn what members need for each task, and forecast its series; see `forecast_members`.
 
     With ``repeats``, members that repeat the last season take part if the usual series has one.
     """
-    season, length = task.histories.season, task.histories.usual_length
-    repeats = repeats and length >= season
-    has_season = season == 1 or length >= _FEWEST_SEASONS * season
-    learned = {
-        member.name: member.learn(task) if member.learn else None
-        for member in MEMBERS
-        if (repeats or not member.repeats) and (has_season or not member.without_season)
-    }
-    lesson = Lesson(task.table.cut, learned)
-    return lesson, _forecast(task, lesson)
+    lessons = [Lesson(task.table.cut, {}) for task in tasks]
+    work = []
+    for task, lesson in zip(tasks, lessons, strict=True):
+        season, length = task.histories.season, task.histories.usual_length
+        has_season = season == 1 or length >= _FEWEST_SEASONS * season
+        for member in MEMBERS:
+            if ((repeats and length >= season) or not member.repeats) and (
+                has_season or not member.without_season
+            ):
+                lesson.learned[member.name] = None
+                if member.learn:
+                    work.append((task, lesson, member))
+
+    def learn(number: int) -> None:
+        task, lesson, member = work[number]
+        report_progress(0.6 + 0.3 * number / len(work))
+        if member.learn:
+            with np.errstate(all="ignore"):  # in this thread
+                lesson.learned[member.name] = member.learn(task)
+
+    def forecast(pair: tuple[Task, Lesson]) -> dict[str, Array]:
+        with np.errstate(all="ignore"):  # in this thread
+            return _forecast(*pair)
+
+    parallel_map(learn, range(len(work)), n_jobs)
+    pairs = list(zip(tasks, lessons, strict=True))
+    return list(zip(lessons, parallel_map(forecast, pairs, n_jobs), strict=True))
 
 
 def forecast_members(

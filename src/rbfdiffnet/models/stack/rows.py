@@ -111,7 +111,7 @@ class RowMaker:
             histories.numbers,
             m,
             max(histories.usual_length / 2.0, 2.0 * m),
-            _measure_units(values, m),
+            _measure_units(filled, histories.starts, m),
             _exponential_means(filled, _SLOW),
             _means_by_phase(values, m) if m > 1 else (),
         )
@@ -121,12 +121,14 @@ class RowMaker:
 
         Where series end earlier, the rows are the same ones, and a few more.
         """
-        T = self.filled.shape[1]
+        if not most:
+            nothing = np.empty(0, dtype=np.int64)
+            return self.cut(nothing, nothing), np.empty(0, dtype=bool)
         first = self.starts + max(self.row_cut.n_lags - 1, self.season if self.season > 1 else 0)
-        columns = np.arange(T - 1)
-        usable = (columns >= first[:, None]) & np.isfinite(self.units[:, :-1])
-        total = max(int(usable.sum()), 1)
+        usable = np.isfinite(self.units[:, :-1])
+        usable &= np.arange(usable.shape[1]) >= first[:, None]
         series, at = np.nonzero(usable)
+        total = max(series.size, 1)
         # Evenly over time, over phases and over series:
         place = (_GOLDEN * (at - self.starts[series]) + _SILVER * self.numbers[series]) % 1.0
         chosen = place < most / total
@@ -237,18 +239,26 @@ def choose_lags(histories: Histories) -> int:
     return max(1, min(n_lags, most))
 
 
-def _measure_units(values: Array, season: int) -> Array:
-    """Return mean changes over a season up to every column; over a step before there is one."""
-    found = np.full(values.shape, np.nan)
+def _measure_units(filled: Array, starts: Ints, season: int) -> Array:
+    """Return mean changes over a season up to every column; over a step before there is one.
+
+    Series repeat their first value before they start.
+    """
+    found = np.full(filled.shape, np.nan)
+    n_known = np.arange(1, filled.shape[1] + 1) - starts[:, None]  # of values up to each column
     for lag in dict.fromkeys((1, season)):
-        change = np.abs(values[:, lag:] - values[:, :-lag])
-        known = np.isfinite(change)
-        counts = known.cumsum(axis=1)
-        mean = np.where(known, change, 0.0).cumsum(axis=1) / np.maximum(counts, 1)
-        found[:, lag:] = np.where(counts > 0, mean, found[:, lag:])
-    known = np.isfinite(values)
-    size = np.where(known, np.abs(values), 0.0).cumsum(axis=1)
-    return np.where(found * known.cumsum(axis=1) > _ROUNDING * size, found, np.nan)
+        total = np.abs(filled[:, lag:] - filled[:, :-lag])
+        if starts.any():  # not the changes from repeated values
+            total[n_known[:, lag:] <= lag] = 0.0
+        np.cumsum(total, axis=1, out=total)
+        counts = n_known[:, lag:] - lag
+        np.divide(total, counts, out=found[:, lag:], where=counts > 0)
+    size = np.abs(filled)
+    if starts.any():
+        size[n_known <= 0] = 0.0
+    np.cumsum(size, axis=1, out=size)
+    found[~(found * n_known > _ROUNDING * size)] = np.nan
+    return found
 
 
 def _means_by_phase(values: Array, season: int) -> tuple[Array, ...]:

@@ -361,23 +361,23 @@ def _learn_all(
     pairs = [(long[number], table) for number, table in tables.items()]
     earlier = dict(zip(long, look_ahead_from_rows(pairs, memo, n_jobs, device), strict=True))
 
-    def learn(number: int) -> _Found:
-        report_progress(0.6 + 0.4 * new.index(number) / len(new))
-        is_short, (points, quantiles) = lines[number][1], outlooks[new.index(number)]
-        pretrained, quantiles = points[:, : n_steps[number]], quantiles[:, : n_steps[number]]
-        if number not in long:
-            return _Found({PRETRAINED: pretrained}, quantiles, None)
-        own = (tables[number], pretrained[~is_short], earlier[number])
-        task = Task(long[number], n_steps[number], *own, device)
-        with np.errstate(all="ignore"):  # in this thread
-            lesson, members = learn_members(task, repeats=repeats)
+    tasks = {}
+    for number, (points, quantiles) in zip(new, outlooks, strict=True):
+        steps, is_short = n_steps[number], lines[number][1]
+        forecasts = {PRETRAINED: points[:, :steps]}
+        found[number] = _Found(forecasts, quantiles[:, :steps], None)
+        if number in long:
+            own = (tables[number], points[~is_short, :steps], earlier[number])
+            tasks[number] = Task(long[number], steps, *own, device)
+    learned = learn_members(list(tasks.values()), repeats=repeats, n_jobs=n_jobs)
+    for number, (lesson, members) in zip(tasks, learned, strict=True):
         kept = {name: own for name, own in members.items() if np.isfinite(own).all(axis=1).any()}
         lesson = replace(lesson, learned={name: lesson.learned[name] for name in kept})
-        return _Found(_fill_in(kept, pretrained, is_short), quantiles, lesson)
-
-    for number, own in zip(new, parallel_map(learn, new, n_jobs), strict=True):
-        found[number] = own
-        memo.keep(keys[number], own)
+        outlook, is_short = found[number], lines[number][1]
+        forecasts = _fill_in(kept, outlook.forecasts[PRETRAINED], is_short)
+        found[number] = replace(outlook, forecasts=forecasts, members=lesson)
+    for number in new:
+        memo.keep(keys[number], found[number])
     return found
 
 
