@@ -40,6 +40,7 @@ from rbfdiffnet.support.checks import (
     is_number,
 )
 from rbfdiffnet.support.parallel import one_blas_thread
+from rbfdiffnet.support.progress import show_progress
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
@@ -52,6 +53,7 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     network_: Network
 
+    @show_progress("Fitting")
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
@@ -334,6 +336,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         self.noise = noise
         self.random_state = random_state
 
+    @show_progress("Fitting")
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:

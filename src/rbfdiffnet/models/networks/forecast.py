@@ -49,7 +49,8 @@ def forecast_paths(
 
     chunks = _cut_for_threads(models, origins, count_threads(n_jobs))
     done: dict[int, Path] = {}
-    for members, paths in zip(chunks, parallel_map(run, chunks, n_jobs), strict=True):
+    found = parallel_map(run, chunks, n_jobs, reports=True)
+    for members, paths in zip(chunks, found, strict=True):
         done.update(zip(members, paths, strict=True))
     return [done[k] for k in range(len(models))]
 
@@ -128,7 +129,10 @@ def _forecast_in_chunks(
     """
     n = len(z)
     padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
-    done = [windows.forecast(z[rows], h, extra[rows]) for rows in padded.reshape(-1, _ROWS_AT_ONCE)]
+    chunks = list(padded.reshape(-1, _ROWS_AT_ONCE))
+    done = parallel_map(
+        lambda rows: windows.forecast(z[rows], h, extra[rows]), chunks, reports=True
+    )
     path = np.concatenate([path for path, _ in done])[:n]
     return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
 
