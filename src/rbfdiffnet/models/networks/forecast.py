@@ -125,11 +125,12 @@ def _forecast_in_chunks(
     """Forecast rows by a network in chunks of one size, the last of them filled up.
 
     The last bit of a product of matrices depends on their shapes, and the forecast of a series must
-    not depend on how many others there are.
+    not depend on how many others there are. Networks that filter noise have one series only.
     """
     n = len(z)
-    padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
-    chunks = list(padded.reshape(-1, _ROWS_AT_ONCE))
+    n_filled = n if windows.tracker is not None else -(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
+    rows = np.minimum(np.arange(n_filled), n - 1)
+    chunks = np.split(rows, range(_ROWS_AT_ONCE, n_filled, _ROWS_AT_ONCE))
     done = parallel_map(
         lambda rows: windows.forecast(z[rows], h, extra[rows]), chunks, reports=True
     )
