@@ -53,7 +53,6 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
 
     network_: Network
 
-    @show_progress("Fitting")
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
@@ -101,7 +100,8 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             raise ValueError("sample_weight is zero for every row: there is nothing to fit")
         n_rows, n_inputs = inputs.shape
         settings = self._settings(n_inputs)
-        with one_blas_thread() if n_rows < _MANY_ROWS else nullcontext():
+        one_thread = one_blas_thread() if n_rows < _MANY_ROWS else nullcontext()
+        with show_progress("Fitting"), one_thread:
             fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, settings)
         if not fit.solution.converged:
             warnings.warn(
@@ -336,7 +336,6 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         self.noise = noise
         self.random_state = random_state
 
-    @show_progress("Fitting")
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
