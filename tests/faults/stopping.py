@@ -67,10 +67,12 @@ def calls(path):
 
 def interrupted(call, n_jobs):
     """Return 130 if Ctrl-C ends a call and all of its threads."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
     try:
         call(n_jobs)
-    except KeyboardInterrupt:
-        return 130 if threading.active_count() == 1 else 1
+    except (KeyboardInterrupt, ValueError) as error:  # zip files complain of not being closed
+        stopped = KeyboardInterrupt in (type(error), type(error.__context__))
+        return 130 if stopped and threading.active_count() == 1 else 1
 
 
 def check_interrupts(folder, stops, seed):

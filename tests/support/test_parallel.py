@@ -96,7 +96,7 @@ def test_shares_of_items_add_up(n_jobs):
 
 
 SLEEPY = """
-import threading, time
+import signal, threading, time
 from rbfdiffnet.support.parallel import parallel_map
 begun = []
 def work(i):
@@ -104,6 +104,7 @@ def work(i):
         print("working", flush=True)
     begun.append(i)
     time.sleep(0.05)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 try:
     parallel_map(work, range(10_000), {n_jobs})
 except KeyboardInterrupt:
