@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
     ("option", "count", "said"),
     [
         ("--kills", 2, ["14 kills while writing", "none computed again"]),
-        ("--stops", 1, ["forecast: stopped", "explain: stopped", "reproduce --jobs 2: stopped"]),
+        ("--stops", 1, ["forecast: stopped", "explain, 2 threads: stopped", "--jobs 2: stopped"]),
     ],
 )
 def test_nothing_is_lost(option, count, said):

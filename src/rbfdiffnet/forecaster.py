@@ -25,6 +25,7 @@ from rbfdiffnet.series.transforms import Transform
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_list, check_count
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
+from rbfdiffnet.support.progress import show_progress
 
 __all__ = ["RBFDiffNet"]
 
@@ -132,6 +133,9 @@ class RBFDiffNet:
     All columns besides id, date, target, ``past_exog`` and ``static_exog`` are taken to be known in
     the future: `predict` wants them in ``X_df``.
 
+    Calls that take more than two seconds show how far they are, if standard error is a terminal;
+    ``RBFDIFFNET_PROGRESS=0`` in the environment switches that off.
+
     Examples
     --------
     >>> from rbfdiffnet import RBFDiffNet
@@ -208,6 +212,7 @@ class RBFDiffNet:
 
     # Fitting ------------------------------------------------------------------------------------
 
+    @show_progress("Fitting")
     def fit(self, df: Any, h: int | None = None) -> Self:
         """Fit the models.
 
@@ -238,6 +243,7 @@ class RBFDiffNet:
         self._last_report = None
         return self
 
+    @show_progress("Forecasting")
     def forecast(
         self,
         df: Any,
@@ -282,6 +288,7 @@ class RBFDiffNet:
         self._last_report = notes_frame(panel, notes)
         return _forecast_frame(panel, h, columns)
 
+    @show_progress("Updating")
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
 
@@ -330,6 +337,7 @@ class RBFDiffNet:
 
     # Forecasting --------------------------------------------------------------------------------
 
+    @show_progress("Forecasting")
     def predict(
         self,
         h: int,
@@ -372,6 +380,7 @@ class RBFDiffNet:
         self._last_report = notes_frame(state.panel, (*state.notes, *notes))
         return _forecast_frame(state.panel, request.h, columns)
 
+    @show_progress("Backtesting")
     def cross_validation(
         self,
         df: Any,
@@ -458,6 +467,7 @@ class RBFDiffNet:
         panel.check_ahead(h)
         return panel.make_frame(panel.lengths, np.full(panel.n_series, h), {})
 
+    @show_progress("Forecasting")
     def fitted_values(self) -> Any:
         """One-step forecasts of the observations the models were trained on.
 
@@ -490,6 +500,7 @@ class RBFDiffNet:
 
     # Looking inside -----------------------------------------------------------------------------
 
+    @show_progress("Explaining")
     def explain(self, h: int = 1, X_df: Any = None, ids: Sequence[Any] | None = None) -> Any:
         """Split forecasts into what each lag, input and exemplar adds.
 
@@ -533,6 +544,7 @@ class RBFDiffNet:
         chosen = state.panel.select(np.array(keep, dtype=np.int64))
         return explanation_frame(chosen, terms, values[keep], bounded[keep])
 
+    @show_progress("Fitting")
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.
 
@@ -589,6 +601,7 @@ class RBFDiffNet:
 
         return plot_operator(self.equation([unique_id]), ax)
 
+    @show_progress("Forecasting")
     def plot(
         self,
         h: int = 12,
@@ -730,6 +743,7 @@ class RBFDiffNet:
 
     # Files --------------------------------------------------------------------------------------
 
+    @show_progress("Writing")
     def save(self, path: Any) -> None:
         """Save the fitted model to a file: arrays and JSON, nothing that is executed on loading.
 
@@ -759,6 +773,7 @@ class RBFDiffNet:
         save_model(self.options, self.fitted_panel, path)
 
     @classmethod
+    @show_progress("Reading")
     def load(cls, path: Any) -> Self:
         """Load a model from a file made by `save`.
 

@@ -40,6 +40,7 @@ from rbfdiffnet.support.checks import (
     is_number,
 )
 from rbfdiffnet.support.parallel import one_blas_thread
+from rbfdiffnet.support.progress import show_progress
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
@@ -99,7 +100,8 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             raise ValueError("sample_weight is zero for every row: there is nothing to fit")
         n_rows, n_inputs = inputs.shape
         settings = self._settings(n_inputs)
-        with one_blas_thread() if n_rows < _MANY_ROWS else nullcontext():
+        one_thread = one_blas_thread() if n_rows < _MANY_ROWS else nullcontext()
+        with show_progress("Fitting"), one_thread:
             fit = fit_network(inputs, targets.reshape(n_rows, -1), weight, settings)
         if not fit.solution.converged:
             warnings.warn(

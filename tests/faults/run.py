@@ -22,7 +22,9 @@ import writes
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=0, help="of each writer, and of reproduce")
-    parser.add_argument("--stops", type=int, default=0, help="of each command by each signal")
+    parser.add_argument(
+        "--stops", type=int, default=0, help="of each call and command by each signal"
+    )
     parser.add_argument("--bits", type=int, default=0, help="of each byte of files, 8 at most")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -44,7 +46,8 @@ def main():
             say(f"{moments:,} kills while writing, {left:,} temporaries left and swept: all whole")
     if arguments.stops:
         with tempfile.TemporaryDirectory() as folder:
-            took = stopping.check_stopping(Path(folder), arguments.stops, arguments.seed)
+            took = stopping.check_interrupts(Path(folder), arguments.stops, arguments.seed)
+            took |= stopping.check_stopping(Path(folder), arguments.stops, arguments.seed)
             for name, seconds in took.items():
                 say(f"{name}: stopped {len(seconds)} times, within {max(seconds):.1f} s")
     if arguments.kills:

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from rbfdiffnet.support import checks, text
-from rbfdiffnet.support.parallel import parallel_map
 from rbfdiffnet.support.stability import describe_runaway, forecast_bounds
 
 
@@ -58,7 +57,3 @@ def test_runaway_forecasts_are_described():
     quiet, held = np.array([3.0, 3.5, 3.0]), np.array([False, True, False])
     assert describe_runaway(quiet, low, high, held) == "the recursion reaches its bound at step 2"
     assert describe_runaway(quiet, low, high) == ""
-
-
-def test_threads_keep_the_order():
-    assert parallel_map(abs, [-1, 2, -3], n_jobs=2) == [1, 2, 3]

@@ -22,7 +22,7 @@ from rbfdiffnet.panel.calendar import (
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
 from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.checks import CommandError
-from rbfdiffnet.support.progress import ProgressLine, watch_progress
+from rbfdiffnet.support.progress import ProgressLine, progress_between, watch_progress
 from rbfdiffnet.support.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -47,17 +47,24 @@ class Console:
 
     quiet: bool = False
     json: bool = False
+    progress: ProgressLine | None = None
 
     def say(self, text: str = "") -> None:
         """Print a message."""
         if not self.quiet:
+            self._make_room()
             print(printable(text), file=sys.stderr if self.json else sys.stdout, flush=True)
 
     def warn(self, text: str) -> None:
         """Print a message that a person should not miss, on standard error."""
         if not self.quiet:
+            self._make_room()
             sys.stdout.flush()
             print(f"rbfdiffnet: note: {one_line(text)}", file=sys.stderr, flush=True)
+
+    def _make_room(self) -> None:
+        if self.progress is not None:
+            self.progress.wipe()
 
 
 def describe_problems(notes: pd.DataFrame) -> list[str]:
@@ -118,8 +125,8 @@ def read_input(arguments: argparse.Namespace) -> Data:
 @contextmanager
 def start_job(arguments: argparse.Namespace) -> Iterator[Job]:
     """Read the series, say what was read and assumed, and show progress until the end."""
-    console = Console(arguments.quiet, arguments.json)
     with ProgressLine(quiet=arguments.quiet) as progress:
+        console = Console(arguments.quiet, arguments.json, progress)
         progress.update("Reading")
         data = read_input(arguments)
         for line in (data.describe(), *data.notes):
@@ -164,8 +171,11 @@ class Job:
         def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
             if not self.data.inputs:
                 return model.forecast(frame, h, level=level)
-            model.fit(frame)
-            return model.predict(h, X_df=self.future_inputs(model), level=level)
+            fit_share = model.options.method.fit_share
+            with progress_between(0.0, fit_share):
+                model.fit(frame)
+            with progress_between(fit_share, 1.0):
+                return model.predict(h, X_df=self.future_inputs(model), level=level)
 
         return self.note_closed_weekdays(*self._run_in_chunks(forecast, "Forecasting"))
 
@@ -191,11 +201,11 @@ class Job:
         if model.options.method.learns_series_alone and not (data.inputs or self.arguments.level):
             size = min(total, _FAST_CHUNK if self.arguments.preset == "fast" else _CHUNK)
         frames, notes = [], []
-        progress.update(stage, 0, total if size < total else 0)
+        progress.update(stage, 0, total)
         for start, stop, chunk in data.chunks(size):
 
             def show_share(share: float, start: int = start, stop: int = stop) -> None:
-                progress.update(stage, start + int(share * (stop - start)), total)
+                progress.update(stage, start + share * (stop - start), total)
 
             with as_command_error(data.origins), watch_progress(show_share):
                 frames.append(work(model, chunk))
@@ -216,10 +226,13 @@ class Job:
         Where networks were fitted, also the "equation" of each.
         """
         h = self.arguments.horizon
+        method = model.options.method
         with as_command_error():
-            model.fit(frame)
-            found = {"terms": model.explain(h, X_df=self.future_inputs(model), ids=ids)}
-            if model.options.method.has_networks:
+            with progress_between(0.0, method.fit_share):
+                model.fit(frame)
+            with progress_between(method.fit_share, 1.0):
+                found = {"terms": model.explain(h, X_df=self.future_inputs(model), ids=ids)}
+            if method.has_networks:
                 found["equation"] = model.equation(ids)
         return found
 

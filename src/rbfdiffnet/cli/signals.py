@@ -16,7 +16,7 @@ from typing import NoReturn
 from rbfdiffnet.support.files import remove_unfinished
 from rbfdiffnet.support.text import one_line
 
-_GRACE = 1.5  # seconds in which the command may end by itself
+_GRACE = 0.8  # seconds in which the command may end by itself
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _OUTPUTS = ("out", "plot", "report")
 

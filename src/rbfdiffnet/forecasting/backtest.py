@@ -57,15 +57,17 @@ def backtest(
     cutoffs: list[Ints] = []
     model: FittedModel | None = None
     notes: dict[tuple[int, str], Note] = {}
-    h, lengths = windows.h, panel.lengths
-    for window in range(windows.n):
+    h, n, lengths = windows.h, windows.n, panel.lengths
+    fit_share = pipeline.options.method.fit_share
+    for window in range(n):
         origins = windows.origins(lengths, window)
         if model is None or windows.fits(window):
             # Series that have not begun say nothing about the inputs.
             past = panel.truncate(lengths - origins).select(np.flatnonzero(origins))
             series = inputs_of(past).series(panel)
             seen = series.until(origins)
-            model = pipeline.fit_model(seen, calibrate=bool(levels))
+            with progress_between(window / n, (window + fit_share) / n):
+                model = pipeline.fit_model(seen, calibrate=bool(levels))
             for note in pipeline.notes(panel, model, seen):
                 if origins[note.series]:  # windows without a past are noted below
                     notes[note.series, note.problem] = _dated(note, panel, origins)
@@ -73,7 +75,7 @@ def backtest(
             model = model.learn_weights(series.until(origins))
         ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
         ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
-        with progress_between(window / windows.n, (window + 1) / windows.n):
+        with progress_between((window + fit_share) / n, (window + 1) / n):
             request = ForecastRequest(series, origins, h, ahead)
             found, _ = pipeline.forecast(model, request, levels)
         values.append(np.stack(list(found.values())))

@@ -23,7 +23,7 @@ from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, ChunkMemory, even_chunks
-from rbfdiffnet.support.progress import progress_between
+from rbfdiffnet.support.progress import progress_between, without_progress
 
 _SHARE = 0.5  # of the memory limit that a chunk is to take, since what it takes is an estimate
 _OBJECTS = 20_000  # bytes of a series and its networks, whatever their length
@@ -49,22 +49,27 @@ def forecast_in_chunks(
         limit = find_limit(hash_names([panel.names[i] for i in chunks[0].tolist()]))
         plan = replace(pipeline.plan, collective=ChunkMemory(int(limit)))
         pipeline = replace(pipeline, plan=plan)
-    whole = None
+    whole, start, fit_share = None, 0.0, method.fit_share
     if method.learns_from == "panel" or len(chunks) < 2:
-        whole = pipeline.fit(panel, exogenous, calibrate=bool(levels))
+        start, fit_share = fit_share, 0.0
+        with progress_between(0.0, start):
+            whole = pipeline.fit(panel, exogenous, calibrate=bool(levels))
     job = _Job(pipeline, panel, exogenous, h, ahead, chunks, whole)
     pools = None
     if levels and len(chunks) > 1 and method.shares_errors:
-        pools = Pools.of(job.find_loans(), list(levels.values()))
+        with without_progress():
+            pools = Pools.of(job.find_loans(), list(levels.values()))
     columns = {name: np.empty((panel.n_series, h)) for name in column_names([*levels])}
     notes: list[Note] = []
     done, total = 0, max(panel.n_series, 1)
     for chunk in chunks:
         end = done + chunk.size
-        with progress_between(done / total, end / total):
-            fitted = job.fit(chunk, calibrate=bool(levels))
+        with progress_between(start, 1.0), progress_between(done / total, end / total):
+            with progress_between(0.0, fit_share):
+                fitted = job.fit(chunk, calibrate=bool(levels))
             request = fitted.request(h, [ahead[i] for i in chunk.tolist()])
-            found, unusual = pipeline.forecast(fitted.model, request, levels, pools)
+            with progress_between(fit_share, 1.0):
+                found, unusual = pipeline.forecast(fitted.model, request, levels, pools)
         for name, values in found.items():
             columns[name][chunk] = values
         notes += [replace(n, series=int(chunk[n.series])) for n in (*fitted.notes, *unusual)]

@@ -20,6 +20,7 @@ from rbfdiffnet.series.series import NO_VALUES, SeriesPanel
 from rbfdiffnet.support import notes as kinds
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.notes import Note
+from rbfdiffnet.support.progress import progress_between
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,9 @@ class Pipeline:
         if self.rehearsal:
             model.ask(request, list(levels.values()))
             return {name: np.zeros((n, request.h)) for name in names}, []
-        forecasts = model.forecast(request, n_jobs)
+        alone = 1.0 - model.interval_share if levels else 1.0
+        with progress_between(0.0, alone):
+            forecasts = model.forecast(request, n_jobs)
         columns = {NAME: self.bound(forecasts.values)}
         notes = [
             Note(
@@ -111,7 +114,8 @@ class Pipeline:
         ]
         if not levels or not n:
             return columns | {name: np.empty((0, request.h)) for name in names[1:]}, notes
-        low, high, enough = self._intervals(model, request, levels, pools)
+        with progress_between(alone, 1.0):
+            low, high, enough = self._intervals(model, request, levels, pools)
         for j, label in enumerate(levels):
             lowest = np.minimum(low[:, :, j], forecasts.values)
             columns[f"{NAME}-lo-{label}"] = self.bound(lowest)

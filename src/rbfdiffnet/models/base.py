@@ -131,6 +131,8 @@ class FittedModel(ABC):
     reasons: dict[int, str]
     #: Whether the forecast of a series depends on the other series it is forecast with.
     needs_all_series: ClassVar[bool] = False
+    #: Rough share of the time of forecasts with intervals that the intervals take.
+    interval_share: ClassVar[float] = 0.0
 
     @property
     @abstractmethod
@@ -243,6 +245,8 @@ class PanelMethod(ABC):
     fits_networks: ClassVar[bool] = True
     #: Whether a longer season beside the season is of use.
     knows_longer_season: ClassVar[bool] = False
+    #: Rough share of the time of a fit and a forecast that the fit takes.
+    fit_share: ClassVar[float] = 0.0
     #: Why refit="weights" is not possible; empty where it is.
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.

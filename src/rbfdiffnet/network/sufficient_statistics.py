@@ -45,6 +45,7 @@ from rbfdiffnet.network.projection import (
     solve,
 )
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.progress import report_progress
 
 #: Beyond, a single row costs more than a million operations, and training on rows is quicker.
 MOST_COLUMNS = 1000
@@ -142,6 +143,7 @@ class SufficientStatistics:
             raise ValueError("weights must not be negative; subtract the rows to take them out")
         gram = np.zeros_like(self.gram, order="F")
         for start in range(0, len(X), _BLOCK):
+            report_progress(start / len(X))
             part = slice(start, start + _BLOCK)
             columns = self._columns(X[part], Y[part])
             if weight is not None:

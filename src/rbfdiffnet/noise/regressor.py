@@ -19,6 +19,7 @@ from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_floats, check_noise, check_number, check_size
 from rbfdiffnet.support.parallel import one_blas_thread
+from rbfdiffnet.support.progress import show_progress
 
 _ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are compared
 _MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to replace the usual one
@@ -38,6 +39,7 @@ class SeriesMixin(ABC):
     _tracker: StateFilter | None
     _rolls: Network | None  # to forecast with, if not the network
 
+    @show_progress("Fitting")
     def fit_series(self, s: npt.ArrayLike, n_lags: int) -> Self:
         """Train the network on the windows of a series.
 
@@ -91,6 +93,7 @@ class SeriesMixin(ABC):
         self.noise_reason_ = reason
         return self
 
+    @show_progress("Filtering")
     def predict_noisy(self, X: npt.ArrayLike) -> Array:
         """Predict the clean value after noisy windows.
 
@@ -131,6 +134,7 @@ class SeriesMixin(ABC):
         with one_blas_thread():
             return self._tracker.predict(inputs)
 
+    @show_progress("Forecasting")
     def forecast(
         self,
         h: int,

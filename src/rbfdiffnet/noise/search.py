@@ -46,6 +46,7 @@ from rbfdiffnet.noise.trajectory import (
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.progress import progress_between, without_progress
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # in units of the windows' spread
 _DECAYS = (1.0, 0.75, 0.5, 0.25, 0.05)
@@ -132,9 +133,10 @@ class MapSearch:
             if carried < _GUARD * blurred.regression.variance:
                 return None, "windows of this length do not tell where the series goes"
         tried = []
-        for width in _WIDTHS:
+        for k, width in enumerate(_WIDTHS):
             fit = best_map(fit for (_, w), fit in self.blurred_maps.items() if w == width)
-            tried.append(improve(observed, self._first(fit), _FIRST_ROUNDS, _PULL))
+            with progress_between(0.08 * k, 0.08 * (k + 1)):
+                tried.append(improve(observed, self._first(fit), _FIRST_ROUNDS, _PULL))
         # Rows with gaps have no part in the evidence of the observed windows, and the variance of
         # the noise is one more unknown.
         known = float(observed.seen[self.n_lags :].sum())
@@ -144,7 +146,8 @@ class MapSearch:
         if not self.noise_given and lowest.evidence > blurred_evidence:
             return None, _IN_THE_PROCESS
         basis = _lowest(last for last, _ in tried).basis
-        last, low = self._refine((basis.decay, basis.width))
+        with progress_between(0.4, 1.0):
+            last, low = self._refine((basis.decay, basis.width))
         lowest = _lowest([lowest, low])
         if self.noise_given or last.evidence < blurred_evidence:
             found = last
@@ -158,8 +161,10 @@ class MapSearch:
 
     def run_with_shape(self, shape: MapShape) -> Estimate:
         """Return the estimate for a map of known shape."""
-        (estimate,) = self._descend(shape, (*_WIDER, 2.0), (1.0,))
-        return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL)[0]
+        with progress_between(0.0, 0.6):
+            (estimate,) = self._descend(shape, (*_WIDER, 2.0), (1.0,))
+        with progress_between(0.6, 1.0):
+            return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL)[0]
 
     def fill_gaps(self) -> Array:
         """Return the observations with gaps filled: by the map where it is good, else by lines."""
@@ -173,15 +178,16 @@ class MapSearch:
 
     def _refine(self, shape: MapShape) -> tuple[Estimate, Estimate]:
         """Go from smooth maps to this shape and those around it; return as `improve` does."""
-        best = _lowest(self._descend(shape, _WIDER, _ENDS))
+        with progress_between(0.0, 0.4):
+            best = _lowest(self._descend(shape, _WIDER, _ENDS))
         width = best.basis.width
-        beside = [
-            estimate
-            for decay in self._decays_beside(best.basis.decay)
-            for estimate in self._descend((decay, width), _WIDER, _ENDS_BESIDE)
-        ]
+        beside = []
+        for k, decay in enumerate(self._decays_beside(best.basis.decay)):
+            with progress_between(0.4 + 0.25 * k, 0.65 + 0.25 * k):
+                beside += self._descend((decay, width), _WIDER, _ENDS_BESIDE)
         best = _lowest([best, *beside])
-        return improve(self.observed, best, _LAST_ROUNDS, _LAST_PULL)
+        with progress_between(0.9, 1.0):
+            return improve(self.observed, best, _LAST_ROUNDS, _LAST_PULL)
 
     def _descend(
         self, shape: MapShape, wider: Sequence[float], ends: Sequence[float]
@@ -200,9 +206,11 @@ class MapSearch:
                 fit = self._fit(estimate.z, (decay, width * factor))
                 start = estimate.z, estimate.noise, estimate.process
                 estimate = first_estimate(fit.basis, fit.regression, *start)
-            estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL)
+            with progress_between(k / len(factors), (k + 1) / len(factors)):
+                estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL)
             if k >= len(wider):
-                found.append(improve(self.observed, estimate, _ROUNDS, _LAST_PULL)[0])
+                with without_progress():
+                    found.append(improve(self.observed, estimate, _ROUNDS, _LAST_PULL)[0])
         return found
 
     def _fit(self, z: Array, shape: MapShape) -> FittedMap:

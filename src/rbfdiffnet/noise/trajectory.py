@@ -35,6 +35,7 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 from rbfdiffnet.noise.maps import MapBasis, Regression
 from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.progress import report_progress
 
 _SMALLEST_PROCESS = 0.01  # Q, in units of R
 _FLAT = 1e-8  # precision of weights without a prior
@@ -221,7 +222,8 @@ def improve(
     """
     along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
     passed = []
-    for _ in range(rounds):
+    for k in range(rounds):
+        report_progress(k / rounds)
         step = _solve_step(observed, estimate, along, share)
         passed.append(replace(estimate, evidence=_evidence(observed, estimate, along, step)))
         moved, along = _move(observed, estimate, along, step.z, step.w, share)

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rbfdiffnet.support.progress import show_progress
+
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import RBFDiffNet
 
 __all__ = ["report_of", "write_report"]
 
 
+@show_progress("Writing")
 def write_report(
     path: Any,
     history: Any,

@@ -21,6 +21,14 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from rbfdiffnet.support.progress import (
+    check_wanted,
+    current_stop,
+    progress_of_parts,
+    until_stopped,
+    without_progress,
+)
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Key = TypeVar("Key", bound=Hashable)
@@ -58,15 +66,44 @@ def count_threads(n_jobs: int) -> int:
 
 
 def parallel_map(
-    function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int = 1
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    n_jobs: int = 1,
+    *,
+    reports: bool = False,
 ) -> list[Result]:
-    """Apply a function to items in `n_jobs` threads; the results are in the order of the items."""
-    n_threads = count_threads(n_jobs)
+    """Apply a function to items in `n_jobs` threads; the results are in the order of the items.
+
+    With `reports` the items are equal shares of the present task, of which the function may report
+    its part. An exception, Ctrl-C for one, leaves out items that have not begun; those at work end
+    where they report next, or begin an item of their own. No thread outlives the call.
+    """
+    n_threads = min(count_threads(n_jobs), len(items))
+    part = progress_of_parts(len(items)) if reports else without_progress
+    around = current_stop()
+    stop = around or threading.Event()
+
+    def run(k: int, item: Item) -> Result:
+        check_wanted()
+        with part(k):
+            return function(item)
+
+    def run_in_thread(k: int, item: Item) -> Result:
+        with until_stopped(stop):
+            return run(k, item)
+
     with one_blas_thread():
-        if n_threads == 1 or len(items) < 2:
-            return [function(item) for item in items]
-        with ThreadPoolExecutor(min(n_threads, len(items))) as pool:
-            return list(pool.map(function, items))
+        if n_threads < 2:
+            return [run(k, item) for k, item in enumerate(items)]
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            return list(pool.map(run_in_thread, range(len(items)), items))
+        except BaseException:
+            if around is None:
+                stop.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def group_equal(keys: Iterable[Key]) -> dict[Key, list[int]]:

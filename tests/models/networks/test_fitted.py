@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import threadpoolctl
 
 from panels import fit_panel
 from rbfdiffnet.models.base import ForecastRequest
@@ -12,7 +11,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.naive import naive_forecast
 from rbfdiffnet.series.series import Series, SeriesPanel
-from rbfdiffnet.support.parallel import SINGLE_MACHINE, parallel_map
+from rbfdiffnet.support.parallel import SINGLE_MACHINE
 
 
 def quick(_n_inputs):
@@ -257,22 +256,3 @@ def test_no_series_at_all():
     for scope in ("local", "global"):
         model = fit_panel([], PLAN, scope=scope, calibrate=True)
         assert model.forecast(ForecastRequest.after([], 3)).values.shape == (0, 3)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2, 8, -1])
-def test_parallel_map_keeps_the_order_and_one_blas_thread(n_jobs):
-    def work(i):
-        blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-        return i * i, {pool["num_threads"] for pool in blas}
-
-    results = parallel_map(work, range(20), n_jobs)
-    assert [r[0] for r in results] == [i * i for i in range(20)]
-    assert all(r[1] <= {1} for r in results)
-    assert parallel_map(work, [], n_jobs) == []
-
-
-def test_parallel_map_passes_errors_on_and_restores_threads():
-    before = threadpoolctl.threadpool_info()
-    with pytest.raises(ZeroDivisionError):
-        parallel_map(lambda x: 1 / x, [1, 0, 2], n_jobs=2)
-    assert threadpoolctl.threadpool_info() == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.series.transforms import Difference
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.parallel import parallel_map
+from rbfdiffnet.support.progress import progress_between, report_progress
 
 _MOST_ORIGINS = 200  # that calibrate intervals
 
@@ -46,6 +47,8 @@ class FittedNetworks(FittedModel):
     `calibrated` are networks fitted without the last part of each series, which begins at `starts`
     (n,); their errors there make the intervals.
     """
+
+    interval_share: ClassVar[float] = 0.5
 
     plan: Plan
     models: tuple[SeriesModel | None, ...]
@@ -149,11 +152,12 @@ class FittedNetworks(FittedModel):
 
     def one_step_forecasts(self, panel: SeriesPanel) -> dict[int, tuple[int, Array]]:
         """Return the first step and one-step forecasts from it on, by series."""
-        return {
-            i: (model.history, self._one_step(model, panel[i], model.history))
-            for i, model in self.fitted.items()
-            if panel[i].y.size > model.history
-        }
+        long = {i: model for i, model in self.fitted.items() if panel[i].y.size > model.history}
+
+        def forecast(i: int) -> tuple[int, Array]:
+            return long[i].history, self._one_step(long[i], panel[i], long[i].history)
+
+        return dict(zip(long, parallel_map(forecast, list(long), reports=True), strict=True))
 
     def _one_step(self, model: SeriesModel, series: Series, first: int) -> Array:
         origins = np.arange(first, series.y.size, dtype=np.int64)
@@ -201,9 +205,11 @@ class FittedNetworks(FittedModel):
         self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
     ) -> tuple[Array, list[Terms]]:
         """Return forecasts (n, h), and for chosen series the terms they are the sum of."""
-        values, paths, _, _ = self._forecast(request, n_jobs)
+        with progress_between(0.0, 0.5):
+            values, paths, _, _ = self._forecast(request, n_jobs)
         tables = []
-        for i in chosen:
+        for k, i in enumerate(chosen):
+            report_progress(0.5 + 0.5 * k / len(chosen))
             model, series, terms = self.models[i], request.panel[i], Terms()
             if model is None or i not in paths:
                 terms.add("fallback", FALLBACK, values[i])
@@ -281,20 +287,24 @@ class FittedNetworks(FittedModel):
         ahead = {i: _inputs_ahead(seen[i].known_ahead, at[i], request.ahead[i]) for i in models}
         noisy = [i for i, model in models.items() if model.windows.tracker is not None]
         plain = [i for i, model in models.items() if model.windows.tracker is None]
-        paths = forecast_paths(
-            [models[i] for i in plain],
-            [seen[i] for i in plain],
-            [at[i] for i in plain],
-            [ahead[i] for i in plain],
-            h,
-            n_jobs,
-        )
+        first = len(plain) / max(len(models), 1)
+        with progress_between(0.0, first):
+            paths = forecast_paths(
+                [models[i] for i in plain],
+                [seen[i] for i in plain],
+                [at[i] for i in plain],
+                [ahead[i] for i in plain],
+                h,
+                n_jobs,
+            )
         forecasts = {i: y for i, (_, y, _) in zip(plain, paths, strict=True)}
 
         def track(i: int) -> tuple[Array, Array]:
             return tracked_paths(models[i], seen[i], at[i], ahead[i], h)
 
-        tracked = dict(zip(noisy, parallel_map(track, noisy, n_jobs), strict=True))
+        with progress_between(first, 1.0):
+            found = parallel_map(track, noisy, n_jobs, reports=True)
+        tracked = dict(zip(noisy, found, strict=True))
         forecasts |= {i: y for i, (y, _) in tracked.items()}
         return forecasts, {i: growth for i, (_, growth) in tracked.items()}
 

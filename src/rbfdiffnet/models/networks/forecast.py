@@ -49,7 +49,8 @@ def forecast_paths(
 
     chunks = _cut_for_threads(models, origins, count_threads(n_jobs))
     done: dict[int, Path] = {}
-    for members, paths in zip(chunks, parallel_map(run, chunks, n_jobs), strict=True):
+    found = parallel_map(run, chunks, n_jobs, reports=True)
+    for members, paths in zip(chunks, found, strict=True):
         done.update(zip(members, paths, strict=True))
     return [done[k] for k in range(len(models))]
 
@@ -124,11 +125,15 @@ def _forecast_in_chunks(
     """Forecast rows by a network in chunks of one size, the last of them filled up.
 
     The last bit of a product of matrices depends on their shapes, and the forecast of a series must
-    not depend on how many others there are.
+    not depend on how many others there are. Networks that filter noise have one series only.
     """
     n = len(z)
-    padded = np.minimum(np.arange(-(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE), n - 1)
-    done = [windows.forecast(z[rows], h, extra[rows]) for rows in padded.reshape(-1, _ROWS_AT_ONCE)]
+    n_filled = n if windows.tracker is not None else -(-n // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
+    rows = np.minimum(np.arange(n_filled), n - 1)
+    chunks = np.split(rows, range(_ROWS_AT_ONCE, n_filled, _ROWS_AT_ONCE))
+    done = parallel_map(
+        lambda rows: windows.forecast(z[rows], h, extra[rows]), chunks, reports=True
+    )
     path = np.concatenate([path for path, _ in done])[:n]
     return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
 

@@ -18,6 +18,7 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.series import NUMERICAL, Series, SeriesPanel, UnfitError
 from rbfdiffnet.support.arrays import Arrays, Ints
 from rbfdiffnet.support.parallel import parallel_map
+from rbfdiffnet.support.progress import progress_between
 
 Result = TypeVar("Result")
 
@@ -25,6 +26,7 @@ Result = TypeVar("Result")
 class NetworkMethod(PanelMethod):
     """What all methods that fit networks have in common."""
 
+    fit_share = 0.8
     fitted_class: type[FittedNetworks]
 
     @abstractmethod
@@ -37,7 +39,8 @@ class NetworkMethod(PanelMethod):
         self, panel: Sequence[Series], plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedNetworks:
         """Fit networks to a panel; for intervals, others without the last part of each series."""
-        results, shared = self._fit_many(panel, [plan] * max(len(panel), 1), n_jobs)
+        with progress_between(0.0, 0.5 if calibrate else 1.0):
+            results, shared = self._fit_many(panel, [plan] * max(len(panel), 1), n_jobs)
         fitted = {i: model for i, model in enumerate(results) if isinstance(model, SeriesModel)}
         starts = calibration_starts(panel)
         calibrated: list[SeriesModel | None] = [None] * len(panel)
@@ -45,9 +48,9 @@ class NetworkMethod(PanelMethod):
             early = [panel[i].until(int(starts[i])) for i in fitted]
             # The same lags and level, although less data might have led to others.
             plans = [model.plan_for_refit(plan) for model in fitted.values()]
-            for i, model in zip(
-                fitted, self._fit_many(early, plans or [plan], n_jobs)[0], strict=True
-            ):
+            with progress_between(0.5, 1.0):
+                again, _ = self._fit_many(early, plans or [plan], n_jobs)
+            for i, model in zip(fitted, again, strict=True):
                 calibrated[i] = model if isinstance(model, SeriesModel) else None
         models = tuple(fitted.get(i) for i in range(len(panel)))
         reasons = {i: reason for i, reason in enumerate(results) if isinstance(reason, str)}
@@ -84,7 +87,9 @@ class LocalNetworks(NetworkMethod):
         self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
     ) -> tuple[list[SeriesModel | str], dict[str, Any]]:
         fast = [i for i in range(len(panel)) if is_fast(plans[i], panel[i])]
-        found = fit_models([panel[i] for i in fast], [plans[i] for i in fast], n_jobs)
+        n_fast = len(fast) / max(len(panel), 1)
+        with progress_between(0.0, n_fast):
+            found = fit_models([panel[i] for i in fast], [plans[i] for i in fast], n_jobs)
         results = dict(zip(fast, found, strict=True))
         others = [i for i in range(len(panel)) if i not in results]
         if others and plans[others[0]].device != "cpu":
@@ -96,7 +101,9 @@ class LocalNetworks(NetworkMethod):
         def fit_alone(i: int) -> SeriesModel | str:
             return fit_or_say_why(lambda: fit_local(panel[i], plans[i]))
 
-        results.update(zip(others, parallel_map(fit_alone, others, n_jobs), strict=True))
+        with progress_between(n_fast, 1.0):
+            alone = parallel_map(fit_alone, others, n_jobs, reports=True)
+        results.update(zip(others, alone, strict=True))
         return [results[i] for i in range(len(panel))], {}
 
 

@@ -28,6 +28,7 @@ from rbfdiffnet.series.prepare import Preparation, PreparedSeries, latest_values
 from rbfdiffnet.series.series import Series, UnfitError, check_fit
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.checks import Noise
+from rbfdiffnet.support.progress import progress_between, without_progress
 
 _NEAREST = 3  # training windows named for each center
 
@@ -212,22 +213,25 @@ def fit_tracked(
     if noise != "auto":
         return _learn_trajectory(observed, n_lags, noise, template)
     held = min(int(_HELD * z.size), _MOST_HELD)
-    early = _learn_trajectory(observed[: z.size - held], n_lags, None)
+    with progress_between(0.0, 0.6):
+        early = _learn_trajectory(observed[: z.size - held], n_lags, None)
     if isinstance(early, str):
         return early
     ordinary = plain(z.size - held)
     h = min(_HORIZON, held)
     origins = np.unique(np.linspace(z.size - held, z.size - h, _ORIGINS).astype(np.int64))
     if ordinary is not None:
-        paths = (
-            _forecast_tracked(early, observed, origins, h),
-            _forecast_ordinary(ordinary, z, origins, h),
-        )
+        with without_progress():
+            paths = (
+                _forecast_tracked(early, observed, origins, h),
+                _forecast_ordinary(ordinary, z, origins, h),
+            )
         ahead = origins[:, None] + np.arange(h)
         errors = [np.abs(path - z[ahead])[known[ahead]].sum() for path in paths]
         if not errors[0] < _BETTER * errors[1]:
             return "the last values are forecast as well without it"
-    return _learn_trajectory(observed, n_lags, None, early.tracker)
+    with progress_between(0.6, 1.0):
+        return _learn_trajectory(observed, n_lags, None, early.tracker)
 
 
 def _learn_trajectory(

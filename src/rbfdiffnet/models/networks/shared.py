@@ -27,7 +27,8 @@ from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negativ
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError, check_fit, find_usable
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
-from rbfdiffnet.support.parallel import flatten, one_blas_thread
+from rbfdiffnet.support.parallel import flatten, one_blas_thread, parallel_map
+from rbfdiffnet.support.progress import progress_between
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,14 @@ def fit_shared(
         return [results[i] for i in range(len(panel))], None, None
     plan = replace(plan, lags=plan.lags_for(int(np.median(sizes))))
     effects = _shared_effects([panel[i] for i in usable], plan) if max(counts) else None
-    scaled = plan.collective.memoize(
-        lambda: {i: _scale_series(panel[i], plan, _effects_on(panel[i], effects)) for i in usable}
-    )
+
+    def scale(i: int) -> _ScaledSeries | str:
+        return _scale_series(panel[i], plan, _effects_on(panel[i], effects))
+
+    with progress_between(0.0, 0.3):
+        scaled = plan.collective.memoize(
+            lambda: dict(zip(usable, parallel_map(scale, usable, reports=True), strict=True))
+        )
     results |= {i: found for i, found in scaled.items() if isinstance(found, str)}
     own = {i: found for i, found in scaled.items() if not isinstance(found, str)}
     tendencies, counts = all_reduce(lambda: _describe(list(own.values()), plan), _join)
@@ -167,7 +173,8 @@ def fit_shared(
     plan = replace(plan, level=plan.level_of(tendencies))
     rows = [TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()]
     lengths = np.array([series.y.size for series in panel], dtype=np.int64)
-    windows, learning = train_shared(rows, sum(counts), lengths, plan)
+    with progress_between(0.4, 1.0):
+        windows, learning = train_shared(rows, sum(counts), lengths, plan)
     for (i, s), r in zip(own.items(), rows, strict=True):
         results[i] = SeriesModel(s.preparation, windows, nearest_windows(windows, r.X, r.ends))
     return [results[i] for i in range(len(panel))], effects, learning

@@ -32,6 +32,7 @@ from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, flatten, one_blas_thread
+from rbfdiffnet.support.progress import progress_between, report_progress
 
 Penalties = tuple[float, float]  # on the RBF part and on the linear part
 
@@ -171,7 +172,10 @@ def _sum_statistics(
         return nothing, nothing
     late = np.concatenate([np.arange(len(r.X)) >= len(r.X) - len(r.X) // 5 for r in rows])
     X, Y = standardize_like(windows, TrainingRows.concatenate(rows))
-    return nothing.add(X[~late], Y[~late]), nothing.add(X[late], Y[late])
+    with progress_between(0.2, 0.8):
+        early = nothing.add(X[~late], Y[~late])
+    with progress_between(0.8, 0.9):
+        return early, nothing.add(X[late], Y[late])
 
 
 def _solve(
@@ -228,7 +232,8 @@ def _choose_penalties(plan: Plan, rows: Sequence[TrainingRows]) -> Plan:
         return plan
     best, lowest = plan, np.inf
     factor = settings.width_factor or _WIDTH_FACTOR
-    for alpha, alpha_linear in _PENALTIES:
+    for k, (alpha, alpha_linear) in enumerate(_PENALTIES):
+        report_progress(k / len(_PENALTIES))
         fixed = replace(settings, alpha=alpha, alpha_linear=alpha_linear, width_factor=factor)
         trial = replace(plan, settings=_always(fixed))
         windows = train.fit(trial)

@@ -32,6 +32,7 @@ from rbfdiffnet.series.prepare import PreparedSeries
 from rbfdiffnet.series.series import Series, UnfitError
 from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.progress import report_progress
 from rbfdiffnet.support.stability import LEAP
 
 LEVELS = ("mean", "last", "none")
@@ -129,8 +130,12 @@ class WindowModel:
         """
         if self.tracker is None:
             raise ValueError("Without a tracker there are no clouds.")
-        followed = enumerate(self.tracker.clouds(z))
-        clouds = np.array([cloud for k, cloud in followed if after is None or after[k]])
+        followed = []
+        for k, cloud in enumerate(self.tracker.clouds(z)):
+            report_progress(k / len(z))
+            if after is None or after[k]:
+                followed.append(cloud)
+        clouds = np.array(followed)
         if n is not None:
             clouds = clouds[:, :: max(clouds.shape[1] // n, 1)]
         ahead = self.tracker.roll(clouds, h)

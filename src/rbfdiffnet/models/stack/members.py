@@ -31,7 +31,7 @@ from rbfdiffnet.series.naive import repeat_last_season
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.memo import Memo
 from rbfdiffnet.support.parallel import parallel_map
-from rbfdiffnet.support.progress import report_progress
+from rbfdiffnet.support.progress import progress_between
 
 _FEWEST_SEASONS = 3  # to take a season out
 
@@ -209,7 +209,6 @@ def learn_members(
 
     def learn(number: int) -> None:
         task, lesson, member = work[number]
-        report_progress(0.6 + 0.3 * number / len(work))
         if member.learn:
             with np.errstate(all="ignore"):  # in this thread
                 lesson.learned[member.name] = member.learn(task)
@@ -218,7 +217,8 @@ def learn_members(
         with np.errstate(all="ignore"):  # in this thread
             return _forecast(*pair)
 
-    parallel_map(learn, range(len(work)), n_jobs)
+    with progress_between(0.6, 0.9):
+        parallel_map(learn, range(len(work)), n_jobs, reports=True)
     pairs = list(zip(tasks, lessons, strict=True))
     return list(zip(lessons, parallel_map(forecast, pairs, n_jobs), strict=True))
 

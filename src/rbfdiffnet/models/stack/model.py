@@ -45,7 +45,7 @@ from rbfdiffnet.models.stack.lesson import (
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.parallel import Collective, one_blas_thread, parallel_map
-from rbfdiffnet.support.progress import progress_between, report_progress
+from rbfdiffnet.support.progress import progress_between
 
 _REMEMBERED = 2  # origins and horizons
 
@@ -118,17 +118,16 @@ class FittedStack(FittedSampled):
         share = windows / (windows + n_all - n_learned)
         with progress_between(0.0, share):
             lesson, first = self._learn(request, n_jobs)
-        numbers, done = range(0 if first is None else 1, len(self.chunks)), [0]
+        numbers = range(0 if first is None else 1, len(self.chunks))
 
         def forecast(number: int) -> StackPart:
             own = request.select(self.chunks[number].tolist())
             with np.errstate(all="ignore"):  # in this thread
-                part = StackPart.of(lesson, own, self.prepared[number], 1)
-            done[0] += 1
-            report_progress(share + (1.0 - share) * done[0] / len(numbers))
-            return part
+                return StackPart.of(lesson, own, self.prepared[number], 1)
 
-        found = [*([] if first is None else [first]), *parallel_map(forecast, numbers, n_jobs)]
+        with progress_between(share, 1.0):
+            others = parallel_map(forecast, numbers, n_jobs, reports=True)
+        found = others if first is None else [first, *others]
         for old in list(self._known)[: 1 - _REMEMBERED]:
             self._known.pop(old, None)
         self._known[key] = found
