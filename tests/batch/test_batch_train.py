@@ -205,9 +205,12 @@ def test_pytorch_gives_the_same(data):
     tensors = [torch.from_numpy(values) for values in data]
     expected = forecast_batch(fit_batch(X, y, weight, n_centers=C), X[:, :, -1], 7)
     networks = fit_batch(*tensors, n_centers=C, backend=Backend(torch))
-    paths = forecast_batch(networks, tensors[0][:, :, -1], 7, xp=torch).numpy()
+    paths = forecast_batch(networks, tensors[0][:, :, -1], 7).numpy()
     np.testing.assert_allclose(paths, expected, atol=1e-6)
     assert isinstance(networks.to_numpy().a, np.ndarray)
+    parts = type(networks).concatenate([networks.select([2, 0]), networks.select([1])])
+    assert isinstance(parts.a, torch.Tensor)
+    np.testing.assert_array_equal(parts.to_numpy().centers, networks.centers.numpy()[[2, 0, 1]])
 
 
 @pytest.mark.parametrize("size", [(3, 5, 90), (14, 28, 1001), (28, 9, 660)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from rbfdiffnet.batch.backend import NUMPY, Backend, backend_for, standardize
 from rbfdiffnet.batch.problem import pose_problem
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.stability import LEAP
 
 _INPUTS_TRAINED_TOGETHER = 160_000  # numbers, which the caches of a processor hold
@@ -48,12 +50,17 @@ class BatchNetworks:
     value: Any
     ridge: Any
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to other machines: NumPy arrays."""
+        return {f.name: getattr(self.to_numpy(), f.name) for f in fields(self)}
+
     def network(self, i: int) -> Network:
-        """Return one of the networks (NumPy arrays only)."""
-        arrays = {name: getattr(self, name)[i] for name in _OF_A_NETWORK}
+        """Return one of the networks."""
+        here = self.to_numpy()
+        arrays = {name: getattr(here, name)[i] for name in _OF_A_NETWORK}
         arrays |= {name: arrays[name][..., None] for name in _BY_OUTPUT}
         d = self.x_shift.shape[1]
-        unit = float(self.unit[i])
+        unit = float(here.unit[i])
         return Network(**arrays, unit=unit, metric=np.ones(d), n_lags=d, order=1)
 
     @classmethod
@@ -69,22 +76,35 @@ class BatchNetworks:
 
     @classmethod
     def concatenate(cls, chunks: Sequence[BatchNetworks]) -> BatchNetworks:
-        """Return several batches as one (NumPy arrays only)."""
+        """Return several batches of one device as one."""
         if len(chunks) == 1:
             return chunks[0]
-        names = [f.name for f in fields(cls)]
-        return cls(**{n: np.concatenate([getattr(c, n) for c in chunks]) for n in names})
+        names, xp = [f.name for f in fields(cls)], chunks[0].xp
+        return cls(**{n: xp.concatenate([getattr(c, n) for c in chunks]) for n in names})
 
     def select(self, numbers: Sequence[int]) -> BatchNetworks:
-        """Return some of the networks (NumPy arrays only)."""
+        """Return some of the networks."""
+        if list(numbers) == list(range(len(self.a))):
+            return self
         which = np.asarray(numbers, dtype=np.int64)
         return BatchNetworks(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
 
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or PyTorch."""
+        if isinstance(self.a, np.ndarray):
+            return np
+        import torch
+
+        return torch
+
     def to_numpy(self) -> BatchNetworks:
         """Return the same in NumPy arrays."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        on_device = {n: v.cpu().numpy() for n, v in arrays.items() if not isinstance(v, np.ndarray)}
-        return BatchNetworks(**{**arrays, **on_device})
+        return self if isinstance(self.a, np.ndarray) else self._in_numpy
+
+    @cached_property
+    def _in_numpy(self) -> BatchNetworks:
+        return BatchNetworks(**{f.name: getattr(self, f.name).cpu().numpy() for f in fields(self)})
 
 
 def train(
@@ -143,15 +163,23 @@ def fit_batch(
     )
 
 
-def forecast_batch(networks: BatchNetworks, window: Any, h: int, xp: Any = np) -> Any:
+def forecast_windows(networks: BatchNetworks, window: Array, h: int) -> Array:
+    """Continue windows as `forecast_batch` does, from and to NumPy arrays."""
+    if networks.xp is not np:
+        window = networks.xp.from_numpy(window).to(networks.a.device)
+        return np.asarray(forecast_batch(networks, window, h).cpu())
+    return np.asarray(forecast_batch(networks, window, h))
+
+
+def forecast_batch(networks: BatchNetworks, window: Any, h: int) -> Any:
     """Continue windows recursively, as `models.networks.window_model.WindowModel.forecast` does.
 
     `window` has shape (B, d), latest values last, or (B, k, d) for k windows of each network; the
-    forecasts have shape (B, h) or (B, k, h).
+    forecasts have shape (B, h) or (B, k, h). They are made where the networks are.
     """
     if window.ndim == 2:
-        return forecast_batch(networks, window[:, None], h, xp)[:, 0]
-    d = networks.centers.shape[2]
+        return forecast_batch(networks, window[:, None], h)[:, 0]
+    xp, d = networks.xp, networks.centers.shape[2]
     centers = networks.centers.swapaxes(1, 2)
     a0, a1 = networks.a[:, :1, None], networks.a[:, 1:, None]
     slope = (-2.0 * networks.beta * networks.unit[:, None])[:, None]
