@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from gpu import made_up
-from rbfdiffnet.batch import train as batched
 from rbfdiffnet.batch.backend import standardize
+from rbfdiffnet.batch.centers import place_centers
+from rbfdiffnet.batch.problem import Problem
 from rbfdiffnet.batch.torch_backend import FusedBackend, TorchBackend
 from rbfdiffnet.models.networks import fast
 from rbfdiffnet.series import differences as differencing
@@ -88,11 +89,10 @@ def stages(backend: TorchBackend, batch: int) -> None:
     n = weight.sum(1)
     target = standardize(u[:, D:], weight, n, torch)[0]
     rows = backend.rows(X, weight, n)[0]
-    centers = batched.place_centers(rows, n, C, 4.0, backend)
     a = torch.ones_like(rows[:, :, 0]) * (1.0 + D) ** -0.5
 
     def minimize() -> Any:
-        return batched.Problem(backend, rows, target, n, *centers).minimize(a.clone(), 12)
+        return Problem(backend, rows, target, n, C, 4.0).minimize(a.clone(), 12)
 
     jobs: list[tuple[str, Callable[[], Any]]] = [
         ("copy to device", lambda: backend.to_device(data)),
@@ -102,7 +102,7 @@ def stages(backend: TorchBackend, batch: int) -> None:
         ("differences", lambda: differencing.choose_differences(u, 7, backend)),
         ("windows", windows),
         ("rows", lambda: backend.rows(X, weight, n)),
-        ("centers", lambda: batched.place_centers(rows, n, C, 4.0, backend)),
+        ("centers", lambda: place_centers(rows, n, C, 4.0, backend)),
         ("minimize", minimize),
         ("forecast", lambda: fit.forecast(28)),
         ("fit_fast", lambda: fast.fit_fast(data, **options)),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rbfdiffnet.batch.backend import NUMPY, Backend, padded_rows, standardize
-from rbfdiffnet.batch.train import Problem, fit_batch, forecast_batch, place_centers
+from rbfdiffnet.batch.problem import Problem, WideProblem, pose_problem
+from rbfdiffnet.batch.train import fit_batch, forecast_batch
 
 B, D, N, C = 3, 4, 200, 7
 
@@ -23,9 +24,8 @@ def problem(X, y, weight):
     Z, _, _ = standardize(X, weight[:, None], n[:, None], np)
     t, _, _ = standardize(y, weight, n, np)
     rows = np.concatenate([Z, weight[:, None]], axis=1)
-    centers, beta = place_centers(rows, n, C, 4.0, NUMPY)
-    found = Problem(NUMPY, rows, t, n, centers, beta)
-    found.rows, found.y, found.centers, found.beta = rows, t, centers, beta
+    found = Problem(NUMPY, rows, t, n, C, 4.0)
+    found.rows, found.y = rows, t
     return found
 
 
@@ -73,7 +73,7 @@ def test_gradient_and_hessian_are_exact(data, rng):
 
 
 def test_newton_steps_end_where_the_gradient_vanishes(data, monkeypatch):
-    monkeypatch.setattr("rbfdiffnet.batch.train._ENOUGH", 0.0)
+    monkeypatch.setattr("rbfdiffnet.batch.problem.ENOUGH", 0.0)
     networks = fit_batch(*data, n_centers=C, n_steps=60)
     p = problem(*data)
     gradient, _ = p.newton(
@@ -205,9 +205,12 @@ def test_pytorch_gives_the_same(data):
     tensors = [torch.from_numpy(values) for values in data]
     expected = forecast_batch(fit_batch(X, y, weight, n_centers=C), X[:, :, -1], 7)
     networks = fit_batch(*tensors, n_centers=C, backend=Backend(torch))
-    paths = forecast_batch(networks, tensors[0][:, :, -1], 7, xp=torch).numpy()
+    paths = forecast_batch(networks, tensors[0][:, :, -1], 7).numpy()
     np.testing.assert_allclose(paths, expected, atol=1e-6)
     assert isinstance(networks.to_numpy().a, np.ndarray)
+    parts = type(networks).concatenate([networks.select([2, 0]), networks.select([1])])
+    assert isinstance(parts.a, torch.Tensor)
+    np.testing.assert_array_equal(parts.to_numpy().centers, networks.centers.numpy()[[2, 0, 1]])
 
 
 @pytest.mark.parametrize("size", [(3, 5, 90), (14, 28, 1001), (28, 9, 660)])
@@ -269,3 +272,91 @@ def test_numba_gives_the_same_on_poor_data(kind, rng):
     ]
     assert np.all(np.isfinite(paths[0]))
     np.testing.assert_allclose(*paths, rtol=1e-7, atol=1e-7)
+
+
+# More inputs than rows ----------------------------------------------------------------------------
+
+FEW, MANY = 30, 60
+
+
+@pytest.fixture
+def wide(rng):
+    X = rng.normal(size=(B, MANY, FEW))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=(B, FEW))
+    weight = np.ones((B, FEW))
+    weight[1, :4], weight[2, 9] = 0.0, 0.0
+    return X, y, weight
+
+
+def backends():
+    yield NUMPY
+    if find_spec("torch"):
+        import torch
+
+        yield Backend(torch)
+    if find_spec("numba"):
+        from rbfdiffnet.batch.numba_backend import NUMBA
+
+        yield NUMBA
+
+
+def test_networks_with_few_rows_are_those_of_the_general_problem(wide, monkeypatch):
+    tensors = {backend: [backend.to_device(values) for values in wide] for backend in backends()}
+    found = [fit_batch(*v, n_centers=4, backend=b).to_numpy() for b, v in tensors.items()]
+    monkeypatch.setattr("rbfdiffnet.batch.train.pose_problem", Problem)
+    expected = fit_batch(*wide, n_centers=4)
+    assert len(set(expected.ridge)) > 1
+    for networks in found:
+        np.testing.assert_array_equal(networks.ridge, expected.ridge)
+        for name in ("centers", "beta", "a", "w", "linear", "unit", "value"):
+            pair = getattr(networks, name), getattr(expected, name)
+            np.testing.assert_allclose(*pair, rtol=1e-7, atol=1e-9)
+
+
+def test_few_rows_have_a_problem_of_their_own(wide):
+    rows, n = np.concatenate([wide[0], wide[2][:, None]], axis=1), wide[2].sum(axis=1)
+    assert isinstance(pose_problem(NUMPY, rows, wide[1], n, 4, 4.0), WideProblem)
+    assert type(pose_problem(NUMPY, rows[:, 29:], wide[1], n, 4, 4.0)) is Problem
+
+
+def test_newton_steps_with_few_rows_end_where_the_gradient_vanishes(wide, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.batch.problem.ENOUGH", 0.0)
+    for backend in backends():
+        values = [backend.to_device(v) for v in wide]
+        found = fit_batch(*values, n_centers=4, n_steps=80, backend=backend).to_numpy()
+        n = wide[2].sum(axis=1)
+        rows, _, _ = NUMPY.rows(wide[0], wide[2], n)
+        target, _, _ = standardize(wide[1], wide[2], n, np)
+        p = Problem(NUMPY, rows, target, n, 4, 4.0)
+        root, b, value = p.solve_linear_part(found.a, found.ridge)
+        gradient, _ = p.newton(found.a, found.ridge, root, b)
+        assert np.abs(gradient).max() < 1e-6 * p.total.max()
+        np.testing.assert_allclose(found.value, value, rtol=1e-8)
+
+
+def test_few_rows_do_not_depend_on_their_batch(wide):
+    for backend in (backend for backend in backends() if backend.xp is np):
+        together = fit_batch(*wide, n_centers=4, backend=backend)
+        for i in range(B):
+            alone = fit_batch(*(v[i : i + 1] for v in wide), n_centers=4, backend=backend)
+            for name in ("centers", "beta", "a", "w", "linear", "ridge", "value"):
+                np.testing.assert_array_equal(getattr(alone, name)[0], getattr(together, name)[i])
+
+
+@pytest.mark.parametrize("kind", ["constant", "copies", "constant columns", "zeros", "one row"])
+def test_poor_data_of_few_rows_gives_finite_networks(kind, wide):
+    X, y, weight = (values.copy() for values in wide)
+    if kind == "constant":
+        y[:] = 3.0
+    elif kind == "copies":
+        X[:] = X[:, :, :1]
+    elif kind == "constant columns":
+        X[:, 1:] = 7.0
+    elif kind == "zeros":
+        X[:], y[:] = 0.0, 0.0
+    else:
+        weight[:, :-1] = 0.0
+    for backend in backends():
+        values = [backend.to_device(v) for v in (X, y, weight)]
+        networks = fit_batch(*values, n_centers=4, backend=backend).to_numpy()
+        assert np.all(np.isfinite(forecast_batch(networks, X[:, :, 0], 10)))

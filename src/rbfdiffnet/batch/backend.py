@@ -35,6 +35,8 @@ class Backend:
     values_searched_together = 2**24
     #: At most this share of the series of a batch is selected, to go on without the others.
     share_worth_selecting = 0.5
+    #: The class of problems with more inputs than rows, if not `batch.problem.WideProblem`.
+    wide_problem: Any = None
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -193,9 +195,9 @@ class Backend:
         """How many are true, or might be: on a device it takes longer to ask."""
         return len(mask)
 
-    def worth_selecting(self, mask: Any, n: int) -> Any:
+    def worth_selecting(self, mask: Any, n: int, share: Any = 0.0) -> Any:
         """Positions of the n series of a mask; None if working on all of them takes no longer."""
-        if n < len(mask) and n <= self.share_worth_selecting * len(mask):
+        if n < len(mask) and n <= (share or self.share_worth_selecting) * len(mask):
             return self.xp.argwhere(mask)[:, 0]
         return None
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rbfdiffnet.batch import problem
 from rbfdiffnet.batch.backend import TIE, NumpyBackend, Products
 
 try:
@@ -26,8 +27,23 @@ _ROWS_PER_BLOCK = 328
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class CompiledWideProblem(problem.WideProblem):
+    """The problem of few rows, solved for one series after the other, in the processor's cache."""
+
+    def descend(self, result: tuple[Any, Any, Any, Any], root: Any, n_steps: int) -> None:
+        """Damped Newton steps from what is known at a; the result is changed in place."""
+        a, w, value, ridge = result
+        names = ("phi", "slope", "span", "inner", "y", "M", "My", "total")
+        arrays = tuple(getattr(self, name) for name in names)
+        rho = self.n * (ridge + problem.UNPENALIZED)
+        rules = (problem.ENOUGH, problem.FIRST_DAMPING, problem.MOST_DAMPING)
+        _descend(arrays, rho, root, n_steps, rules, a, w, value)
+
+
 class NumbaBackend(NumpyBackend):
     """Operations on NumPy arrays, with compiled loops where these save time."""
+
+    wide_problem = CompiledWideProblem
 
     rows_trained_together = 16_384
     share_worth_selecting = 1.0  # a part of the series is a list of their positions
@@ -305,3 +321,105 @@ def _roots(A: Any, lift: Any, out: Any) -> None:
                     rest[i, k] -= one * row[k] + other * after[k]
         if not (scale > 0.0 and scale < np.inf):  # a bad pivot spoils those after it
             out[s] = np.nan
+
+
+@_compiled
+def _descend(
+    arrays: Any, rho: Any, root: Any, n_steps: int, rules: Any, a: Any, w: Any, value: Any
+) -> None:
+    """Damped Newton steps for a, one series after the other, as by `problem.Problem.descend`."""
+    phi, slope, span, inner, y, M, My, total = arrays
+    enough, first, most = rules
+    c, N = phi.shape[1:]
+    size, d = span.shape[1:]
+    C, G, GM, T = np.empty((c, c)), np.empty((c, N)), np.empty((c, N)), np.empty((c + 1, N))
+    g, K, WV = np.empty(size), np.empty((c, size)), np.empty((size, d))
+    H, W, lifted = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    for s in range(len(a)):
+        if np.isnan(value[s]):
+            continue
+        C[:] = root[s, :, :c]
+        GM[:] = root[s, :, c:]
+        damping, mean, better = first, 0.0, True
+        for _ in range(n_steps):
+            if better:
+                at = phi[s], slope[s], span[s], inner[s], M[s], My[s]
+                mean = _newton(at, a[s], w[s], rho[s], C, GM, (T, K, W, WV, g, H))
+            lifted[:] = H
+            for i in range(size):
+                lifted[i, i] += damping * mean + 1e-300
+            x = np.linalg.solve(lifted.T, g)
+            trial = (1.0 - x[size - 1]) * a[s] - np.dot(x[: size - 1], span[s, : size - 1])
+            trial /= max(np.sqrt(np.dot(trial, trial)), 1e-12)
+            along = np.dot(span[s, : size - 1], trial)
+            for j in range(c):
+                for t in range(N):
+                    ahead = slope[s, j, 0] * (along[t] - along[N + j])
+                    G[j, t] = phi[s, j, t] * (ahead + along[N + c])
+            moment = np.dot(G, M[s])
+            system = np.dot(moment, G.T)
+            for j in range(c):
+                system[j, j] += rho[s] * np.dot(trial, trial)
+            inverse, right = np.linalg.inv(system), np.dot(moment, y[s])
+            w_new = np.dot(inverse, right)
+            value_new = total[s] - np.dot(right, w_new)
+            better = value_new < value[s]
+            done = better and value[s] - value_new < enough * value_new
+            if better:
+                a[s], w[s], value[s], GM[:], C[:] = trial, w_new, value_new, moment, inverse
+            damping *= 0.2 if better else 20.0
+            if done or not damping < most:
+                break
+
+
+@_compiled
+def _newton(at: Any, a: Any, w: Any, rho: float, C: Any, GM: Any, out: Any) -> Any:
+    """As `problem.WideProblem.newton`; fills g and H, the transpose of W V'V + tau I."""
+    phi, slope, span, inner, M, My = at
+    T, K, W, WV, g, H = out
+    c, N = phi.shape
+    size, d = span.shape
+    tau, r, q = rho * np.dot(w, w), My - np.dot(w, GM), np.zeros(N)
+    T[c] = 0.0
+    for j in range(c):
+        for t in range(N):
+            T[j, t] = -w[j] * slope[j, 0] * phi[j, t]
+            T[c, t] += w[j] * phi[j, t]
+            q[t] -= T[j, t]
+    K[:, N : size - 1] = np.dot(GM, T.T)
+    for j in range(c):
+        total = 0.0
+        for t in range(N):
+            pull = phi[j, t] * r[t]
+            total += pull
+            K[j, t] = GM[j, t] * q[t] - slope[j, 0] * pull
+        K[j, N + j] += slope[j, 0] * total
+        K[j, N + c] -= total
+        K[j, size - 1] = 2.0 * rho * w[j]
+    np.dot(-K.T.copy(), np.dot(C, K), W)
+    TM = np.dot(T, M)
+    corner = np.dot(TM, T.T)
+    for i in range(N):
+        for t in range(N):
+            W[i, t] += q[i] * M[i, t] * q[t]
+        g[i] = -q[i] * r[i]
+    for i in range(c + 1):
+        for t in range(N):
+            W[N + i, t] += TM[i, t] * q[t]
+            W[t, N + i] += TM[i, t] * q[t]
+        for j in range(c + 1):
+            W[N + i, N + j] += corner[i, j]
+        g[N + i] = -np.dot(T[i], r)
+    g[size - 1] = tau
+    span[size - 1] = a
+    inner[size - 1] = np.dot(span, a)
+    inner[:, size - 1] = inner[size - 1]
+    np.dot(inner, W, H)
+    for i in range(size):
+        H[i, i] += tau
+    np.dot(W, span, WV)
+    diagonal = np.full(d, tau)
+    for j in range(size):
+        for i in range(d):
+            diagonal[i] += WV[j, i] * span[j, i]
+    return np.abs(diagonal).mean()

@@ -36,6 +36,8 @@ class Series:
 
     def until(self, n: int) -> Series:
         """Return the first n steps."""
+        if n == self.y.size:
+            return self
         return Series(self.y[:n], self.known_ahead[:n], self.extra[:n])
 
     def after(self, n: int) -> Series:
@@ -45,6 +47,8 @@ class Series:
     @property
     def n_seen(self) -> int:
         """Number of steps up to the last known value."""
+        if self.y.size and np.isfinite(self.y[-1]):
+            return self.y.size
         known = np.flatnonzero(np.isfinite(self.y))
         return int(known[-1]) + 1 if known.size else 0
 
@@ -115,7 +119,7 @@ def check_fit(series: Series, fewest: int = FEWEST_VALUES) -> None:
     known = series.y[np.isfinite(series.y)]
     if not known.size:
         raise UnfitError(NO_VALUES)
-    if np.ptp(known) == 0.0:
+    if known.min() == known.max():
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
     if known.size < fewest:
         raise UnfitError(f"too short (known values: {known.size}, needed: {fewest})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -23,6 +24,8 @@ class CommandError(Exception):
 
 def is_number(value: Any, kind: type = numbers.Real) -> bool:
     """Tell whether a value is a finite number; flags and spans of time are not."""
+    if type(value) is float and kind is numbers.Real:  # the usual case, in no time
+        return math.isfinite(value)
     if not isinstance(value, kind) or isinstance(value, bool | np.timedelta64):
         return False
     try:
@@ -41,12 +44,7 @@ def check_number(
     integer: bool = False,
 ) -> None:
     """Raise an error that names the parameter unless the value is a number in its range."""
-    kind, noun = (numbers.Integral, "an integer") if integer else (numbers.Real, "a number")
-    wanted = noun
-    wanted += f" of at least {at_least:g}" if at_least is not None else ""
-    wanted += f" above {above:g}" if above is not None else ""
-    wanted += f" and below {below:g}" if below is not None else ""
-    good = is_number(value, kind)
+    good = is_number(value, numbers.Integral if integer else numbers.Real)
     if good and at_least is not None:
         good = value >= at_least
     if good and above is not None:
@@ -54,6 +52,10 @@ def check_number(
     if good and below is not None:
         good = value < below
     if not good:
+        wanted = "an integer" if integer else "a number"
+        wanted += f" of at least {at_least:g}" if at_least is not None else ""
+        wanted += f" above {above:g}" if above is not None else ""
+        wanted += f" and below {below:g}" if below is not None else ""
         raise ValueError(f"{name} must be {wanted}; got {value!r}")
 
 

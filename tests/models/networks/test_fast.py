@@ -1,5 +1,6 @@
 """Fast fits against the same steps one series at a time, and their place in the forecaster."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from preparations import prepare
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.batch import train
 from rbfdiffnet.batch.backend import padded_rows
 from rbfdiffnet.batch.torch_backend import TorchBackend
 from rbfdiffnet.batch.train import fit_batch
@@ -241,6 +243,34 @@ def test_the_forecaster_gives_the_same(panel):
     forecast = model.forecast(frame(panel), 14)["RBFDiffNet"].to_numpy()
     expected = forecast_arrays(panel, 14, season_length=7)
     np.testing.assert_allclose(forecast.reshape(12, 14), expected, rtol=1e-9)
+
+
+def test_frames_are_forecast_where_the_networks_are(panel, monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    options = {"freq": "D", "preset": "fast", "season_length": 7}
+    expected = RBFDiffNet(**options).forecast(frame(panel), 14, level=[80])
+    found_by, forecast_batch = [], train.forecast_batch
+
+    def watched(networks, window, h):
+        found_by.append((type(networks.a), type(window)))
+        return forecast_batch(networks, window, h)
+
+    monkeypatch.setattr(train, "forecast_batch", watched)
+    monkeypatch.setattr(
+        "rbfdiffnet.models.networks.fast.backend_for", lambda _: TorchBackend("cpu")
+    )
+    model = RBFDiffNet(**options).fit(frame(panel))
+    found = model.predict(14, level=[80])
+    assert set(found_by) == {(torch.Tensor, torch.Tensor)}
+    assert list(found) == list(expected)
+    columns = expected.columns[2:]
+    np.testing.assert_allclose(found[columns], expected[columns], rtol=1e-6)
+    # Elsewhere there may be no card.
+    model.save(tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), RBFDiffNet.load(tmp_path / "model")):
+        found_by.clear()
+        np.testing.assert_allclose(again.predict(14)["RBFDiffNet"], found["RBFDiffNet"], rtol=1e-9)
+        assert not any(torch.Tensor in kinds for kinds in found_by)
 
 
 def test_explanations_name_windows_of_the_series(panel, tmp_path):

@@ -67,7 +67,7 @@ class FastFit:
 
     def forecast(self, h: int) -> Array:
         """Forecast h steps, (B, h); NaN for series with too few rows."""
-        path = forecast_batch(self.networks, self.window, h, self.backend.xp)
+        path = forecast_batch(self.networks, self.window, h)
         path = self.backend.to_numpy(path) * self.unit[:, None] + self.mean[:, None]
         for steps, members in group_equal(self.differences).items():
             path[members] = Compose(steps).invert(path[members], self.latest[members])
@@ -76,8 +76,10 @@ class FastFit:
 
     def models(self) -> list[SeriesModel | None]:
         """The models of the series, None for those with too few rows."""
-        networks, is_outlier = self.networks.to_numpy(), self.backend.to_numpy(self.is_outlier)
+        networks, is_outlier = self.networks, self.backend.to_numpy(self.is_outlier)
+        large = self.backend.to_numpy(networks.largest).tolist()
         lags, season = tuple(range(1, networks.centers.shape[2] + 1)), self.season_length
+        steps, ends = np.nonzero(is_outlier)[1], np.cumsum(is_outlier.sum(axis=1)).tolist()
         models: list[SeriesModel | None] = []
         for i, n_rows in enumerate(self.n_rows):
             if n_rows < FEWEST_ROWS:
@@ -92,9 +94,10 @@ class FastFit:
                 low=float(self.low[i]),
                 high=float(self.high[i]),
             )
-            unit, largest = float(self.unit[i]), float(networks.largest[i])
-            windows = WindowModel(BatchMember(networks, i), lags, "none", 1, unit, largest)
-            seen = CleaningCache(self.length, self.latest[i], np.flatnonzero(is_outlier[i]))
+            member, unit = BatchMember(networks, i), float(self.unit[i])
+            windows = WindowModel(member, lags, "none", 1, unit, large[i])
+            outliers = steps[ends[i - 1] if i else 0 : ends[i]]
+            seen = CleaningCache(self.length, self.latest[i], outliers)
             models.append(SeriesModel(preparation, windows, seen=seen))
         return models
 

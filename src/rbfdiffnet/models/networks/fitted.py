@@ -139,7 +139,7 @@ class FittedNetworks(FittedModel):
         diverged, runaway = [], {}
         for i, path in zip(fitted, paths, strict=True):
             u, y, inputs = path
-            if np.all(np.isfinite(y)):
+            if np.isfinite(y).all():
                 values[i], found[i] = y[0], path
                 if message := runaway_message(fitted[i], u[0], inputs):
                     runaway[i] = message

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.batch.train import BatchNetworks, forecast_batch
+from rbfdiffnet.batch.train import BatchNetworks, forecast_windows
 from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows
 from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
 from rbfdiffnet.series.series import Series
@@ -22,6 +22,7 @@ Path = tuple[Array, Array, Sequence[Array]]
 
 _ROWS_AT_ONCE = 256  # forecast together by one network
 _WINDOWS_AT_ONCE = 1_024, 128  # continued together by fast networks, at most and at least
+_WINDOWS_ON_CARD = 500_000  # the same for networks on a card, whose memory is large
 _PARTICLES = 100  # of a cloud, from each origin
 
 
@@ -59,17 +60,18 @@ def _cut_for_threads(
     models: Sequence[SeriesModel], origins: Sequence[Ints], n_workers: int
 ) -> list[list[int]]:
     """Return chunks of series that are forecast together: by one network, or by fast ones."""
-    keys: list[tuple[Any, int]] = []  # what they share, and the number of windows, or -1 for any
+    keys: list[tuple[Any, ...]] = []  # what they share, and the number of windows
     for model, at in zip(models, origins, strict=True):
         source = model.windows.source
         if isinstance(source, BatchMember):
-            keys.append((source.batch.centers.shape[1:], at.size))
+            keys.append((source.batch.centers.shape[1:], source.batch.xp is np, at.size))
         else:
-            keys.append((id(model.windows), -1))
+            keys.append((id(model.windows),))
     chunks = []
-    for (_, n_windows), members in group_equal(keys).items():
-        if n_windows >= 0:
-            largest, smallest = (max(n // max(n_windows, 1), 1) for n in _WINDOWS_AT_ONCE)
+    for (_, *fast), members in group_equal(keys).items():
+        if fast:
+            at_once = _WINDOWS_AT_ONCE if fast[0] else (_WINDOWS_ON_CARD,) * 2
+            largest, smallest = (max(n // max(fast[1], 1), 1) for n in at_once)
             cuts = even_chunks(len(members), largest, n_workers, smallest)
             chunks += [members[cut] for cut in cuts]
         else:
@@ -84,9 +86,9 @@ def _latest_windows(
     found: dict[int, Array] = {}
     for k, (model, series) in enumerate(zip(models, panel, strict=True)):
         known = model.seen and model.seen.length == series.y.size and model.windows.tracker is None
-        if known and np.all(origins[k] == series.y.size):
-            latest = model.seen.latest[-model.history :]  # type: ignore[union-attr]
-            found[k] = np.repeat(latest[None], origins[k].size, axis=0)
+        if known and (origins[k] == series.y.size).all():
+            latest = model.seen.latest[None, -model.history :]  # type: ignore[union-attr]
+            found[k] = latest.repeat(origins[k].size, axis=0)
     others = [k for k in range(len(models)) if k not in found]
     rest = base_windows(
         [models[k] for k in others], [panel[k] for k in others], [origins[k] for k in others]
@@ -144,7 +146,7 @@ def _forecast_in_chunks(
 def _forecast_fast(
     models: Sequence[SeriesModel], bases: Sequence[Array], h: int
 ) -> tuple[list[Array], list[Sequence[Array]]]:
-    """Continue series by their own networks, all at once.
+    """Continue series by their own networks, all at once, where the networks are.
 
     The models come from `fast.fit_models` and have networks of the same shape. `bases` are the
     latest values of u, (k, history), at the same number k of origins for each. Returned are the
@@ -166,7 +168,7 @@ def _forecast_fast(
     for differences, members, base in groups:
         latest[members] = differences.apply(base)[..., -n_lags:]
     latest = (latest - mean) / unit
-    path = forecast_batch(_gather_networks(models), latest, h)
+    path = forecast_windows(_gather_networks(models), latest, h)
     u = path * unit + mean
     for differences, members, base in groups:
         u[members] = differences.invert(u[members], base)
@@ -208,7 +210,8 @@ def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
     """What is said of a forecast that is held back; see `rbfdiffnet.support.stability`."""
     preparation, windows, held = model.preparation, model.windows, None
     if isinstance(rows, SlidingWindows):
-        held = (np.abs(rows.path[0, -u.size :]) >= windows.limit) & (windows.limit > 0.0)
+        if windows.limit > 0.0:
+            held = np.abs(rows.path[0, -u.size :]) >= windows.limit
     elif windows.tracker is None:
         with np.errstate(all="ignore"):
             steps = windows.network.predict(np.concatenate(rows))

@@ -39,6 +39,7 @@ class NetworkMethod(PanelMethod):
         self, panel: Sequence[Series], plan: Plan, *, calibrate: bool = False, n_jobs: int = 1
     ) -> FittedNetworks:
         """Fit networks to a panel; for intervals, others without the last part of each series."""
+        panel = list(panel)  # each of them made once
         with progress_between(0.0, 0.5 if calibrate else 1.0):
             results, shared = self._fit_many(panel, [plan] * max(len(panel), 1), n_jobs)
         fitted = {i: model for i, model in enumerate(results) if isinstance(model, SeriesModel)}
