@@ -1,7 +1,8 @@
 """How fast, how accurate, how large: ``python benchmarks/speed.py --m5 DIR --out DIR``.
 
 =========  ========================================================================================
-peers      28-day forecasts of M5's level 8: ours beside statsforecast, LightGBM, MLP and LSTM
+peers      ours beside statsforecast and LightGBM: 28 days of M5's level 8 (with errors, MLP and
+           LSTM), one series of 144 months, 366 of 300 months, 5,000 of 400 days
 trainers   one fit the paper's way, its authors' way and ours
 unit       the whole job for one series, in units of a matrix product
 scaling    time against series, length, lags and centers; memory; two threads against one
@@ -25,6 +26,7 @@ from pathlib import Path
 from shared_parts.threads import one_thread
 
 PARTS = ("peers", "trainers", "unit", "scaling", "bottom")
+JOBS = ("m5", "one", "months", "days")  # of the peers
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -33,6 +35,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder for tables and plot")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
+    parser.add_argument(
+        "--jobs", nargs="+", choices=JOBS, default=JOBS, metavar="JOB", help="of the peers"
+    )
     parser.add_argument("--arima-series", type=int, default=6, help="on how many AutoARIMA runs")
     parser.add_argument("--mlp-series", type=int, default=6, help="on how many the MLPs run")
     parser.add_argument("--lstm-series", type=int, default=1, help="on how many the LSTMs run")

@@ -1,4 +1,4 @@
-"""Ours and its peers: each maps a long training frame to a frame of 28-day forecasts."""
+"""Ours and its peers: each maps a long training frame to a frame of forecasts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.experiments.rivals import import_problem
-from speed_parts.data import H
 
-SEASON = 7
-OURS = "ours, fast"
+OURS = "ours, default"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Series (n, T + h) to forecast h steps ahead, what they are, and how learners see them."""
+
+    name: str
+    about: str
+    values: np.ndarray
+    names: list[str]
+    h: int
+    freq: str = "D"
+    season: int = 7
+    n_lags: int = 28
+    part: str = "dayofweek"
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,8 @@ class Contender:
         What must be installed, each also the name to install it by.
     n_series : int or None
         On how many series it is timed; None for all.
+    alone : bool
+        Whether it takes one series after the other, so that some of many stand for all.
     compiles : bool
         Whether the first call is slower, so that there is a call before the clock starts.
     """
@@ -37,6 +53,7 @@ class Contender:
     forecast: Callable[[pd.DataFrame], pd.DataFrame]
     modules: tuple[str, ...] = ()
     n_series: int | None = None
+    alone: bool = False
     compiles: bool = True
 
     def missing(self) -> str | None:
@@ -50,59 +67,73 @@ class Contender:
         return None
 
 
-def contenders(arima_series: int, mlp_series: int, lstm_series: int) -> list[Contender]:
-    """Ours first; the slow ones on a few series, or not at all where the number is 0."""
+def contenders(job: Job) -> list[Contender]:
+    """Ours first, then others that are usual."""
+    peers = [
+        Contender(name, _statsforecast(job, name), ("statsforecast",), alone=True)
+        for name in ("SeasonalNaive", "AutoETS", "AutoTheta")
+    ]
+    return [
+        Contender(OURS, _ours(job)),
+        Contender("ours, instant", _ours(job, preset="instant")),
+        Contender("ours, fast", _ours(job, preset="fast")),
+        Contender("LightGBM (mlforecast)", _lightgbm(job), ("mlforecast", "lightgbm")),
+        *peers,
+    ]
+
+
+def slow_contenders(
+    job: Job, arima_series: int, mlp_series: int, lstm_series: int
+) -> list[Contender]:
+    """Others on a few series of days, or not at all where the number is 0."""
+    arima = _statsforecast(job, "AutoARIMA")
     every = [
-        Contender(OURS, _ours(preset="fast")),
-        Contender("ours, fast, 28 lags", _ours(preset="fast", lags=28)),
-        Contender("ours, instant", _ours(preset="instant")),
-        Contender("ours, default", _ours()),
-        Contender("LightGBM (mlforecast)", _lightgbm, ("mlforecast", "lightgbm")),
-        Contender("AutoETS", _statsforecast("AutoETS"), ("statsforecast",)),
-        Contender("Theta", _statsforecast("DynamicOptimizedTheta"), ("statsforecast",)),
-        Contender("AutoARIMA", _statsforecast("AutoARIMA"), ("statsforecast",), arima_series),
-        Contender("MLP ensemble", _paper("MLP"), (), mlp_series, compiles=False),
-        Contender("LSTM ensemble", _paper("LSTM"), ("torch",), lstm_series, compiles=False),
+        Contender("AutoARIMA", arima, ("statsforecast",), arima_series),
+        Contender("MLP ensemble", _paper(job, "MLP"), (), mlp_series, compiles=False),
+        Contender("LSTM ensemble", _paper(job, "LSTM"), ("torch",), lstm_series, compiles=False),
     ]
     return [contender for contender in every if contender.n_series != 0]
 
 
-def _ours(**settings: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    return lambda df: RBFDiffNet(freq="D", **settings).forecast(df, H)
+def _ours(job: Job, **settings: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda df: RBFDiffNet(freq=job.freq, **settings).forecast(df, job.h)
 
 
-def _statsforecast(model: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _statsforecast(job: Job, model: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def forecast(df: pd.DataFrame) -> pd.DataFrame:
         from statsforecast import StatsForecast, models
 
-        one = getattr(models, model)(season_length=SEASON)
-        return StatsForecast(models=[one], freq="D", n_jobs=1).forecast(df=df, h=H)
+        one = getattr(models, model)(season_length=job.season)
+        return StatsForecast(models=[one], freq=job.freq, n_jobs=1).forecast(df=df, h=job.h)
 
     return forecast
 
 
-def _lightgbm(df: pd.DataFrame) -> pd.DataFrame:
-    from lightgbm import LGBMRegressor
-    from mlforecast import MLForecast
+def _lightgbm(job: Job) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def forecast(df: pd.DataFrame) -> pd.DataFrame:
+        from lightgbm import LGBMRegressor
+        from mlforecast import MLForecast
 
-    model = MLForecast(
-        models=LGBMRegressor(n_jobs=1, verbosity=-1),
-        freq="D",
-        lags=range(1, 29),
-        date_features=["dayofweek"],
-        num_threads=1,
-    )
-    return model.fit(df).predict(H)
+        model = MLForecast(
+            models=LGBMRegressor(n_jobs=1, verbosity=-1),
+            freq=job.freq,
+            lags=range(1, job.n_lags + 1),
+            date_features=[job.part],
+            num_threads=1,
+        )
+        return model.fit(df).predict(job.h)
+
+    return forecast
 
 
-def _paper(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _paper(job: Job, name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def forecast(df: pd.DataFrame) -> pd.DataFrame:
         from rbfdiffnet.experiments.m5 import M5_MODELS
 
         parts = []
         for series, rows in df.groupby("unique_id", sort=False):
-            path = M5_MODELS[name](rows["y"].to_numpy(), 0)(H)
-            days = pd.date_range(rows["ds"].iloc[-1], periods=H + 1)[1:]
+            path = M5_MODELS[name](rows["y"].to_numpy(), 0)(job.h)
+            days = pd.date_range(rows["ds"].iloc[-1], periods=job.h + 1)[1:]
             parts.append(pd.DataFrame({"unique_id": series, "ds": days, name: path}))
         return pd.concat(parts, ignore_index=True)
 

@@ -53,14 +53,25 @@ def made_up(n_series: int, length: int, seed: int = 0) -> np.ndarray:
     return rng.poisson(level * _WEEK[days % 7] * year * noise).astype(float)
 
 
-def long_frame(values: np.ndarray, names: list[str] | None = None, first: int = 0) -> pd.DataFrame:
-    """A long frame of daily values (n, T) whose first column is day ``first``."""
+def made_up_months(n_series: int, length: int, seed: int = 0) -> np.ndarray:
+    """Demand (n, T) that grows or shrinks, with a yearly season that grows with it."""
+    rng, t = np.random.default_rng(seed), np.arange(length)
+    level = rng.uniform(50.0, 500.0, size=(n_series, 1))
+    growth = np.exp(rng.normal(0.002, 0.002, size=(n_series, 1)) * t)
+    shape = 1.0 + 0.2 * rng.normal(size=(n_series, 12)).clip(-2.0, 2.0)
+    noise = rng.gamma(100.0, 1.0 / 100.0, size=(n_series, length))
+    return level * growth * shape[:, t % 12] * noise
+
+
+def long_frame(
+    values: np.ndarray, names: list[str] | None = None, first: int = 0, freq: str = "D"
+) -> pd.DataFrame:
+    """A long frame of values (n, T) whose first column is step ``first``."""
     n, length = values.shape
     ids = np.array(names or [f"item_{i:05d}" for i in range(n)], dtype=object)
-    start = pd.Timestamp("2011-01-29") + pd.Timedelta(days=first)
-    days = pd.date_range(start, periods=length).to_numpy()
+    dates = pd.date_range("2011-01-29", periods=first + length, freq=freq)[first:].to_numpy()
     return pd.DataFrame(
-        {"unique_id": np.repeat(ids, length), "ds": np.tile(days, n), "y": values.ravel()}
+        {"unique_id": np.repeat(ids, length), "ds": np.tile(dates, n), "y": values.ravel()}
     )
 
 

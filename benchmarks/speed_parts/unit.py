@@ -12,6 +12,7 @@ from rbfdiffnet import RBFDiffNet
 from speed_parts.data import TRAINING_DAYS, H, daily_panel, long_frame
 from speed_parts.timing import Table, in_turn, numba_in_use
 
+UNIT = "matrix product"
 _SIZE = 1024
 _ROUNDS = 5  # for each repeat: the jobs are short
 
@@ -32,9 +33,9 @@ def run(options: Namespace) -> list[Table]:
 
 def measure(values: np.ndarray, names: list[str], rounds: int) -> list[dict[str, Any]]:
     """Rows of the product, the forecaster and the array function."""
-    product, df = _product(), long_frame(values, names)
+    product, df = make_product(), long_frame(values, names)
     jobs: dict[str, Callable[[], Any]] = {
-        "matrix product": product,
+        UNIT: product,
         "forecaster": lambda: RBFDiffNet(freq="D", preset="fast").forecast(df, H),
     }
     arrays = _forecast_arrays()
@@ -43,10 +44,10 @@ def measure(values: np.ndarray, names: list[str], rounds: int) -> list[dict[str,
     for job in jobs.values():
         job()  # warm-up
     timings = in_turn(jobs, rounds)
-    base = timings["matrix product"]
+    base = timings[UNIT]
     rows = []
     for name, timing in timings.items():
-        n = 1 if name == "matrix product" else len(values)
+        n = 1 if name == UNIT else len(values)
         ratios = [mine / n / its for mine, its in zip(timing.seconds, base.seconds, strict=True)]
         rows.append(
             {
@@ -68,7 +69,8 @@ def measure(values: np.ndarray, names: list[str], rounds: int) -> list[dict[str,
     return rows
 
 
-def _product() -> Callable[[], Any]:
+def make_product() -> Callable[[], Any]:
+    """The product of two matrices, as a job without arguments."""
     left, right = np.random.default_rng(0).normal(size=(2, _SIZE, _SIZE))
     out = np.empty((_SIZE, _SIZE))
     return lambda: np.matmul(left, right, out=out)

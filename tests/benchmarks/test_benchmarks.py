@@ -32,15 +32,17 @@ def naive(df):
     return frame.rename(columns={"y": "naive"})
 
 
-def test_peers_have_the_errors_of_their_forecasts(panel):
+def test_peers_have_the_errors_of_their_forecasts(panel, monkeypatch):
+    monkeypatch.setattr(unit, "_SIZE", 32)
     values, names = panel
+    job = contenders.Job("m5", "three series", values, names, 28)
     field = [
-        contenders.contenders(0, 0, 0)[0],
+        contenders.contenders(job)[0],
         contenders.Contender("naive", naive),
         contenders.Contender("naive, one series", naive, n_series=1),
         contenders.Contender("absent", naive, ("no_such_library",)),
     ]
-    ours, all_three, one, absent = peers.compare(values, names, field, repeats=2)
+    product, ours, all_three, one, absent = peers.compare(job, field, repeats=2)
     scale = np.sqrt(np.mean(np.diff(values[:, :-28], axis=1) ** 2, axis=1))
     wrong = values[:, -28:] - np.tile(values[:, -35:-28], 4)
     errors = np.sqrt(np.mean(wrong**2, axis=1)) / scale
@@ -48,17 +50,37 @@ def test_peers_have_the_errors_of_their_forecasts(panel):
     assert one["rmsse"] == pytest.approx(errors[0])
     assert one["seconds"] == pytest.approx(3 * one["ms_per_series"] / 1e3)
     assert "1 of 3 series" in one["note"]
+    assert product["units"] == 1.0
+    assert one["units"] == pytest.approx(one["seconds"] / product["seconds"])
     assert ours["times_ours"] == 1.0
     assert ours["rmsse"] == all_three["ours_rmsse"]
     assert absent["note"] == "pip install no_such_library"
     assert absent["seconds"] is None
 
 
-def test_slow_contenders_can_be_left_out():
-    names = [contender.name for contender in contenders.contenders(0, 0, 0)]
-    assert names[0] == contenders.OURS
-    assert not {"AutoARIMA", "MLP ensemble", "LSTM ensemble"} & set(names)
-    assert len(contenders.contenders(6, 6, 1)) == len(names) + 3
+def test_slow_contenders_get_some_of_the_series(panel, monkeypatch):
+    job = contenders.Job("m5", "three series", *panel, 28)
+    assert contenders.contenders(job)[0].name == contenders.OURS
+    assert contenders.slow_contenders(job, 0, 0, 0) == []
+    assert len(contenders.slow_contenders(job, 6, 6, 1)) == 3
+    train, names = data.long_frame(data.made_up(9, 60)), [f"item_{i:05d}" for i in range(9)]
+    patient = contenders.Contender("patient", naive, alone=True)
+    assert peers._affordable(patient, train, names) is train
+    monkeypatch.setattr(peers, "LONG", 0.0)  # any time is too much
+    assert list(peers._affordable(patient, train, names)["unique_id"].unique()) == names[::3]
+
+
+@pytest.mark.parametrize("name", speed.JOBS)
+def test_jobs_of_peers(name):
+    options = Namespace(m5=None, quick=True)
+    job = peers.make_job(name, options)
+    n, length = job.values.shape
+    assert n == len(job.names)
+    assert n <= 4
+    ends = data.long_frame(job.values[:, -job.h :], job.names, length - job.h, job.freq)["ds"]
+    whole = data.long_frame(job.values, job.names, freq=job.freq)["ds"]
+    assert ends.iloc[0] == whole.iloc[length - job.h]
+    assert ends.iloc[-1] == whole.iloc[-1]
 
 
 def test_trainers_fit_the_same_rows():
