@@ -6,6 +6,7 @@ import pytest
 
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.columns import (
+    count_repeats,
     find_id_columns,
     find_target_column,
     find_time_column,
@@ -111,3 +112,11 @@ def test_inputs_by_series_and_date(write):
 def test_delimiters_too_many_at_the_end_of_some_lines(write):
     lines = [f"{day},3" + ",," * (i % 2) for i, day in enumerate(DAYS)]
     assert read_data(write("ds,y", *lines)).series.n_values == 28
+
+
+@pytest.mark.parametrize("largest", [3, 40, 10**6])
+def test_repeats_are_counted_by_pairs(rng, largest):
+    keys = [rng.integers(-1, largest, size=200) for _ in range(3)]
+    for some in (keys[:1], keys[:2], keys):
+        distinct = len(set(zip(*(key.tolist() for key in some), strict=True)))
+        assert count_repeats(some) == 200 - distinct

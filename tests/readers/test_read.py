@@ -10,7 +10,9 @@ from cli_files import days, fails, panel, run
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.dates import parse_times
+from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.readers.read import describe_frequency
+from rbfdiffnet.readers.table import first_cells, is_text
 from rbfdiffnet.support.checks import CommandError
 
 
@@ -229,6 +231,47 @@ def test_delimiters_blank_lines_and_trailing_ones(write, sep):
     expected = known(read_data(write(f"ds{sep}y", *body)))
     messy = write("", f"ds{sep}y", "", *(f"{line}{sep}" for line in body), "")
     pd.testing.assert_frame_equal(known(read_data(messy)), expected)
+
+
+@pytest.mark.parametrize("cells", [1, 12, 50])
+def test_a_large_file_is_read_piece_by_piece(write, monkeypatch, cells):
+    days = pd.date_range("2024-01-01", periods=20).strftime("%Y-%m-%d")
+    columns = {
+        "words": ["a", " b", "c d", ""] * 5,
+        "late words": [*range(15), *"vwxyz"],
+        "missing words": [""] * 12 + ["a"] * 8,
+        "all different": [f"n{i}" for i in range(20)],
+        "whole": range(20),
+        "whole, then not": [*range(15), *(0.5, 1.5, "", 7, 8)],
+        "whole, none, large": [*range(10), "", *[2**53 + 1] * 9],
+        "larger": [*range(10), *[2**63 + 1] * 10],
+        "too large": [*range(10), *[10**30] * 10],
+        "yes": ["True", "False"] * 10,
+        "yes or nothing": ["True", "False"] * 7 + [""] * 6,
+        "nothing": [""] * 20,
+    }
+    rows = zip(days, *columns.values(), strict=True)
+    path = write(
+        ",".join(["ds", *(f'"{name}"' for name in columns)]), *(",".join(map(str, r)) for r in rows)
+    )
+    whole = read_table(path)
+    monkeypatch.setattr("rbfdiffnet.readers.files._CELLS_AT_ONCE", cells)
+    found = read_table(path)
+    assert found.columns == whole.columns
+    for name in whole.columns:
+        one, other = found.frame[name], whole.frame[name]
+        assert is_text(one) == is_text(other), name
+        assert one.dtype == other.dtype or is_text(one), name
+        pd.testing.assert_series_equal(one.astype(object), other.astype(object), check_dtype=False)
+        assert found.text(name).tolist() == whole.text(name).tolist()
+    assert isinstance(found.frame["words"].dtype, pd.CategoricalDtype)
+    assert found.locate_row(3) == whole.locate_row(3) == "line 5"
+
+
+def test_the_first_cells_are_those_that_are_not_missing():
+    cells = pd.Series([np.nan] * 30 + list(range(50)) + [np.nan] * 9)
+    for n in (1, 3, 40, 50, 60):
+        pd.testing.assert_series_equal(first_cells(cells, n), cells.dropna().head(n))
 
 
 def test_standard_input(capsys, monkeypatch):

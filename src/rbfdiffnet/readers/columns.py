@@ -21,7 +21,7 @@ from rbfdiffnet.readers.dates import (
     parse_times,
 )
 from rbfdiffnet.readers.numbers import parse_numbers
-from rbfdiffnet.readers.table import Table, is_text
+from rbfdiffnet.readers.table import Table, first_cells, is_text
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
 
@@ -30,6 +30,7 @@ _SAMPLE = 200  # cells that tell what a column is
 _FEWEST_STEPS = 3  # columns named by dates
 _FEWEST_FILLED = 0.02  # rows for each series and date, where columns name series together
 _FEWEST_ROWS = 3  # for each series, where numbers name the series
+_TABLE_SIZE = 8  # combinations for each row, up to which a table of all of them is the faster way
 _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
     *(word for words in TIME_UNITS.values() for word in words),
@@ -86,7 +87,7 @@ def is_time_name(column: str) -> bool:
 
 def is_number_column(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers."""
-    cells = table.frame[column].dropna().head(_SAMPLE)
+    cells = first_cells(table.frame[column], _SAMPLE)
     values, bad = parse_numbers(table, column, cells)
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
@@ -99,7 +100,7 @@ def has_units(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers with units, as 12 EUR and 7 %."""
     if not is_text(table.frame[column]):
         return False
-    cells = table.text(column).dropna().head(_SAMPLE)
+    cells = first_cells(table.text(column), _SAMPLE)
     return bool(cells.str.fullmatch(_NUMBER_WITH_UNIT).mean() > 0.5)
 
 
@@ -119,7 +120,7 @@ def find_time_column(table: Table, choices: ColumnChoices) -> str | None:
     for column in dict.fromkeys([*dates, *named, *text]):
         if column in taken:
             continue
-        cells = table.date_cells(column).dropna().head(_SAMPLE).reset_index(drop=True)
+        cells = first_cells(table.date_cells(column), _SAMPLE).reset_index(drop=True)
         times = parse_times(cells, choices.order, weeks=mentions_weeks(column))
         by_name_only = times.is_integer and column not in named
         readable = len(times.bad) <= len(cells) / 2 or times.hint
@@ -325,21 +326,21 @@ def find_id_columns(
     candidates = [
         c for c in dict.fromkeys([*named, *text]) if rows == 1 or frame[c].nunique() < rows
     ]
-    dates = _encode(times)
-    if not _count_repeats([dates]):
+    dates = encode(times)
+    if not count_repeats([dates]):
         # Dates that never repeat are one series, unless a column says otherwise by its name.
         return candidates[:1] if candidates and candidates[0] in named else []
-    codes = {c: _encode(table.text(c)) for c in candidates}
+    codes = {c: encode(table.text(c)) for c in candidates}
     for column in candidates:
-        if not _count_repeats([dates, codes[column]]):
+        if not count_repeats([dates, codes[column]]):
             return [column]
     chosen = _choose_columns(dates, codes)
-    if _count_repeats([dates, *(codes[c] for c in chosen)]) > MANY_REPEATS * rows:
+    if count_repeats([dates, *(codes[c] for c in chosen)]) > MANY_REPEATS * rows:
         numbers = _find_whole_numbers(table, free, candidates)
-        codes |= {c: _encode(table.text(c)) for c in numbers}
+        codes |= {c: encode(table.text(c)) for c in numbers}
         more = _choose_columns(dates, {c: codes[c] for c in (*chosen, *numbers)})
         keys = [codes[c] for c in more]
-        if not _count_repeats([dates, *keys]) and rows >= _FEWEST_ROWS * _count_distinct(keys):
+        if not count_repeats([dates, *keys]) and rows >= _FEWEST_ROWS * _count_distinct(keys):
             chosen = more
     return sorted(chosen, key=table.columns.index)
 
@@ -350,16 +351,16 @@ def _choose_columns(dates: Ints, codes: dict[str, Ints]) -> list[str]:
     Columns that would leave hardly a row for a series and date, as numbers of receipts, are out.
     """
     chosen: list[str] = []
-    left = _count_repeats([dates])
+    left = count_repeats([dates])
     for column in codes:
         keys = [codes[c] for c in (*chosen, column)]
-        now = _count_repeats([dates, *keys])
+        now = count_repeats([dates, *keys])
         full = _count_distinct(keys) * _count_distinct([dates])
         if now < left and len(dates) >= _FEWEST_FILLED * full:
             chosen, left = [*chosen, column], now
     for column in list(chosen):  # leave out what the others say already
         rest = [c for c in chosen if c != column]
-        if rest and _count_repeats([dates, *(codes[c] for c in rest)]) == left:
+        if rest and count_repeats([dates, *(codes[c] for c in rest)]) == left:
             chosen = rest
     return chosen
 
@@ -383,7 +384,7 @@ def _is_name_column(table: Table, column: str) -> bool:
     cells = table.frame[column]
     if not is_text(cells):
         return False
-    zeros = cells.dropna().head(_SAMPLE).astype(str).str.match(r"0\d")
+    zeros = first_cells(cells, _SAMPLE).astype(str).str.match(r"0\d")
     return bool(zeros.any()) or not is_number_column(table, column)
 
 
@@ -399,8 +400,8 @@ def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
                 "it in, or choose another column with --id-col"
             )
         codes, distinct = pd.factorize(cells)
-        joint = _encode(joint * len(distinct) + codes)
-    first = np.unique(joint, return_index=True)[1]
+        joint = encode(joint * len(distinct) + codes)
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(joint), prepend=-1))
     parts = [table.text(column).iloc[first] for column in columns]
     names = ["/".join(cells) for cells in zip(*parts, strict=True)]
     if len(set(names)) < len(names):
@@ -409,12 +410,12 @@ def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
     return pd.Categorical.from_codes(joint, categories=pd.Index(names))
 
 
-def _encode(values: npt.NDArray[Any] | pd.Series[Any]) -> Ints:
+def encode(values: npt.NDArray[Any] | pd.Series[Any]) -> Ints:
     """Number the distinct values in the order in which they appear."""
     return pd.factorize(values)[0].astype(np.int64)
 
 
-def _count_repeats(keys: Sequence[Ints]) -> int:
+def count_repeats(keys: Sequence[Ints]) -> int:
     """Count the rows whose keys an earlier row has, too."""
     return len(keys[0]) - _count_distinct(keys)
 
@@ -423,7 +424,13 @@ def _count_distinct(keys: Sequence[Ints]) -> int:
     """Count the different combinations of keys."""
     if not keys:
         return 1
-    joint = np.zeros(len(keys[0]), dtype=np.int64)
+    joint, most = np.zeros(len(keys[0]), dtype=np.int64), 1
     for key in keys:
-        joint = _encode(joint * (int(key.max(initial=0)) + 2) + key)
-    return int(joint.max(initial=-1)) + 1
+        n = int(key.max(initial=0)) + 2  # missing ones are -1
+        joint, most = joint * n + key + 1, most * n
+        if most > _TABLE_SIZE * len(joint):
+            joint = encode(joint)
+            most = int(joint.max(initial=-1)) + 1
+    seen = np.zeros(most, dtype=bool)
+    seen[joint] = True
+    return int(seen.sum())

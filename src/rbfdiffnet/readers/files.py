@@ -10,18 +10,20 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.readers.numbers import MarkEvidence
-from rbfdiffnet.readers.table import Table
+from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import BoundedStream, unpacked_limit
@@ -30,7 +32,11 @@ _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
 _DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
-_THREE_DIGITS = re.compile(r"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
+_THREE_DIGITS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
+_BLOCK = 2**20  # bytes that are looked at at a time
+_HEAD = 100_000  # characters that tell the delimiter
+_CELLS_AT_ONCE = 5_000_000  # that are read at a time
+_EXACT = 2**53  # whole numbers up to here are floats, too
 
 
 def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = ()) -> Table:
@@ -52,19 +58,16 @@ def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = (
                 raise CommandError(
                     f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
                 )
-            data = stream.read()
+            source, notes = _find_encoding(stream, path, name)
     except FileNotFoundError:
         raise CommandError(f"no file '{path}'; check the name and the folder") from None
     except IsADirectoryError:
         raise CommandError(f"'{path}' is a folder; name a file in it") from None
     except OSError as error:
         raise CommandError(f"cannot read '{path}': {error.strerror or error}") from None
-    if data[:2] == b"\x1f\x8b":
-        data = _unpack(data, name)
     if Path(path).suffix.lower() in (".parquet", ".pq"):
         raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
-    text, notes = _decode(data, name)
-    return replace(_parse_csv(text, name, decimal), notes=notes, missing_words=(*missing,))
+    return replace(_parse_csv(source, name, decimal), notes=notes, missing_words=(*missing,))
 
 
 def _open(path: str) -> IO[bytes]:
@@ -85,36 +88,97 @@ def _unpack(data: bytes, name: str) -> bytes:
         raise CommandError(f"{name} is a broken gzip file ({error}); pack it again") from None
 
 
-def _decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text and notes; the encoding is told by its mark, or by what is valid."""
-    notes: tuple[str, ...] = ()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+def _find_encoding(stream: IO[bytes], path: str, name: str) -> tuple[Source, tuple[str, ...]]:
+    """Return what opens the text, as UTF-8, and notes.
+
+    The encoding is told by its mark, or by what is valid. Files are opened anew, so that they need
+    not be in memory.
+    """
+    start, data = stream.read(200), b""
+    if path == "-" or start[:2] == b"\x1f\x8b":
+        stream.seek(0)
+        data = stream.read()
+        data = _unpack(data, name) if start[:2] == b"\x1f\x8b" else data
+        start, stream = data[:200], io.BytesIO(data)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
-    elif data[:200].count(0) > 20:  # UTF-16 without a mark: every other byte of plain text is 0
-        encoding = "utf-16-be" if data[:1] == b"\x00" else "utf-16-le"
+    elif start.count(0) > 20:  # UTF-16 without a mark: every other byte of plain text is 0
+        encoding = "utf-16-be" if start[:1] == b"\x00" else "utf-16-le"
+    elif _is_utf8(stream):
+        skip = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+        return Source(data or path, skip), ()
     else:
-        encoding = "utf-8-sig"
+        encoding = "cp1252"
+    stream.seek(0)
+    data = stream.read()
+    if encoding == "cp1252":
+        text = data.removeprefix(codecs.BOM_UTF8).decode(encoding, errors="replace")
+        return Source(text.encode()), ("Not UTF-8: read as Windows-1252 (Latin-1)",)
     try:
-        text = data.decode(encoding)
+        return Source(data.decode(encoding).encode()), ()
     except UnicodeDecodeError as error:
-        if encoding != "utf-8-sig":
-            raise CommandError(f"{name} is not text (byte {error.start}); is it CSV?") from None
-        text = data.removeprefix(codecs.BOM_UTF8).decode("cp1252", errors="replace")
-        notes = ("Not UTF-8: read as Windows-1252 (Latin-1)",)
-    if "\x00" in text[:1000]:
-        raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
-    return text, notes
+        raise CommandError(f"{name} is not text (byte {error.start}); is it CSV?") from None
+
+
+def _is_utf8(stream: IO[bytes]) -> bool:
+    """Tell whether all of a stream is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    stream.seek(0)
+    try:
+        while block := stream.read(_BLOCK):
+            if decoder.getstate()[0] or not block.isascii():
+                decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Source:
+    """Text in UTF-8: its bytes, or the path of a file, of which the first bytes are left out."""
+
+    where: bytes | str
+    skip: int = 0
+
+    def open(self) -> IO[bytes]:
+        """Open it at its beginning."""
+        stream = io.BytesIO(self.where) if isinstance(self.where, bytes) else _open(self.where)
+        stream.seek(self.skip)
+        return stream
+
+    def lines(self) -> io.TextIOWrapper:
+        """Open it as text, with the ends of its lines as they are."""
+        return io.TextIOWrapper(self.open(), encoding="utf-8", newline="")
+
+    def after(self, n: int) -> Source:
+        """Return it without its first n bytes."""
+        return replace(self, skip=self.skip + n)
+
+    def has(self, pattern: re.Pattern[bytes]) -> bool:
+        """Tell whether some line has a pattern."""
+        with self.open() as stream:
+            rest = b""
+            while block := stream.read(_BLOCK):
+                lines, end, rest = (rest + block).rpartition(b"\n")
+                if pattern.search(lines + end):
+                    return True
+            return pattern.search(rest) is not None
 
 
 # CSV ------------------------------------------------------------------------------------------
 
 
-def _parse_csv(text: str, name: str, decimal: str | None = None) -> Table:
+def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
     """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given."""
-    sep_line = _SEP_LINE.match(text)
+    with text.lines() as lines:
+        head = lines.read(_HEAD)
+    if "\x00" in head[:1000]:
+        raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
+    sep_line = _SEP_LINE.match(head)
     if sep_line:  # a blank line instead of it keeps the numbers of the other lines
-        text = text[sep_line.end() - 1 :]
-    source = _CsvText(name, text, sep_line[1] if sep_line else _guess_delimiter(text))
+        text, head = text.after(sep_line.end() - 1), head[sep_line.end() - 1 :]
+    source = _CsvText(name, text, head, sep_line[1] if sep_line else _guess_delimiter(head))
     sample = list(islice(source.rows(), _SAMPLE))
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
@@ -130,7 +194,7 @@ def _parse_csv(text: str, name: str, decimal: str | None = None) -> Table:
     marks: dict[str, tuple[str, str]] = {}
     if decimal is None:
         day_first = any(_DAY_FIRST.match(cell) for _, row in body for cell in row)
-        marks = _guess_marks(frame, text, original_text, source.delimiter, day_first)
+        marks = _guess_marks(frame, source, original_text, day_first)
         commas = [column for column, (mark, _) in marks.items() if mark == ","]
         if commas:
             frame[commas] = source.read(commas, decimal=",")[commas]
@@ -144,30 +208,31 @@ def _parse_csv(text: str, name: str, decimal: str | None = None) -> Table:
 class _CsvText:
     """CSV text, and what is known of it once all of it was read.
 
-    `labels` name the columns, `body` is the text that pandas reads, `kept` tells which of its rows
-    are not blank.
+    `head` is its beginning, `labels` name the columns, `body` is the text that pandas reads, `kept`
+    tells which of its rows are not blank.
     """
 
     name: str
-    text: str
+    text: Source
+    head: str
     delimiter: str
     labels: list[str] | None = None
-    body: str = ""
+    body: Source = field(default_factory=lambda: Source(b""))
     kept: Mask | None = None
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of rows that are not blank, with the number of the line they end on."""
-        lines = io.StringIO(self.text, newline="")
-        reader = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True)
-        try:
-            for row in reader:
-                cells = [cell.strip() for cell in row]
-                if any(cells):
-                    yield reader.line_num, cells
-        except csv.Error as error:
-            raise CommandError(
-                f"{self.name}, line {reader.line_num}: {error}; is it a CSV file?"
-            ) from None
+        with self.text.lines() as lines:
+            reader = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True)
+            try:
+                for row in reader:
+                    cells = [cell.strip() for cell in row]
+                    if any(cells):
+                        yield reader.line_num, cells
+            except csv.Error as error:
+                raise CommandError(
+                    f"{self.name}, line {reader.line_num}: {error}; is it a CSV file?"
+                ) from None
 
     def locate_row(self, row: int) -> str:
         """Say where a row is; control characters may end lines for csv.reader, not for pandas."""
@@ -177,9 +242,7 @@ class _CsvText:
     def check_header(self, header: list[str], line: int) -> None:
         """Refuse a header with a title above it, that looks like data, or has a name twice."""
         named = [cell for cell in header if cell]
-        lines = [
-            other for other in self.text[:100_000].splitlines()[:20] if re.search(r"\w", other)
-        ]
+        lines = [other for other in self.head.splitlines()[:20] if re.search(r"\w", other)]
         if len(named) == 1 and header[0] and len(lines) > 2:
             below = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
             if len(below[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in below[0]):
@@ -203,13 +266,11 @@ class _CsvText:
     def read_all(self, header: list[str], decimal: str) -> pd.DataFrame:
         """Read all columns but those without a name that are empty, or count the rows."""
         self.labels = [cell or f"column {i + 1}" for i, cell in enumerate(header)]
-        # Lines before the header that have nothing but delimiters are left out.
-        above = re.match(rf"(?:[ \t\"{re.escape(self.delimiter)}]*(?:\r\n|\n|\r))+", self.text)
-        self.body = self.text[above.end() :] if above else self.text
+        self.body = self.text.after(self._blank_above())
         try:
             frame = self.read(decimal=decimal)
         except (pd.errors.ParserError, pd.errors.ParserWarning):
-            self.body = self._trim_lines(len(header))
+            self.body = Source(self._trim_lines(len(header)))
             frame = self.read(decimal=decimal)
         nameless = [
             label
@@ -218,12 +279,37 @@ class _CsvText:
         ]
         return frame.drop(columns=[label for label in nameless if _is_useless(frame[label])])
 
+    def _blank_above(self) -> int:
+        """Count the bytes of lines before the header that have nothing but delimiters."""
+        blank = re.compile(rf"(?:[ \t\"{re.escape(self.delimiter)}]*(?:\r\n|\n|\r))*".encode())
+        count = 0
+        with self.text.open() as stream:
+            for line in stream:
+                end = blank.match(line).end()  # type: ignore[union-attr]
+                count += end
+                if end < len(line):
+                    break
+        return count
+
     def read(self, columns: list[str] | None = None, **options: Any) -> pd.DataFrame:
         """Read some columns, without blank rows."""
-        with warnings.catch_warnings():
+        at_once = max(_CELLS_AT_ONCE // len(self.labels or "1"), 1)
+        with self._reader(columns, chunksize=at_once, **options) as pieces:
+            frame, others = _join_pieces(pieces)
+            order = columns or self.labels or ()
+        if others:
+            with self._reader(others, **options) as whole:
+                frame = pd.concat([frame, whole.read()], axis=1)[[*order]]
+        if self.kept is None:
+            self.kept = frame.notna().any(axis=1).to_numpy()
+        return frame if self.kept.all() else frame[self.kept].reset_index(drop=True)
+
+    @contextmanager
+    def _reader(self, columns: list[str] | None, **options: Any) -> Iterator[Any]:
+        with warnings.catch_warnings(), self.body.open() as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # cells that would be lost
-            frame: pd.DataFrame = pd.read_csv(
-                io.StringIO(self.body),
+            yield pd.read_csv(
+                stream,
                 sep=self.delimiter,
                 header=0,
                 names=self.labels,
@@ -233,16 +319,15 @@ class _CsvText:
                 keep_default_na=False,
                 na_values=[""],
                 low_memory=False,
-                **options,
+                encoding="utf-8",
+                **({"iterator": True} | options),
             )
-        if self.kept is None:
-            self.kept = frame.notna().any(axis=1).to_numpy()
-        return frame if self.kept.all() else frame[self.kept].reset_index(drop=True)
 
-    def _trim_lines(self, width: int) -> str:
+    def _trim_lines(self, width: int) -> bytes:
         """Cut delimiters at the end of lines that are too many; name a line with too many cells."""
-        kept = io.StringIO()
-        writer = csv.writer(kept, delimiter=self.delimiter)
+        kept = io.BytesIO()
+        lines = io.TextIOWrapper(kept, encoding="utf-8", newline="")
+        writer = csv.writer(lines, delimiter=self.delimiter)
         for line, row in self.rows():
             if any(row[width:]):
                 raise CommandError(
@@ -251,7 +336,65 @@ class _CsvText:
                     "names of the columns"
                 )
             writer.writerow((row + [""] * width)[:width])
+        lines.flush()
         return kept.getvalue()
+
+
+def _join_pieces(pieces: Iterable[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+    """Join the pieces of a table; also name the columns that must be read at once to be right."""
+    columns: dict[str, _Column] = {}
+    first, n = pd.DataFrame(), 0
+    for n, piece in enumerate(pieces):
+        first = piece if n == 0 else first
+        for name in piece:
+            columns.setdefault(str(name), _Column()).add(piece[name])
+    if n == 0:
+        return first, []
+    joined = {name: column.join() for name, column in columns.items()}
+    sound = {name: values for name, values in joined.items() if values is not None}
+    return pd.DataFrame(sound, copy=False), [name for name in joined if name not in sound]
+
+
+@dataclass
+class _Column:
+    """A column in pieces, each with its kind: numbers, or texts as positions among words."""
+
+    pieces: list[tuple[str, npt.NDArray[Any]]] = field(default_factory=list)
+    words: dict[Any, int] = field(default_factory=dict)
+
+    def add(self, cells: pd.Series[Any]) -> None:
+        """Add a piece; one without values is of no kind."""
+        if is_text(cells):
+            codes, distinct = pd.factorize(cells)
+            places = [self.words.setdefault(word, len(self.words)) for word in distinct]
+            self.pieces.append(("O", np.array([*places, -1], dtype=np.int32)[codes]))
+        else:
+            self.pieces.append((cells.dtype.kind * bool(cells.notna().any()), cells.to_numpy()))
+
+    def join(self) -> Any:
+        """Return the column; None where its pieces are not of one kind.
+
+        Words that repeat are kept once.
+        """
+        kinds = {kind for kind, _ in self.pieces}
+        if "O" in kinds:
+            if not (kinds <= {"O", ""} and all(isinstance(word, str) for word in self.words)):
+                return None
+            none = np.int32(-1)
+            codes = np.concatenate(
+                [p if kind else np.full(len(p), none) for kind, p in self.pieces]
+            )
+            if 2 * len(self.words) > len(codes):
+                return np.array([*self.words, np.nan], dtype=object)[codes]
+            return pd.Categorical.from_codes(codes, categories=pd.Index(list(self.words)))
+        if len(kinds) > 1 and not (kinds <= {"i", "f", ""} and self._is_exact()):
+            return None
+        return np.concatenate([piece for _, piece in self.pieces])
+
+    def _is_exact(self) -> bool:
+        """Tell whether whole numbers are the same as floats."""
+        whole = (piece for kind, piece in self.pieces if kind == "i")
+        return all(piece.min() >= -_EXACT and piece.max() <= _EXACT for piece in whole)
 
 
 def _is_useless(cells: pd.Series[Any]) -> bool:
@@ -261,9 +404,9 @@ def _is_useless(cells: pd.Series[Any]) -> bool:
     return bool(cells.isna().all())
 
 
-def _guess_delimiter(text: str) -> str:
+def _guess_delimiter(head: str) -> str:
     """Return the mark that splits the most of the first lines alike, and into the most cells."""
-    lines = [line for line in text[:100_000].splitlines()[:20] if line.strip()]
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
 
     def quality(mark: str) -> tuple[int, int]:
         try:
@@ -277,9 +420,8 @@ def _guess_delimiter(text: str) -> str:
 
 def _guess_marks(
     frame: pd.DataFrame,
-    text: str,
+    source: _CsvText,
     original_text: Callable[[str], pd.Series[Any]],
-    delimiter: str,
     day_first: bool,
 ) -> dict[str, tuple[str, str]]:
     """Return the decimal marks of columns and notes on them, by all cells of the columns.
@@ -288,7 +430,7 @@ def _guess_marks(
     """
     kinds = frame.dtypes
     evidence: dict[str, MarkEvidence] = {}
-    three = any(kind.kind == "f" for kind in kinds) and _THREE_DIGITS.search(text)
+    three = any(kind.kind == "f" for kind in kinds) and source.text.has(_THREE_DIGITS)
     for column in frame.columns:
         if kinds[column].kind == "f":
             values = frame[column].to_numpy()
@@ -303,8 +445,8 @@ def _guess_marks(
     elsewhere = {found.clear for found in evidence.values() if found.clear}
     marks = {}
     for column, found in evidence.items():
-        mark = found.choose_mark(delimiter, day_first, elsewhere)
-        usual = delimiter == "," and mark == "." and "." in found.unclear
+        mark = found.choose_mark(source.delimiter, day_first, elsewhere)
+        usual = source.delimiter == "," and mark == "." and "." in found.unclear
         note = found.note(column, mark) if mark and not usual else ""
         if mark != "." or note:
             marks[column] = (mark, note)
@@ -326,13 +468,16 @@ def _has_certain_points(values: Array) -> bool:
 
 
 def _read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
-    """Read a Parquet file with the dtypes it has, so that small whole numbers stay small."""
+    """Read a Parquet file with the dtypes it has, so that small whole numbers stay small.
+
+    Texts become categories, whose words are kept once, if pyarrow reads the file.
+    """
     check_parquet()
-    _check_parquet_size(stream, name)
+    texts = _check_parquet(stream, name)
     frame: Any
     try:
         try:
-            frame = pd.read_parquet(stream)
+            frame = pd.read_parquet(stream, **({"read_dictionary": texts} if texts else {}))
         except ImportError:
             import polars as pl
 
@@ -382,14 +527,16 @@ def check_parquet() -> None:
     )
 
 
-def _check_parquet_size(stream: IO[bytes], name: str) -> None:
-    """Refuse a small file with so many cells that they would fill the memory."""
+def _check_parquet(stream: IO[bytes], name: str) -> list[str]:
+    """Refuse a small file with so many cells that they would fill the memory; list its texts."""
     try:
         from pyarrow.parquet import ParquetFile
 
-        found = ParquetFile(stream).metadata
+        file = ParquetFile(stream)
+        found, schema = file.metadata, file.schema_arrow
+        texts = [field.name for field in schema if str(field.type).endswith("string")]
     except Exception:  # the library that reads the file will say what is wrong with it
-        return
+        return []
     finally:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(0)
@@ -399,3 +546,4 @@ def _check_parquet_size(stream: IO[bytes], name: str) -> None:
             f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
             f"{unpacked_limit(size):,} bytes; if you trust it, give it as a CSV file"
         )
+    return texts

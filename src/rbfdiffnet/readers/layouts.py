@@ -15,6 +15,8 @@ from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
     ColumnChoices,
     CrossTable,
+    count_repeats,
+    encode,
     find_cross_table,
     find_id_columns,
     find_step_columns,
@@ -355,9 +357,9 @@ def _join_repeats(
     `frame` has ``unique_id``, ``ds``, ``y`` and inputs, with a row for each row of the table.
     """
     keys = ["unique_id", "ds"]
-    again = frame.duplicated(keys).to_numpy()
-    if not again.any():
+    if not count_repeats([frame["unique_id"].cat.codes.to_numpy(), encode(frame["ds"])]):
         return frame, []
+    again = frame.duplicated(keys).to_numpy()
     note = _note_repeats(int(again.sum()), choices.repeats)
     if choices.repeats is None:
         if again.mean() > MANY_REPEATS:

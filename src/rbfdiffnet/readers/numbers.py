@@ -248,7 +248,7 @@ def missing_notes(table: Table, columns: Sequence[str]) -> list[str]:
         values, bad = parse_numbers(table, column, cells)
         gone = np.isnan(values.astype(np.float64))
         gone[bad] = False
-        for cell, count in cells[gone].value_counts().items():
+        for cell, count in cells[gone].astype(object).value_counts().items():
             counts[f"{cell:g}" if isinstance(cell, float) else str(cell).strip()] += int(count)
     del counts[""]  # nothing but spaces
     total = counts.total()

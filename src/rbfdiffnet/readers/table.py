@@ -86,8 +86,10 @@ class Table:
         texts = [str(cell).strip() or None for cell in distinct]
         if cells.dtype.kind == "f":
             texts = [text.removesuffix(".0") if text else None for text in texts]
-        lookup = pd.Series([*texts, None], dtype=object)
-        return lookup.take(codes).set_axis(self.frame.index)
+        # Distinct cells may be the same without the spaces around them; words are kept once.
+        places, words = pd.factorize(np.array([*texts, None], dtype=object))
+        found = pd.Categorical.from_codes(places[codes], categories=pd.Index(words))
+        return pd.Series(found, index=self.frame.index)
 
     def locate(self, row: int, column: str) -> str:
         """Say where a cell is."""
@@ -107,6 +109,14 @@ class Table:
         original, n = self.original_text, len(frame)
         first = None if original is None else lambda column: original(column).iloc[:n]
         return replace(self, frame=frame, original_text=first, _texts={})
+
+
+def first_cells(column: pd.Series[Any], n: int) -> pd.Series[Any]:
+    """Return the first n cells of a column that are not missing, without looking at all of it."""
+    size = n
+    while size < len(column) and column.iloc[:size].count() < n:
+        size *= 8
+    return column.iloc[:size].dropna().head(n)
 
 
 def is_text(column: pd.Series[Any]) -> bool:
