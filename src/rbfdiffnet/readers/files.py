@@ -474,10 +474,11 @@ def _read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
     """
     check_parquet()
     texts = _check_parquet(stream, name)
+    options: Any = {"read_dictionary": texts} if texts else {}
     frame: Any
     try:
         try:
-            frame = pd.read_parquet(stream, **({"read_dictionary": texts} if texts else {}))
+            frame = pd.read_parquet(stream, **options)
         except ImportError:
             import polars as pl
 

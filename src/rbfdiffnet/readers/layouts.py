@@ -357,7 +357,8 @@ def _join_repeats(
     `frame` has ``unique_id``, ``ds``, ``y`` and inputs, with a row for each row of the table.
     """
     keys = ["unique_id", "ds"]
-    if not count_repeats([frame["unique_id"].cat.codes.to_numpy(), encode(frame["ds"])]):
+    codes: Any = frame["unique_id"].cat.codes.to_numpy()
+    if not count_repeats([codes, encode(frame["ds"])]):
         return frame, []
     again = frame.duplicated(keys).to_numpy()
     note = _note_repeats(int(again.sum()), choices.repeats)
