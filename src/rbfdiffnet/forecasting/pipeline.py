@@ -145,6 +145,8 @@ class Pipeline:
 
     def notes(self, panel: Panel, model: FittedModel, series: SeriesPanel) -> tuple[Note, ...]:
         """Return what was unusual about the series of a panel that was fitted."""
+        if self.rehearsal:
+            return ()
         reasons = model.reasons
         if reasons and self.options.errors == "raise":
             i, reason = next(iter(reasons.items()))

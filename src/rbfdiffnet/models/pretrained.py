@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -28,7 +28,6 @@ from rbfdiffnet.models.sampled import (
     FittedSampled,
     SampledMethod,
     by_position,
-    prepare_chunks,
     scatter,
 )
 from rbfdiffnet.models.stack.histories import Histories
@@ -65,15 +64,17 @@ class Pretrained(SampledMethod):
     ) -> FittedPretrained:
         """Make a panel ready, chunk by chunk."""
         del calibrate
-        chunks, ready = prepare_chunks(panel, plan, n_jobs)
-        return FittedPretrained(plan, chunks, ready, [_Chunk(plan, own) for own in ready])
+        return FittedPretrained.of(panel, plan, n_jobs)
 
 
 @dataclass(frozen=True)
 class FittedPretrained(FittedSampled):
     """The network for a panel; each part forecasts a chunk."""
 
-    parts: list[_Chunk]
+    @cached_property
+    def parts(self) -> list[_Chunk]:
+        """The chunks, each with its latest forecasts."""
+        return [_Chunk(self.plan, prepared) for prepared in self.prepared]
 
     def forecast(self, request: ForecastRequest, n_jobs: int = 1) -> Forecasts:
         """Forecast every series by its median, or by its mean if it is often zero."""

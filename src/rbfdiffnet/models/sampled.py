@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,16 +67,48 @@ class SampledMethod(PanelMethod):
 
 @dataclass(frozen=True)
 class FittedSampled(FittedModel):
-    """The positions of the series of each chunk, and the chunks made ready.
+    """A panel, and the positions of the series of each chunk, which are made ready when needed.
 
-    The first chunk are the series that are learned from; elsewhere on a cluster it may be empty.
+    The first chunk are the series that are learned from; elsewhere on a cluster it may be empty,
+    and `like` has what effects of inputs have in common in all of them.
     """
 
     needs_all_series: ClassVar[bool] = True
 
     plan: Plan
+    panel: SeriesPanel
     chunks: list[Ints]
-    prepared: list[PreparedPanel]
+    like: CommonEffects | None = None
+    n_jobs: int = 1
+
+    @classmethod
+    def of(cls, panel: SeriesPanel, plan: Plan, n_jobs: int) -> Self:
+        """Split a panel, and find what effects have in common if it takes other machines."""
+        collective, like = plan.collective, None
+        chunks = split_panel(panel, collective, plan.device)
+        if collective.is_cluster and panel.known_ahead.shape[1]:
+            like = collective.all_reduce(
+                lambda: list(panel.select(chunks[0])),
+                partial(_find_common_effects, plan=plan.alone),
+            )
+        return cls(plan, panel, chunks, like, n_jobs)
+
+    @cached_property
+    def prepared(self) -> list[PreparedPanel]:
+        """The chunks, made ready: those to learn from first, since others depend on them."""
+        plan, (sample, *others) = self.plan, self.chunks
+        learned_from = self.panel.select(sample)
+        if plan.collective.is_cluster:
+            nothing = replace(PreparedPanel.of([], plan), common=self.like)
+            first = PreparedPanel.of(learned_from, plan, like=nothing)
+        else:
+            first = PreparedPanel.of(learned_from, plan)
+            first = replace(first, common=plan.collective.learn("effects", lambda: first.common))
+
+        def prepare(chunk: Ints) -> PreparedPanel:
+            return PreparedPanel.of(self.panel.select(chunk), plan, like=first)
+
+        return [first, *parallel_map(prepare, others, self.n_jobs)]
 
     @property
     def n_series(self) -> int:
@@ -104,29 +136,6 @@ class FittedSampled(FittedModel):
     def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
         """Keep all steps, and save nothing else: the model is nothing but its data."""
         return panel.ends - panel.starts, {}, {}
-
-
-def prepare_chunks(
-    panel: SeriesPanel, plan: Plan, n_jobs: int = 1
-) -> tuple[list[Ints], list[PreparedPanel]]:
-    """Return the positions of the series of each chunk, and the chunks made ready.
-
-    What effects of inputs have in common is found in the series that are learned from.
-    """
-    sample, *others = chunks = split_panel(panel, plan.collective, plan.device)
-    first = PreparedPanel.of(panel.select(sample), plan)
-    if plan.collective.is_cluster and panel.known_ahead.shape[1]:
-        common = plan.collective.all_reduce(
-            lambda: list(panel.select(sample)), partial(_find_common_effects, plan=plan.alone)
-        )
-        first = PreparedPanel.of(panel.select(sample), plan, like=replace(first, common=common))
-    else:
-        first = replace(first, common=plan.collective.learn("effects", lambda: first.common))
-
-    def prepare(chunk: Ints) -> PreparedPanel:
-        return PreparedPanel.of(panel.select(chunk), plan, like=first)
-
-    return chunks, [first, *parallel_map(prepare, others, n_jobs)]
 
 
 def _find_common_effects(parts: list[list[Series]], plan: Plan) -> CommonEffects | None:

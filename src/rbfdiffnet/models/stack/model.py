@@ -32,7 +32,6 @@ from rbfdiffnet.models.sampled import (
     FittedSampled,
     SampledMethod,
     by_position,
-    prepare_chunks,
     scatter,
 )
 from rbfdiffnet.models.stack.lesson import (
@@ -69,7 +68,7 @@ class Stack(SampledMethod):
     ) -> FittedStack:
         """Make a panel ready."""
         del calibrate
-        return FittedStack(plan, *prepare_chunks(panel, plan, n_jobs))
+        return FittedStack.of(panel, plan, n_jobs)
 
 
 @dataclass(frozen=True)
