@@ -11,6 +11,7 @@ Needs the extra ``[distributed]``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rbfdiffnet.forecaster import RBFDiffNet
@@ -159,7 +160,7 @@ def _run(
     import pandas as pd
 
     from rbfdiffnet.adapters.clusters.cluster import Cluster
-    from rbfdiffnet.adapters.clusters.groups import OneMachine, Request
+    from rbfdiffnet.adapters.clusters.groups import Group, OneMachine, Request
 
     engine, group_size, num_partitions = where
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
@@ -183,6 +184,10 @@ def _run(
 
     groups, sample_limit = cluster.make_groups(df, X_df, size)
     request = Request(settings, method, options, independent, sample_limit)
+    only_sample = chosen.learns_from == "sample" and not inputs  # no other series matter
+    if only_sample and not independent and sample_limit is not None:
+        answers = Group(cluster.find_rows(df, sample_limit), None).find_answers(request)
+        request, independent = replace(request, independent=True, answers=answers), True
     if groups is not None and not independent:
         groups = cluster.answer_all(groups, request)
     names = column_names([*levels])

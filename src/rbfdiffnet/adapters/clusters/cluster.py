@@ -17,6 +17,7 @@ from rbfdiffnet.adapters.clusters.groups import (
     answer_questions,
     find_cuts,
     find_row_groups,
+    is_learned_from,
 )
 from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
 from rbfdiffnet.panel.frames import ColumnNames
@@ -97,6 +98,16 @@ class Cluster:
         spread = {"by": [GROUP], "num": number, "algo": "hash"}
         groups = self._map(rows, _make_packer(names, future), _STATE, spread)
         return groups, int(find_limit(np.unique(hashes)))
+
+    def find_rows(self, df: Any, limit: int) -> pd.DataFrame:
+        """Return the rows of the series that are learned from."""
+        id_col, names = self.columns.id, self.schema.names
+
+        def choosing(df: pd.DataFrame) -> pd.DataFrame:
+            return pd.DataFrame(df.loc[is_learned_from(df[id_col], limit), names])
+
+        found: pd.DataFrame = _plain(fa.as_pandas(self._map(df, choosing, self.schema)))
+        return found
 
     def answer_all(self, groups: Any, request: Request) -> Any:
         """Return the groups with answers to all questions, and with their results."""

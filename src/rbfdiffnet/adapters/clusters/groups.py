@@ -26,7 +26,7 @@ import pandas as pd
 
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
-from rbfdiffnet.support.arrays import Ints
+from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.parallel import Collective, one_blas_thread
 
 T = TypeVar("T")
@@ -51,6 +51,12 @@ def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> Ints:
     """Return the group of each row; rows without an id go to the first, which complains of them."""
     codes, distinct = pd.factorize(ids)
     return np.append(find_groups(hash_names(distinct), cuts), 0)[codes]
+
+
+def is_learned_from(ids: pd.Series[Any], limit: int) -> Mask:
+    """Tell which rows belong to series that are learned from; see `models.sampled.find_limit`."""
+    codes, distinct = pd.factorize(ids)
+    return np.append(hash_names(distinct) <= np.uint64(limit), False)[codes]
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,8 @@ class Request:
     """What is asked for: settings of `RBFDiffNet`, one of its methods, and that one's arguments.
 
     The method is "forecast" or "cross_validation". Groups that are ``independent`` have nothing to
-    agree on. Series up to ``sample_limit`` are learned from, see `models.sampled.find_limit`.
+    agree on, or what they have to agree on is known: these are the ``answers``. Series up to
+    ``sample_limit`` are learned from, see `models.sampled.find_limit`.
     """
 
     settings: dict[str, Any]
@@ -153,6 +160,13 @@ class Request:
     options: dict[str, Any]
     independent: bool
     sample_limit: int | None
+    answers: dict[Key, Any] = field(default_factory=dict)
+
+    def part(self, known: dict[Key, Any], *, rehearsal: bool = False) -> RBFDiffNet:
+        """Return the forecaster of a group that knows some answers."""
+        if self.independent and not self.answers:
+            return RBFDiffNet(**self.settings)
+        return _Part(Replay(known, self.sample_limit), self.settings, rehearsal)
 
 
 @dataclass(frozen=True)
@@ -174,8 +188,7 @@ class Group:
         known = {**self.known, **answers}
         try:
             if not request.independent:
-                replay = Replay(known, request.sample_limit)
-                self._run(request, _Part(replay, request.settings, rehearsal=True))
+                self._run(request, request.part(known, rehearsal=True))
             results = replace(self, known=known).results(request)
         except Pending as pending:
             return replace(self, known=known), pending
@@ -187,11 +200,23 @@ class Group:
         """Return the frame that is asked for, and the report."""
         if self.done is not None:
             return self.done
-        part = RBFDiffNet(**request.settings)
-        if not request.independent:
-            replay = Replay({**self.known}, request.sample_limit)
-            part = _Part(replay, request.settings)
+        part = request.part({**request.answers, **self.known})
         return self._run(request, part), part.report_
+
+    def find_answers(self, request: Request) -> dict[Key, Any]:
+        """Answer all questions by this group alone: it has all series that are learned from."""
+        known: dict[Key, Any] = {}
+        answers: dict[Key, Any] = {}
+        while True:
+            try:
+                self._run(request, request.part(known, rehearsal=True))
+            except Pending as pending:
+                found = combine_contributions([pending.contribution], pending.combine)
+                if isinstance(found, Failure):
+                    raise found.error from None
+                answers[pending.key] = known[pending.key] = found
+            else:
+                return answers
 
     def _run(self, request: Request, part: RBFDiffNet) -> pd.DataFrame:
         future = {"X_df": self.future} if request.method == "forecast" else {}
@@ -221,6 +246,11 @@ class OneMachine:
             futures = [X_df[later == number] for number in range(cuts.size + 1)]
         groups = [Group(df[home == number], future) for number, future in enumerate(futures)]
         return groups, int(find_limit(hashes)) if hashes.size else None
+
+    def find_rows(self, df: Any, limit: int) -> pd.DataFrame:
+        """Return the rows of the series that are learned from."""
+        chosen: pd.DataFrame = df[is_learned_from(df[self._id_col], limit)]
+        return chosen
 
     def answer_all(self, groups: list[Group], request: Request) -> list[Group]:
         """Return the groups with answers to all questions, and with their results."""
