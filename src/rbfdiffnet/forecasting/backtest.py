@@ -120,5 +120,4 @@ def _frame(panel: Panel, cutoffs: list[Ints], values: list[Array], names: list[s
     table = np.stack(values, axis=2) if n else np.empty((len(names), 0, windows, h))
     columns = {panel.columns.target: panel.y[panel.offsets[i[row]] + start[row] + ahead]}
     columns |= {name: table[k, i[row], w[row], ahead] for k, name in enumerate(names)}
-    chosen = panel.select(i)
-    return chosen.make_frame(start, size, columns, extra_times={"cutoff": start[row] - 1})
+    return panel.make_frame(start, size, columns, {"cutoff": start[row] - 1}, i)

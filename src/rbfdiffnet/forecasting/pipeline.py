@@ -223,7 +223,7 @@ def explanation_frame(panel: Panel, tables: Sequence[Terms], values: Array, boun
         "nearest": np.array(texts["nearest"], dtype=object),
     }
     first = panel.lengths[series] + step
-    return panel.select(series).make_frame(first, np.ones(series.size, dtype=np.int64), columns)
+    return panel.make_frame(first, 1, columns, series=series)
 
 
 def operator_frame(

@@ -216,16 +216,18 @@ class Panel:
         n_steps: npt.ArrayLike,
         values: Mapping[str, npt.ArrayLike],
         extra_times: Mapping[str, npt.ArrayLike] | None = None,
+        series: npt.ArrayLike | None = None,
     ) -> Any:
         """Make a frame that looks like the one the panel came from, series by series.
 
-        Each series has `n_steps` rows from `steps_first` on, both of shape (n_series,). The columns
-        in `values` have shape (n_rows,). `extra_times` are further columns of dates, as steps; they
-        come before the values.
+        Each series, or each of `series`, which may come again, has `n_steps` rows from
+        `steps_first` on. The columns in `values` have shape (n_rows,). `extra_times` are further
+        columns of dates, as steps; they come before the values.
         """
-        counts = np.broadcast_to(_ints(n_steps), self.n_series)
-        codes = np.repeat(np.arange(self.n_series), counts)
-        starts = np.broadcast_to(_ints(steps_first), self.n_series)
+        owners = np.arange(self.n_series) if series is None else _ints(series)
+        counts = np.broadcast_to(_ints(n_steps), owners.size)
+        codes = np.repeat(owners, counts)
+        starts = np.broadcast_to(_ints(steps_first), owners.size)
         times = {self.columns.time: concatenate_ranges(starts, counts), **(extra_times or {})}
         dates = {
             name: make_times(self.time, self.grid.times(codes, _ints(steps)), self.grid.zone)
