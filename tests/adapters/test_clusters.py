@@ -105,6 +105,38 @@ def test_series_that_cannot_be_fitted_lose_nobody():
     assert (forecast(constant, 2, model=model)[NAME] == 4.0).all()
 
 
+@pytest.mark.parametrize(
+    ("freq", "lengths"),
+    [("MS", (26, 13, 14, 10, 11, 37)), ("W", (100, 55, 60, 25, 40)), ("D", (100, 20, 22, 9))],
+)
+def test_a_series_is_forecast_alike_alone_and_beside_longer_ones(monkeypatch, freq, lengths):
+    """Groups of one series, some shorter than a season, against one machine."""
+    monkeypatch.setattr(sampled, "MOST_LEARNED_FROM", 3)
+    rng = np.random.default_rng(2)
+    names = [f"n{i}" for i in range(3 + len(lengths))]
+    order = [names[i] for i in np.argsort(hash_names(names))]
+    sizes = dict(zip(order, [lengths[0]] * 3 + list(lengths), strict=True))
+    frames = [
+        pd.DataFrame(
+            {
+                "unique_id": name,
+                "ds": pd.date_range("2020-01-01", periods=n, freq=freq),
+                "y": 50.0 + 9.0 * np.sin(np.arange(n)) + rng.normal(size=n).cumsum(),
+            }
+        )
+        for name, n in sizes.items()
+    ]
+    df, model = pd.concat(frames, ignore_index=True), RBFDiffNet(freq)
+    expected = model.forecast(df, 13, level=[80])
+    assert_same(forecast(df, 13, level=[80], model=model, group_size=1), expected)
+
+
+@pytest.mark.slow
+def test_networks_of_a_thorough_stack_are_those_of_one_machine():
+    df, model = make_panel(SOME, n=210), RBFDiffNet("D", preset="best")
+    assert_same(forecast(df, 3, model=model, group_size=2), model.forecast(df, 3))
+
+
 @pytest.mark.parametrize("preset", ["default", "instant"])
 @pytest.mark.parametrize("learned_from", [1000, 3])
 def test_a_stack_is_that_of_one_machine(monkeypatch, preset, learned_from):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rbfdiffnet.models.intervals import conformal_quantile
-from rbfdiffnet.models.intervals import scaled_half_widths as half_widths
+from rbfdiffnet.models.intervals import ErrorScale, conformal_quantile
 
 LEVELS = [0.8, 0.95]
+
+
+def half_widths(errors, changes, levels):
+    return ErrorScale.of(errors, changes).half_widths(errors, changes, levels)
 
 
 def drawn(n, n_windows, h, scale, seed=0):

@@ -251,13 +251,6 @@ def half_widths(
     return np.maximum.accumulate(widths, axis=2), enough
 
 
-def scaled_half_widths(
-    errors: Array, changes: Array, levels: Sequence[float], usual_rise: float = _USUAL_RISE
-) -> tuple[Array, Mask]:
-    """Return half-widths for series by what their own errors say together; see `ErrorScale`."""
-    return ErrorScale.of(errors, changes, usual_rise).half_widths(errors, changes, levels)
-
-
 @dataclass(frozen=True)
 class ErrorScale:
     """How large errors of series are: what a series borrows from the others of its panel.

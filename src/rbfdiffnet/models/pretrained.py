@@ -147,7 +147,11 @@ class FittedPretrained(FittedSampled):
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Series of a panel that were made ready together."""
+    """Series of a panel that were made ready together.
+
+    What effects of inputs have in common is found once, when they are fitted, also for other
+    origins; those of single series are found for each origin.
+    """
 
     plan: Plan
     prepared: PreparedPanel

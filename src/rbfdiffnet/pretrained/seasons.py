@@ -40,7 +40,7 @@ def find_longer_seasons(values: Any, lengths: Ints, season: int) -> Ints:
     usual = USUAL.get(season, 0)
     longer = np.where(lengths > usual, usual, 0)
     longest = int(lengths.max(initial=0)) // _FEWEST_TURNS
-    if season < 2 or longest <= season:
+    if season < 2 or longest < season:
         return longer
     change = to_numpy(_squared_changes(values, lengths, longest))
     steps = np.arange(longest + 1)

@@ -94,7 +94,8 @@ def _find_encoding(stream: IO[bytes], path: str, name: str) -> tuple[Source, tup
     The encoding is told by its mark, or by what is valid. Files are opened anew, so that they need
     not be in memory.
     """
-    start, data = stream.read(200), b""
+    start = stream.read(200)
+    data: bytes | None = None
     if path == "-" or start[:2] == b"\x1f\x8b":
         stream.seek(0)
         data = stream.read()
@@ -106,7 +107,7 @@ def _find_encoding(stream: IO[bytes], path: str, name: str) -> tuple[Source, tup
         encoding = "utf-16-be" if start[:1] == b"\x00" else "utf-16-le"
     elif _is_utf8(stream):
         skip = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-        return Source(data or path, skip), ()
+        return Source(path if data is None else data, skip), ()
     else:
         encoding = "cp1252"
     stream.seek(0)

@@ -7,16 +7,27 @@ from scipy.signal import lfilter
 
 from rbfdiffnet.models.stack import rows as rows_module
 from rbfdiffnet.models.stack.direct import (
-    correct_forecasts,
     fit_least_absolute,
-    forecast_direct,
+    learn_correction,
+    learn_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
 from rbfdiffnet.models.stack.mixing import find_sparse
-from rbfdiffnet.models.stack.rows import RowMaker, choose_row_cut, learned_steps
+from rbfdiffnet.models.stack.rows import RowMaker, RowTable, choose_row_cut, learned_steps
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained import network
 from stacks import learn_from
+
+
+def forecast_direct(histories, h, n_centers=30):
+    return learn_direct(histories, h, n_centers).forecast(histories, h)
+
+
+def correct_forecasts(histories, forecasts, forecast):
+    """Correct forecasts by what earlier ones left, which a function makes."""
+    table = RowTable.learnable(histories, forecasts.shape[1])
+    found = learn_correction(table, forecast(table.cut_series(histories)))
+    return found.correct(histories, forecasts, table)
 
 
 def all_members(histories, h):

@@ -14,7 +14,6 @@ input, and the fewer rows there are, the less is changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.pretrained.inputs import namespace
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.progress import check_wanted
 
 _FEWEST_ROWS = 10
 _CENTERS = 30
@@ -44,14 +44,6 @@ _MANY = 2_000  # rows, of which single ones count little
 # Of least absolute errors:
 _NEAR = 0.1  # median residuals within which errors count as squares
 _JITTER = 1e-10
-
-
-def forecast_direct(histories: Histories, h: int, n_centers: int = _CENTERS) -> Array:
-    """Forecast every series with one network; shape (n, h), NaN where there is nothing to learn.
-
-    Without centers the model is linear.
-    """
-    return learn_direct(histories, h, n_centers).forecast(histories, h)
 
 
 @dataclass(frozen=True)
@@ -103,21 +95,9 @@ def learn_direct(
     return found
 
 
-def correct_forecasts(
-    histories: Histories, forecasts: Array, forecast: Callable[[list[Array]], Array]
-) -> Array:
-    """Correct forecasts (n, h) by what is linear in the errors of such forecasts made earlier.
-
-    ``forecast`` makes them for series that end earlier, as far ahead as `learned_steps` asks for.
-    """
-    table = RowTable.learnable(histories, forecasts.shape[1])
-    found = learn_correction(table, forecast(table.cut_series(histories)))
-    return found.correct(histories, forecasts, table)
-
-
 @dataclass(frozen=True)
 class Correction:
-    """What is linear in the errors of forecasts; nothing where there was nothing to learn."""
+    """What is linear in the errors of forecasts made earlier; nothing where nothing was learned."""
 
     cut: RowCut
     n_steps: int
@@ -219,6 +199,7 @@ def learn_rows(
     train: Rows, season: int, n_centers: int, few: float, device: str = "cpu"
 ) -> RowNetwork:
     """Learn the targets of rows by their weights."""
+    check_wanted()
     weight, h = train.weight, train.targets.shape[1]
     shift, scale = _weighted_moments(train.X, weight)
     X = (train.X - shift) / scale

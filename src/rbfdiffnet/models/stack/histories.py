@@ -78,6 +78,12 @@ class Histories:
         began = np.isfinite(rows).any(axis=0)
         return replace(self, values=rows[:, began], numbers=self.numbers[chosen])
 
+    def widen(self, n_columns: int) -> Histories:
+        """Return the same series with at least so many columns."""
+        lacking = max(n_columns - self.values.shape[1], 0)
+        pad = ((0, 0), (lacking, 0))
+        return self.with_values(np.pad(self.values, pad, constant_values=np.nan))
+
     def extend(self, forecasts: Array) -> Histories:
         """Append forecasts (n, h) to the series; where they are NaN, repeat the last value."""
         steps = np.where(np.isnan(forecasts), self.values[:, -1:], forecasts)

@@ -20,6 +20,7 @@ from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.series.naive import season_ago
 from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.support.progress import check_wanted
 
 _MOST_ROWS = 4_000
 _ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
@@ -103,6 +104,7 @@ class RowMaker:
     @classmethod
     def of(cls, histories: Histories, row_cut: RowCut) -> RowMaker:
         """Prepare to cut rows."""
+        check_wanted()
         m, values, filled = histories.season, histories.values, histories.fill_start()
         return cls(
             row_cut,

@@ -32,7 +32,7 @@ from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usa
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.memo import current_memo, fingerprint
 from rbfdiffnet.support.parallel import parallel_map
-from rbfdiffnet.support.progress import report_progress
+from rbfdiffnet.support.progress import progress_between, report_progress
 
 _LONG = 200  # values of the usual series, from which on it may have a network of its own
 _MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
@@ -162,7 +162,7 @@ class Window:
     def of(
         cls, prepared: PreparedPanel, h: int, plan: Plan, lesson: WindowLesson, n_jobs: int = 1
     ) -> Window:
-        """Forecast a panel by every member that learned something from other series."""
+        """Forecast a panel by the members of a lesson, by what they learned from other series."""
         season = plan.season_length
         if not prepared.ready:
             return cls(prepared, {name: np.empty((0, h)) for name in lesson.names}, season)
@@ -176,6 +176,8 @@ class Window:
                 own = pretrained[~is_short]
                 found = forecast_members(long, h, own, lesson.members, plan.device)
             forecasts |= _fill_in(found, pretrained, is_short)
+        if _NETWORK in lesson.names:
+            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan.alone)
         forecasts = {name: forecasts.get(name, pretrained) for name in lesson.names}
         outlook = pretrained, quantiles
         distances = measure_distances(prepared, histories, *outlook, n_jobs, plan.device)
@@ -382,8 +384,13 @@ def _learn_all(
 
 
 def _select_long(histories: Histories, is_short: Mask) -> Histories:
-    """Return the series that are not short."""
-    return histories.select(~is_short) if is_short.any() else histories
+    """Return the series that are not short.
+
+    There are columns for all seasons that members look back, also where no series is so long: a
+    series is forecast alike beside others and alone.
+    """
+    long = histories.select(~is_short) if is_short.any() else histories
+    return long.widen(4 * histories.season)
 
 
 def _fill_in(members: Arrays, pretrained: Array, is_short: Mask) -> Arrays:
@@ -407,5 +414,6 @@ def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan) -> Array:
         y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
         panel.append(Series(y, none, prepared.panel[i].extra))
     plan = replace(plan, log=False, noise="auto", fast=False)
-    networks = LocalNetworks().fit(panel, plan)
-    return networks.forecast(ForecastRequest.after(panel, h)).values
+    with progress_between(0.9, 1.0):
+        networks = LocalNetworks().fit(panel, plan)
+        return networks.forecast(ForecastRequest.after(panel, h)).values
