@@ -108,6 +108,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in 
 try:
     parallel_map(work, range(10_000), {n_jobs})
 except KeyboardInterrupt:
+    until = time.monotonic() + 1.0  # a thread that was just starting ends by itself
+    while threading.active_count() > 1 and time.monotonic() < until:
+        time.sleep(0.01)
     print(len(begun) < 5_000, threading.active_count())
 """
 
