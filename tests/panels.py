@@ -32,7 +32,7 @@ CONFIGURATIONS = {
     "events": ({**LOCAL, "events": EVENTS, "calendar": ["dayofweek"]}, ()),
     "inputs": (LOCAL, ("price", "offer")),
     "log1p inputs": ({"transforms": ["log1p", "difference"], "lower": 40.0}, ("price", "offer")),
-    "past": ({"past_exog": ["visitors"]}, ("visitors", "price")),
+    "past": ({**LOCAL, "past_exog": ["visitors"]}, ("visitors", "price")),
     "everything": (
         {
             "scope": "global",
@@ -51,6 +51,7 @@ KINDS = ["local", "fast", "global", "direct", "log1p inputs", "adf", "events", "
 STACKS = {
     "default": ({}, ()),
     "default inputs": ({"calendar": "auto", "lower": 45.0}, ("price", "offer")),
+    "default past": ({"past_exog": ["visitors"]}, ("visitors", "price")),
 }
 
 
@@ -79,6 +80,15 @@ def make_panel(ids="bac", n=150, columns=(), start="2023-01-01", freq="D", seed=
         keep = ["unique_id", "ds", "y", *columns]
         parts.append(pd.DataFrame({key: everything[key] for key in keep}))
     return pd.concat(parts, ignore_index=True)
+
+
+def make_stores(n=90, seed=0, freq="D"):
+    """Two series in each of five stores of two states, with a week; ids begin with the kind."""
+    stores = [("CA", "CA_1"), ("CA", "CA_2"), ("TX", "TX_1"), ("TX", "TX_2"), ("TX", "TX_3")]
+    names = [f"{kind}@{store}" for _, store in stores for kind in ("food", "toys")]
+    df = make_panel(names, n, freq=freq, seed=seed)
+    parts = df["unique_id"].str.split("@", expand=True)
+    return df.assign(state=parts[1].str[:2], store=parts[1], kind=parts[0])
 
 
 def fill_future(frame, model, columns, seed=1):

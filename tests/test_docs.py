@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 import re
+import runpy
 import shlex
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
@@ -29,9 +30,12 @@ from rbfdiffnet.network.widths import WIDTH_RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SLOW = {"README.md", "docs/accuracy.md", "docs/choosing.md", "docs/forecaster.md"}
-SLOW |= {
+SLOW = {
+    "README.md",
+    "docs/attractor.md",
+    "docs/choosing.md",
     "docs/ecosystem.md",
+    "docs/forecaster.md",
     "docs/getting_started.md",
     "docs/mathematics/noise.md",
     "docs/report.md",
@@ -41,7 +45,9 @@ SLOW |= {
 }
 
 # Other libraries that the code of a page uses.
-NEEDED = {"docs/ecosystem.md": ("darts", "mlforecast", "skforecast", "sktime", "statsforecast")}
+NEEDED = {
+    "docs/ecosystem.md": ("darts", "mlflow", "mlforecast", "skforecast", "sktime", "statsforecast")
+}
 here = pytest.mark.skipif(not PAGES[0].exists(), reason="the tests run without the repository")
 
 FENCE = re.compile(
@@ -226,14 +232,24 @@ def test_every_public_name_is_in_the_reference(name):
 
 
 @here
-def test_figures_beside_other_methods_are_those_of_the_pages_they_come_from():
-    sources = [ROOT / "docs" / f"{name}.md" for name in ("accuracy", "performance", "noise")]
-    known = {line for page in sources for line in page.read_text(encoding="utf-8").splitlines()}
-    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\|.*\d.*\|$", text, re.MULTILINE)
-    shown += re.search(r"```text\n(.*?)```", text, re.DOTALL).group(1).splitlines()
-    assert len(shown) > 10
-    assert [line for line in shown if line not in known] == []  # copy these lines anew
+def test_the_table_of_the_readme_is_that_of_the_results():
+    table = runpy.run_path(str(ROOT / "benchmarks" / "readme.py"))["table"]
+    shown = PAGES[0].read_text(encoding="utf-8")
+    assert "\n".join(table()) in shown  # copy what python benchmarks/readme.py prints
+
+
+@here
+def test_the_readme_is_short_and_the_glossary_too():
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 120
+    words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").count("\n| ") - 1
+    assert words <= 30
+
+
+@here
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: name_of(page))
+def test_every_page_begins_with_its_reader_and_question(page):
+    _, line = page.read_text(encoding="utf-8").split("\n\n", 2)[:2]
+    assert re.match(r"\*For [^*]+: [^*]+\?\*", line)
 
 
 @here

@@ -78,6 +78,28 @@ def test_work_that_hears_nothing_is_ended(tmp_path, number):
     assert out.read_text() == "old"
 
 
+LATE = """
+import atexit, os, sys
+from rbfdiffnet.cli import main
+number = int(sys.argv.pop(1))
+atexit.register(os.kill, os.getpid(), number)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("horizon", "code"), [("2", 0), ("-2", 2)])
+def test_a_signal_after_the_end_of_a_command_changes_nothing(tmp_path, number, horizon, code):
+    out = tmp_path / "out.csv"
+    command = ["forecast", "--preset", "instant", "--horizon", horizon, "--quiet", "--out", out]
+    process = subprocess.run(
+        [sys.executable, "-c", LATE, str(int(number)), *command], capture_output=True, text=True
+    )
+    assert process.returncode == code
+    assert process.stderr.count("\n") == (code > 0)
+    assert out.exists() == (code == 0)
+
+
 ORPHANS = """
 import os, sys, time
 from pathlib import Path

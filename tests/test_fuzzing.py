@@ -11,6 +11,14 @@ CASES = shares(200, [name for name in NAMES if "odd panels" not in name])
 
 @pytest.mark.parametrize("name", CASES)
 def test_any_input_is_used_or_refused(name):
-    _, _, error = try_cases(target(name), CASES[name])
-    if error is not None:
-        raise error
+    found = try_cases(target(name), CASES[name])
+    if found.error is not None:
+        raise found.error
+
+
+def test_no_case_begins_after_the_time_is_up():
+    claim = target("events")
+    assert try_cases(claim, 50, until=0.0).cases == 0
+    found = try_cases(claim, 50)
+    assert found.cases >= 50
+    assert "dates" in found.longest_case

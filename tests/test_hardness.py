@@ -3,6 +3,7 @@
 What is promised stands in docs/forecaster.md, under "Numbers of any size" and "The stability rule".
 """
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -35,6 +36,8 @@ def check(found, series, *, log=False, lower=None):
     assert lower is None or found.min() >= lower
     for (name, y), values in zip(series.items(), forecast, strict=True):
         y = y[np.isfinite(y) & (np.abs(np.asarray(y, dtype=float)) <= LARGEST)].astype(float)
+        if not y.size and len(series) > 1:  # nothing is known of it: it is forecast like others
+            continue
         y = y if y.size else np.zeros(1)
         u, v = (np.log1p(np.maximum(z, 0.0)) for z in (y, values)) if log else (y, values)
         least, most = forecast_bounds(u.min(), u.max())
@@ -260,6 +263,116 @@ def test_one_monster_hardly_moves_the_forecasts_of_others(c, monsters, calendar)
         beside = forecasts_of({**panel, **other}, 7, only=panel, **parameters)[:, :, 0]
         assert np.abs((beside - found) / spread).max() < 0.5, name
         assert np.abs((beside - found) / spread).mean() < 0.1, name
+
+
+LEARN_TOGETHER = {"stack": {}, "instant": {"preset": "instant"}, "global": {"scope": "global"}}
+BORROW = {**LEARN_TOGETHER, "fast": {"preset": "fast"}, "local": {"scope": "local"}}
+
+
+def weekly(k, rng, n=84):
+    """Series alike but for the phase of the week and noise of size 3."""
+    t = np.arange(n)
+    shape = [50.0 + 10.0 * np.sin(2 * np.pi * (t + i) / 7) for i in range(k)]
+    return {f"g{i}": own + rng.normal(0.0, 3.0, n) for i, own in enumerate(shape)}
+
+
+def broken(rng, n=84):
+    """Series that broke with their ways two or four weeks before their end."""
+    t = np.arange(n)
+    level, growth = np.where(t < n - 14, 1.0, 20.0), 1.4 ** np.maximum(t - (n - 28), 0)
+    (y,) = weekly(1, rng, n).values()
+    return {
+        "stopped": np.where(t < n - 14, rng.poisson(1000, n), 0.0),
+        "twenty times": y * level,
+        "growth": y * growth,
+    }
+
+
+def widths(found):
+    return (found[:, :, 4] - found[:, :, 3]).mean()
+
+
+@pytest.mark.parametrize("c", [slow(c) if c == "local" else c for c in BORROW])
+def test_one_broken_series_leaves_the_intervals_of_nine_others_alone(c):
+    rng = np.random.default_rng(0)
+    panel, others = weekly(9, rng), broken(rng)
+    found = forecasts_of(panel, **BORROW[c])
+    for name, y in others.items():
+        beside = forecasts_of({**panel, name: y}, only=panel, **BORROW[c])
+        assert 0.9 < widths(beside) / widths(found) < 1.1, name
+
+
+@pytest.mark.parametrize("c", LEARN_TOGETHER)
+def test_broken_series_move_the_forecasts_of_others_less_than_one_more_ordinary_series(c):
+    moved = {name: [] for name in ("stopped", "twenty times", "growth", "ordinary")}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        panel, others = weekly(9, rng), broken(rng)
+        others["ordinary"] = weekly(1, rng)["g0"]
+        found = forecasts_of(panel, **LEARN_TOGETHER[c])[:, :, 0]
+        for name, y in others.items():
+            beside = forecasts_of({**panel, name: y}, only=panel, **LEARN_TOGETHER[c])[:, :, 0]
+            moved[name].append(np.abs(beside - found).mean())
+    for name in ("stopped", "twenty times", "growth"):
+        assert np.mean(moved[name]) <= np.mean(moved["ordinary"]), name
+
+
+def test_four_series_beside_seven_broken_ones_move_as_beside_seven_ordinary_ones():
+    rng = np.random.default_rng(0)
+    panel = weekly(4, rng)
+    names = ("jump at the end", "one sale", "extremes", "spike")
+    others = broken(rng) | {name: HARD[name][-84:] for name in names}
+    ordinary = {f"o{i}": y for i, y in enumerate(weekly(7, rng).values())}
+    found = forecasts_of(panel)[:, :, 0]
+    beside, usual = (
+        np.abs(forecasts_of({**panel, **more}, only=panel)[:, :, 0] / found - 1.0)
+        for more in (others, ordinary)
+    )
+    assert beside.mean() < 2.0 * usual.mean()
+    assert beside.mean() < 0.015
+
+
+@pytest.mark.parametrize("c", LEARN_TOGETHER)
+@pytest.mark.parametrize("typo", [20.0, 1e6])
+def test_a_typo_in_an_input_costs_no_more_than_one_value_of_its_series(c, typo):
+    rng = np.random.default_rng(0)
+    prices = {name: rng.uniform(1.0, 3.0, 91) for name in weekly(6, rng)}
+    panel = {name: y - 6.0 * prices[name][:84] for name, y in weekly(6, rng).items()}
+    frame, ahead = frame_of(panel), frame_of({name: p[84:] for name, p in prices.items()})
+    ahead = ahead.rename(columns={"y": "price"})
+    ahead["ds"] += frame["ds"].max() - frame["ds"].min() + np.timedelta64(1, "D")
+    frame["price"] = np.concatenate([p[:84] for p in prices.values()])
+    wrong, gap = frame.copy(), frame.copy()
+    wrong.loc[40, "price"], gap.loc[40, "y"] = typo, np.nan  # of the first series
+    found, expected = (
+        RBFDiffNet("D", **LEARN_TOGETHER[c]).forecast(df, 7, X_df=ahead)[NAME].to_numpy()
+        for df in (wrong, gap)
+    )
+    assert np.abs(found - expected).max() < 0.1 * np.std(panel["g1"])
+
+
+# Far ahead ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", ["stack", "global", "fast"])
+def test_memory_far_ahead_grows_with_the_horizon(c):
+    panel, peaks = panel_of(2, n=60), []
+    forecasts_of(panel, 2, **CONFIGURATIONS[c])  # what is loaded once
+    for h in (500, 2_000):
+        tracemalloc.start()
+        assert np.isfinite(forecasts_of(panel, h, **CONFIGURATIONS[c])).all()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 4.5 * peaks[0]
+    assert peaks[1] < 40e6
+
+
+@pytest.mark.parametrize("c", ["stack", "global", "fast"])
+def test_near_steps_do_not_depend_on_how_far_is_asked(c):
+    panel = panel_of(3, n=70)
+    near = forecasts_of(panel, 40, **CONFIGURATIONS[c])[:, :, 0]
+    far = forecasts_of(panel, 400, **CONFIGURATIONS[c])[:, :, 0]
+    np.testing.assert_allclose(far[:, :40], near, rtol=1e-9)
 
 
 # The stability rule -------------------------------------------------------------------------------

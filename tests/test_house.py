@@ -45,7 +45,7 @@ def public_modules():
     """The modules that the package's own words call public, with those of the adapters."""
     said = re.search(r"the modules (.*?)\.\s+The others", rbfdiffnet.__doc__, re.DOTALL).group(1)
     yield from re.findall(r"`([\w.]+)`", said)
-    yield from ("adapters.sktime", "adapters.statsforecast", "datasets.m5")
+    yield from ("adapters.mlflow", "adapters.sktime", "adapters.statsforecast", "datasets.m5")
 
 
 def public_names(module):

@@ -1,13 +1,16 @@
 """What fuzzing found: inputs that were misread, or refused in words of another library."""
 
 import datetime as dt
+import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from fuzzing.claims import on_purpose
+from fuzzing.anything import ODD
+from fuzzing.claims import attempt, on_purpose
 from panels import QUICK, make_panel
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.evaluation.metrics import rmsse, rmsse_score, wrmsse
@@ -42,6 +45,62 @@ def test_flags_and_numbers_that_are_too_large_are_named(kind, name, value):
     refused(f"{name} must be", lambda: kind(**{name: value}).fit(X, X[:, 0]))
 
 
+@pytest.mark.parametrize(
+    "function", [int, len, dict, lambda *_, **__: ["a"]], ids=["int", "len", "dict", "text"]
+)
+@pytest.mark.parametrize("name", ["centers", "width", "loss"])
+def test_functions_that_take_or_return_other_things_are_named(name, function):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    refused(name, lambda: RBFDiffNetRegressor(**{name: function}).fit(X, X[:, 0]))
+
+
+SERIES, WAVE = make_panel("a", n=30), np.sin(np.arange(40.0))
+#: Arguments of methods, and further ones.
+METHODS = {
+    "predict": ({"h": 2}, "X_df level new_df quantiles totals"),
+    "simulate": ({"h": 2, "n_paths": 2}, "seed X_df joint"),
+    "explain": ({"h": 2}, "X_df ids"),
+    "make_future_frame": ({"h": 2}, ""),
+    "equation": ({}, "ids"),
+    "cross_validation": (
+        {"df": SERIES, "h": 2},
+        "n_windows step_size level refit quantiles alone",
+    ),
+    "detect_anomalies": ({"df": SERIES}, "level last ids"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        (method, name)
+        for method, (given, more) in METHODS.items()
+        for name in [*given, *more.split()]
+    ],
+)
+def test_odd_arguments_of_methods_are_refused_in_our_words(fitted, method, name):
+    for value in ODD:
+        given = {**METHODS[method][0], name: value}
+        attempt(lambda given=given: getattr(fitted, method)(**given))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", inspect.signature(RBFDiffNet).parameters)
+def test_odd_settings_are_refused_in_our_words(name):
+    for value in ODD:
+        given = {"freq": "D", "preset": "instant", name: value}
+        attempt(lambda given=given: RBFDiffNet(**given).forecast(SERIES, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["s", "n_lags", "delay", "times"])
+def test_odd_arguments_of_regressors_are_refused_in_our_words(name):
+    for value in ODD:
+        given = {"s": WAVE, "n_lags": 2, name: value}
+        attempt(lambda given=given: RBFDiffNetRegressor(n_centers=4).fit_series(**given))
+
+
 @pytest.fixture(scope="module")
 def fitted():
     return RBFDiffNet("D", **QUICK).fit(make_panel("ab", n=40))
@@ -51,6 +110,47 @@ def test_ids_that_are_no_text_are_refused():
     df = make_panel("ab", n=30)
     df["unique_id"] = pd.Series([f"{name}\ud800" for name in df["unique_id"]], dtype=object)
     refused("is no valid text", lambda: RBFDiffNet("D", **QUICK).fit(df))
+
+
+@pytest.mark.parametrize("other", [True, 1.0, np.True_])
+def test_ids_that_are_equal_but_not_the_same_are_no_single_series(other):
+    df = make_panel("ab", n=30)
+    df["unique_id"] = pd.Series([1] * 30 + [other] * 30, dtype=object)
+    refused("holds 1 and, in row 30, .*(True|1.0)", lambda: RBFDiffNet("D", **QUICK).fit(df))
+    df["unique_id"] = pd.Series([2, np.int64(2)] * 30, dtype=object)
+    assert RBFDiffNet("D", **QUICK).fit(df[:30]).fitted_panel.panel.n_series == 1
+
+
+def test_rows_of_a_series_called_true_are_not_those_of_series_1():
+    df = make_panel("a", n=30)
+    model = RBFDiffNet("D", **QUICK).fit(df.assign(unique_id=1, price=df["y"]))
+    future = model.make_future_frame(2).assign(price=1.0)
+    refused("'True' on", lambda: model.predict(2, X_df=future.assign(unique_id=True)))
+    assert len(model.predict(2, X_df=future.astype({"unique_id": float}))) == 2
+
+
+def _durations(unit):
+    hours = pd.Series(np.arange(30.0) % 7 + 1)
+    return pd.to_timedelta(hours, "h").dt.as_unit(unit)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "object", "polars"])
+def test_durations_are_no_numbers(unit):
+    spans = _durations("ns" if unit in ("object", "polars") else unit)
+    df = make_panel("a", n=30)
+    past = df.assign(price=np.arange(30.0) % 7)
+    model = RBFDiffNet("D", **QUICK).fit(past)
+    future = model.make_future_frame(2)
+    if unit == "object":
+        spans = spans.astype(object)
+    frames = [df.assign(y=spans), df.assign(price=spans), future.assign(price=spans[:2])]
+    if unit == "polars":
+        frames = [pl.from_pandas(frame) for frame in frames]
+        model = RBFDiffNet("D", **QUICK).fit(pl.from_pandas(past))
+    remedy = r"holds durations, .* with df\['{}'\]\.dt\.total_seconds\(\)"
+    refused(remedy.format("y"), lambda: RBFDiffNet("D", **QUICK).fit(frames[0]))
+    refused(remedy.format("price"), lambda: RBFDiffNet("D", **QUICK).fit(frames[1]))
+    refused(remedy.format("price"), lambda: model.predict(2, X_df=frames[2]))
 
 
 @pytest.mark.parametrize("dtype", ["object", "string[python]", "string"])
@@ -232,6 +332,8 @@ def test_series_and_quantiles_must_be_numbers(rng):
     s = np.sin(np.arange(120.0)) + 0.1 * rng.normal(size=120)
     for wrong in ("", ["a"], s + 1j, s.astype("M8[D]"), {}):
         refused("must hold numbers", lambda wrong=wrong: RBFDiffNetRegressor().fit_series(wrong, 2))
+    for wrong in (np.empty(0), pd.Series([1, 2]), "all"):
+        refused("n_lags must be", lambda wrong=wrong: RBFDiffNetRegressor().fit_series(s, wrong))
     model = RBFDiffNetRegressor().fit_series(s, 2)
     refused("quantiles must hold numbers", lambda: model.forecast(2, quantiles=["a"]))
     refused("must hold numbers", lambda: model.forecast(2, history=""))
@@ -292,6 +394,49 @@ def test_reports_check_their_arguments(tmp_path):
         )
     refused("data frame is needed", lambda: write_report(path, history, forecasts, backtest=True))
     assert not path.exists()
+
+
+def test_small_integers_infinities_and_arrays_without_an_axis():
+    assert text_plot([1.0, 2.0], [2.0], width=np.uint8(200)) == text_plot(
+        [1.0, 2.0], [2.0], width=200
+    )
+    for place in range(3):
+        given = [[1.0, 2.0], [1.0, 2.5], [1.0, 2.0, 4.0]]
+        given[place] = [np.inf] * len(given[place])
+        refused("rescale it", lambda given=given: rmsse_score(*given))
+    refused("'fair'.* is not a date", lambda: Event("fair", np.array(3)))
+    assert Event("fair", np.array("2024-05-01")) == Event("fair", ["2024-05-01"])
+    refused("names must be a list", lambda: fit_transforms(3, [1.0, 2.0]))
+    refused("height must be", lambda: text_plot([1.0], [2.0], height=10**30))
+    refused("ascii_only must be", lambda: text_plot([1.0], [2.0], ascii_only=np.empty(0)))
+    refused("history holds", lambda: text_plot([1.7e308, -1.7e308], [2.0]))
+    refused("season_length must be", lambda: RBFDiffNet("D", season_length=np.array(3)))
+    calendar = pd.DataFrame({"month": ["a"]})
+    model = RBFDiffNet("D", calendar=calendar, **QUICK)  # a list of its columns
+    assert len(model.forecast(make_panel("a", n=40), 2)) == 2
+
+
+def test_names_that_no_file_can_have(fitted):
+    refused("is no name of a file", lambda: fitted.save("\x00"))
+
+
+def test_differences_of_infinities_are_no_numbers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(Difference().apply([np.inf, np.inf])).all()
+        assert np.isnan(Difference().invert([-np.inf], [np.inf])).all()
+
+
+def test_reports_on_numbers_at_the_ends_of_what_floats_hold(tmp_path):
+    history = make_panel("a", n=40)
+    model, path = RBFDiffNet("D", preset="instant"), tmp_path / "report.html"
+    forecasts, backtest = model.forecast(history, 2), model.cross_validation(history, 2)
+    huge = backtest.assign(y=[-1.7e308, 1.7e308])
+    refused("'y' of backtest", lambda: write_report(path, history, forecasts, backtest=huge))
+    tiny = history.assign(y=history["y"] * 5e-324)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_report(path, tiny, forecasts, backtest=backtest)
 
 
 @pytest.mark.parametrize("freq", [np.timedelta64(3, "D"), np.timedelta64(3, "ns"), True, 2.5])

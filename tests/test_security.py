@@ -6,6 +6,7 @@ import io
 import json
 import socket
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,10 @@ from cli_files import days, fails, panel, run
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.forecasting.saving import read_arrays, write_arrays
+from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.support import files as whole_files
+from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.text import quote_formula, unquote_formula
 
 SOURCE = Path(rbfdiffnet.__file__).parent
 LOCAL = ("--horizon", 2, "--scope", "local")
@@ -154,6 +158,20 @@ def test_a_small_gzip_file_cannot_fill_the_memory(capsys, tmp_path, monkeypatch)
     assert "if you trust it, unpack it first" in message
 
 
+@pytest.mark.parametrize("line", [bytes(100), b"2024-01-01,1\n"])
+def test_packed_files_are_counted_before_they_are_kept(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(whole_files, "_ALWAYS", 10**7)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"ds,y\n" * any(line) + line * (10**8 // len(line)), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CommandError, match=r"not text|unpacks to more than"):
+            read_table(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
+
+
 def pyarrow():
     try:
         import pyarrow
@@ -278,11 +296,44 @@ def test_the_terminal_gets_quiet_forecasts_without_escapes(capsys, tmp_path, mon
     assert "\x1b" not in sys.stdout.getvalue()
 
 
-def test_ids_like_formulas_are_kept_and_said(capsys, tmp_path):
-    out = tmp_path / "out.csv"
-    _, _, err = run(capsys, "forecast", hostile_file(tmp_path), *LOCAL, "--out", out)
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
+def test_ids_like_formulas_have_an_apostrophe_in_csv(capsys, tmp_path, name):
+    out, command = tmp_path / name, ("forecast", hostile_file(tmp_path), *LOCAL)
+    _, _, err = run(capsys, *command, "--out", out)
+    assert "'=1+1' look like formulas: the file has an apostrophe before them; --raw-ids" in err
+    ids = set(pd.read_csv(out)["unique_id"])
+    assert "'=1+1" in ids
+    assert "=1+1" not in ids
+    assert not run(capsys, *command, "--out", out, "--quiet")[2]
+    assert set(pd.read_csv(out)["unique_id"]) == ids
+    assert "\n'=1+1," in run(capsys, *command, "--quiet")[1]
+    _, _, err = run(capsys, *command, "--out", out, "--raw-ids")
     assert "'=1+1' look like formulas: in a spreadsheet, import their column as text" in err
     assert "=1+1" in set(pd.read_csv(out)["unique_id"])
+    assert "\n=1+1," in run(capsys, *command, "--quiet", "--raw-ids")[1]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "anomalies"])
+def test_ids_like_formulas_have_an_apostrophe_in_csv_of_other_commands(capsys, tmp_path, command):
+    out, file = tmp_path / "out.csv", hostile_file(tmp_path)
+    options = (*LOCAL, "--windows", 1, "--rival-seconds", 0) if command == "evaluate" else ()
+    _, _, err = run(capsys, command, file, *options, "--out", out)
+    assert "'=1+1' look like formulas" in err
+    assert "'=1+1" in set(pd.read_csv(out)["unique_id"])
+
+
+def test_ids_like_formulas_are_read_as_they_were(capsys, tmp_path):
+    names = ["=1+1", "'=1+1", "@SUM(A1)", "+a", "-b", "-1", "'quoted'", "\t=x", "plain"]
+    days = pd.date_range("2024-01-01", periods=20)
+    df = pd.concat([pd.DataFrame({"unique_id": n, "ds": days, "y": range(20)}) for n in names])
+    quoted = df.assign(unique_id=df["unique_id"].map(quote_formula))
+    assert quoted["unique_id"].nunique() == len(names)
+    assert not quoted["unique_id"].str.match(r"[=@+\t]|-b").any()
+    assert quoted["unique_id"].map(unquote_formula).tolist() == df["unique_id"].tolist()
+    quoted.to_csv(tmp_path / "in.csv", index=False)
+    _, out, _ = run(capsys, "forecast", tmp_path / "in.csv", *LOCAL, "--json")
+    found = {row["unique_id"] for row in json.loads(out)["forecast"]}
+    assert found == set(names)
 
 
 # The network --------------------------------------------------------------------------------------

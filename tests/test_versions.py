@@ -39,7 +39,7 @@ def test_the_documentation_names_them():
         expected |= places
     polars, place = found.pop("polars")
     assert polars == OPTIONAL["test"]["polars"]
-    assert place.startswith("itself")
+    assert place.startswith("not included")
     assert found == expected
     assert f"Python {PROJECT['requires-python'].removeprefix('>=')} or newer" in text
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rbfdiffnet.models.intervals import conformal_quantile
+from rbfdiffnet.models.intervals import conformal_quantiles
 from style import BLUE, GOLD, GRAY, RED, save
 
 
@@ -13,14 +13,14 @@ def main() -> None:
     scores = np.sort(np.abs(np.random.default_rng(8).normal(size=19)))
     left.bar(np.arange(1, 20), scores, color=BLUE, alpha=0.75, width=0.7)
     for level, color in ((0.8, GOLD), (0.95, RED)):
-        width = conformal_quantile(scores, level)
+        width = conformal_quantiles(scores[:, None], [level])[0, 0]
         rank = int(np.ceil(round(20 * level, 9)))
         left.axhline(width, color=color, lw=1.2, ls="--")
         left.text(0.4, width + 0.04, f"{level:.0%}: number {rank}", color=color, fontsize=8.5)
     left.set(
         title="19 errors, sorted",
         xlabel="rank",
-        ylabel="absolute error",
+        ylabel="error",
         ylim=(0, 1.25 * scores[-1]),
     )
     left.set_xticks([1, 5, 10, 15, 19])

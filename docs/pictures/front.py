@@ -54,12 +54,11 @@ def forecast(ax: Axes, reasons: Axes) -> None:
     day = terms[terms["ds"] == DAY]
     groups = day["part"].where(day["part"] != "effect", day["term"].str.split("=").str[0])
     names = {
-        "history": "level",
-        **dict.fromkeys(("bias", "linear", "exemplar"), "network"),
+        **dict.fromkeys(("history", "level", "bias", "linear", "exemplar"), "its past"),
         **dict.fromkeys(("dayofweek", "closed"), "calendar"),
     }
     shares = day["contribution"].groupby(groups.replace(names)).sum()
-    order = ["level", "network", "calendar", "promotion"]
+    order = ["its past", "calendar", "promotion"]
     shares = shares.reindex(order)
     starts = shares.cumsum().shift(fill_value=0.0)
     colors = [GRAY, *(BLUE if value >= 0 else RED for value in shares[1:])]

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from rbfdiffnet.evaluation import BacktestRows, Holding, find_models
+from rbfdiffnet.forecasting.anomalies import check_level, judge_values
 from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
-from rbfdiffnet.forecasting.options import NAME, Options, check_levels, check_refit
+from rbfdiffnet.forecasting.groups import is_series, name_levels
+from rbfdiffnet.forecasting.options import NAME, Options, check_refit, name_quantiles
 from rbfdiffnet.forecasting.pipeline import (
     FittedPanel,
     Pipeline,
     explanation_frame,
+    hold_forecasts,
     notes_frame,
     operator_frame,
 )
+from rbfdiffnet.forecasting.reconcile import add_up_paths, forecast_and_reconcile
+from rbfdiffnet.forecasting.totals import N_PATHS, StepGroups, fit_paths
 from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.calendar import Event
-from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.panel.exogenous import SCENARIO
+from rbfdiffnet.panel.frames import read_frame
+from rbfdiffnet.panel.panel import Panel, find_doubts
 from rbfdiffnet.series.transforms import Transform
-from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import Noise, as_list, check_count
+from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.checks import (
+    DataWarning,
+    Noise,
+    as_list,
+    check_count,
+    check_flag,
+    check_number,
+)
+from rbfdiffnet.support.notes import NARROW, NOT_JUDGED, Note
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
-from rbfdiffnet.support.progress import show_progress
+from rbfdiffnet.support.progress import expect_seconds, progress_of_parts, show_progress
 
 __all__ = ["RBFDiffNet"]
 
+_AFTER_FITTING = {"lower", "upper", "n_jobs"}  # arguments that may change then
 
-class RBFDiffNet:
+
+class RBFDiffNet(BaseEstimator):
     r"""Forecast a panel of noisy series with differential RBF networks.
 
     Each series is prepared: effects of known inputs are taken out, outliers and gaps filled. By
@@ -39,8 +60,8 @@ class RBFDiffNet:
     methods, mixed by how well they forecast the ends of the series (`models.stack`). With
     ``scope="local"`` or ``"global"`` series are differenced and scaled where asked for, cut into
     windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go the same way back. Series
-    nothing can be fitted to get a documented fallback and a line in ``report_``, and never disturb
-    the others.
+    nothing can be fitted to get a documented fallback and a line in ``report_``. No series learns
+    from another one that suddenly changed its behavior (docs/intervals.md).
 
     Parameters
     ----------
@@ -51,8 +72,10 @@ class RBFDiffNet:
         Default: window level, outliers treated as missing, penalties by leave-one-out error.
         Instant: the network that was trained on simulated series; nothing is fitted.
         Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
-        paper's structure with one quick fit. Best: long series also get networks of their own, that
-        treat noise: for series that follow a nonlinear rule, such as chaotic ones.
+        paper's structure with one quick fit. Best: every series is tested for a nonlinear rule of
+        its own, as chaotic ones have, and forecast by it where that is clearly closer; noise is
+        taken out there. The default tests series without a season, and of a large panel only if
+        32 of its series give cause to.
         Any argument given overrides its preset.
     lags : "auto", int or sequence of int, default="auto"
         How many latest values the network sees, or which (1 is the latest).
@@ -66,8 +89,8 @@ class RBFDiffNet:
         for each series. "global": one for all, each series on its own scale. "pretrained": the
         network of ``preset="instant"``. By default that of the preset ("local" for "paper" and
         "fast"); "local" where another argument asks for networks of single series, any of
-        ``lags``, ``strategy``, ``transforms``, ``regressor``, ``past_exog`` and ``noise`` that is
-        not at its default; "auto" otherwise.
+        ``lags``, ``strategy``, ``transforms``, ``regressor`` and ``noise`` that is not at its
+        default; "auto" otherwise.
     strategy : {"recursive", "direct"}, default="recursive"
         Feed forecasts back, or have a network with one output for each step ahead.
     transforms : "auto", None or sequence, default="auto"
@@ -84,13 +107,15 @@ class RBFDiffNet:
     holiday_lead, holiday_lag : int, default=0
         How many days before and after holidays are inputs, too.
     past_exog : sequence of str, default=()
-        Columns known only in the past. The network sees their latest value; the recursive strategy
-        takes it to stay, so the direct one is the better choice with them.
+        Columns known only in the past, such as orders that are delivered later. The stack learns
+        from their latest values in all series what comes next. A network (``scope="local"`` or
+        "global") sees the last one; the recursive strategy takes it to stay, so the direct one is
+        the better choice there. ``preset="instant"`` learns nothing, and refuses them.
     static_exog : sequence of str, default=()
-        Columns that do not change within a series; used with ``scope="global"``, set aside
-        otherwise.
-    lower : float, optional
-        Bound of forecasts and intervals, such as 0 for sales.
+        Columns that do not change within a series: inputs with ``scope="global"``. By default and
+        with ``preset="instant"`` they tell which series are like one that has no values yet.
+    lower, upper : float, optional
+        Bounds of forecasts, intervals and paths, such as 0 for sales.
     outliers : bool, optional
         Whether outliers and closures count as missing; by default as in the preset.
     noise : None, "auto" or float, default=None
@@ -107,13 +132,25 @@ class RBFDiffNet:
     n_jobs : int, default=1
         Threads; results do not depend on it.
     memory_limit : int or str, default="2GB"
-        Bytes, or text, that `forecast` may take for its work beside the frames where series have
-        networks of their own: it goes through a large panel chunk by chunk. At least 1 GB; results
-        do not depend on it. The default scope goes in chunks of four million values whatever the
-        limit. See docs/reliability.md for what was measured.
+        Bytes, or text, that `forecast` and `cross_validation` may take for their work beside the
+        frames: they go through a large panel chunk by chunk. At least 1 GB; results do not depend
+        on it. See docs/reliability.md for what was measured, and what the limit does not bound.
     random_state : int, default=0
     errors : {"fallback", "raise"}, default="fallback"
         What to do with series that are too short, constant, empty, irregular.
+    hierarchy : sequence of str, or of sequences of str, optional
+        Columns that say to which groups a series belongs. ``["state", "store"]`` are levels inside
+        of one another: the total, states, stores of states, and the series. A list of lists has a
+        level each, ``[["state"], ["category"], ["state", "category"]]``; the total is always there.
+        Groups are sums of series. They are forecast like series, and forecasts are made to add up.
+        They are called by their values, ``"CA/CA_1"``, and ``"Total"``.
+    reconcile : {"variance", "structural", "mint", "bottom_up", "none"}, default="variance"
+        How forecasts of a hierarchy are made to add up. "variance": those change most that had the
+        largest errors in a held out window at the end of the series, which takes up to twice as
+        long. "structural": by the number of series of each group, in no time, for series of
+        similar sizes. "mint": by the covariance of errors in several such windows, shrunk, which
+        takes two to five times as long. "bottom_up": groups are the sums of the forecasts of their
+        series. "none": they need not add up.
     id_col, time_col, target_col : str
         Names of the columns.
 
@@ -121,8 +158,12 @@ class RBFDiffNet:
     ----------
     report_ : frame
         A row for everything unusual: series, problem, what was done.
+    outliers_ : frame
+        A row for every value that was treated as missing because it is far from the others.
     chosen_ : frame
         A row for every series: what was chosen for it.
+    hierarchy_ : frame
+        A row for every series and group: its level.
 
     See Also
     --------
@@ -133,7 +174,8 @@ class RBFDiffNet:
     All columns besides id, date, target, ``past_exog`` and ``static_exog`` are taken to be known in
     the future: `predict` wants them in ``X_df``.
 
-    Calls that take more than two seconds show how far they are, if standard error is a terminal;
+    Calls that take more than two seconds show how far they are and how much time is left, if
+    standard error is a terminal; those that may take more than a minute say so first.
     ``RBFDIFFNET_PROGRESS=0`` in the environment switches that off.
 
     Examples
@@ -148,6 +190,7 @@ class RBFDiffNet:
 
     _collective: Collective = SINGLE_MACHINE
     _rehearsal = False
+    _is_part = False
 
     def __init__(
         self,
@@ -168,6 +211,7 @@ class RBFDiffNet:
         past_exog: Sequence[str] = (),
         static_exog: Sequence[str] = (),
         lower: float | None = None,
+        upper: float | None = None,
         outliers: bool | None = None,
         noise: Noise = None,
         device: str = "cpu",
@@ -175,6 +219,8 @@ class RBFDiffNet:
         memory_limit: int | str = "2GB",
         random_state: int = 0,
         errors: str = "fallback",
+        hierarchy: Sequence[str] | Sequence[Sequence[str]] | None = None,
+        reconcile: str = "variance",
         id_col: str = "unique_id",
         time_col: str = "ds",
         target_col: str = "y",
@@ -197,6 +243,7 @@ class RBFDiffNet:
         self.past_exog = options.past_exog
         self.static_exog = options.static_exog
         self.lower = options.lower
+        self.upper = options.upper
         self.outliers = options.outliers
         self.noise = options.noise
         self.device = options.device
@@ -204,11 +251,38 @@ class RBFDiffNet:
         self.memory_limit = options.memory_limit
         self.random_state = options.random_state
         self.errors = options.errors
+        self.hierarchy = options.hierarchy
+        self.reconcile = options.reconcile
         self.id_col = options.id_col
         self.time_col = options.time_col
         self.target_col = options.target_col
         self._fitted: FittedPanel | None = None
         self._last_report: Any = None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments; the model must be fitted again, unless none of them act on fitting.
+
+        Those that do not are ``lower``, ``upper`` and ``n_jobs``.
+
+        Parameters
+        ----------
+        **params : Any
+            Arguments by name; ``regressor__`` before a name sets one of the regressor.
+
+        Returns
+        -------
+        RBFDiffNet
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> RBFDiffNet(freq="D").set_params(lags=14).lags
+        14
+        """
+        super().set_params(**params)
+        if not params.keys() <= _AFTER_FITTING:
+            self._fitted = self._last_report = None
+        return self
 
     # Fitting ------------------------------------------------------------------------------------
 
@@ -237,9 +311,12 @@ class RBFDiffNet:
         """
         h = None if h is None else check_count("h", h)
         options = self.options
-        panel = options.read_panel(df)
+        panel = self._read(df)
         exogenous = options.read_inputs(panel, self._collective)
-        self._fitted = self._pipeline(panel, h).fit(panel, exogenous, calibrate=True)
+        pipeline = self._pipeline(panel, h)
+        if options.method.fit_share:
+            expect_seconds(pipeline.estimate_seconds(panel.y.size, 0))
+        self._fitted = pipeline.fit(panel, exogenous, calibrate=True)
         self._last_report = None
         return self
 
@@ -250,6 +327,8 @@ class RBFDiffNet:
         h: int,
         X_df: Any = None,
         level: Sequence[float] | None = None,
+        quantiles: Sequence[float] | None = None,
+        totals: Any = None,
     ) -> Any:
         """Fit and predict in one go, without keeping the models.
 
@@ -258,9 +337,13 @@ class RBFDiffNet:
         df : pandas or polars DataFrame
         h : int
         X_df : pandas or polars DataFrame, optional
-            Future values of the inputs.
+            Future values of the inputs, also of several scenarios, as for `predict`.
         level : sequence of float, optional
             Levels of prediction intervals in percent.
+        quantiles : sequence of float, optional
+            Probabilities of further quantiles.
+        totals : str, int or callable, optional
+            Sum up steps, as `predict` does.
 
         Returns
         -------
@@ -274,19 +357,29 @@ class RBFDiffNet:
         >>> df = load_air_passengers()
         >>> found = RBFDiffNet(freq="MS", scope="local").forecast(df, 2, level=[80])
         >>> found.set_index(["unique_id", "ds"]).round(0).values.tolist()
-        [[449.0, 433.0, 467.0], [415.0, 393.0, 435.0]]
+        [[449.0, 430.0, 471.0], [415.0, 393.0, 438.0]]
         """
         h = check_count("h", h)
-        levels = check_levels(level)
+        wanted = name_quantiles(level, quantiles)
         options = self.options
-        panel = options.read_panel(df)
+        panel = self._read(df)
         panel.check_ahead(h)
         exogenous = options.read_inputs(panel, self._collective)
         pipeline = self._pipeline(panel, h)
-        ahead = exogenous.ahead(panel, h, X_df)
-        columns, notes = forecast_in_chunks(pipeline, panel, exogenous, h, ahead, levels)
+        names, scenarios = exogenous.scenarios(panel, h, X_df)
+        n_steps = len(scenarios) * panel.n_series * h
+        expect_seconds(pipeline.estimate_seconds(panel.y.size, n_steps))
+        if totals is not None:
+            state = pipeline.fit(panel, exogenous, calibrate=True)
+            requests = [state.request(h, inputs) for inputs in scenarios]
+            return self._predict(state, names, requests, wanted, totals)
+        tables, notes = forecast_and_reconcile(
+            *(pipeline, panel, exogenous, h),
+            lambda: forecast_in_chunks(pipeline, panel, exogenous, h, scenarios, wanted),
+            excess=[inputs.excess for inputs in scenarios],
+        )
         self._last_report = notes_frame(panel, notes)
-        return _forecast_frame(panel, h, columns)
+        return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
 
     @show_progress("Updating")
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
@@ -321,7 +414,7 @@ class RBFDiffNet:
         """
         state, options = self.fitted_panel, self.options
         check_refit(refit, options.method)
-        panel = state.panel.extend(options.read_panel(df, state.exogenous))
+        panel = options.extend_panel(state.panel, df, state.exogenous)
         series = state.exogenous.series(panel)
         pipeline = Pipeline(options, state.model.plan)
         if refit is True:
@@ -330,8 +423,7 @@ class RBFDiffNet:
             model = state.model.extend(series)
         if refit == "weights":
             model = model.learn_weights(series)
-        notes = pipeline.notes(panel, model, series)
-        self._fitted = FittedPanel(panel, state.exogenous, model, series, notes)
+        self._fitted = pipeline.describe(panel, state.exogenous, model, series)
         self._last_report = None
         return self
 
@@ -344,6 +436,8 @@ class RBFDiffNet:
         X_df: Any = None,
         level: Sequence[float] | None = (80, 95),
         new_df: Any = None,
+        quantiles: Sequence[float] | None = None,
+        totals: Any = None,
     ) -> Any:
         """Forecast the steps after the last date of each series.
 
@@ -352,16 +446,29 @@ class RBFDiffNet:
         h : int
         X_df : pandas or polars DataFrame, optional
             Future values of the inputs; `make_future_frame` gives the rows it must have.
+            A column ``scenario`` that the series do not have names several futures, each with all
+            rows; a column ``price_std`` has standard deviations of future values of an input
+            ``price``, by which intervals and quantiles become wider. See docs/inputs.md.
         level : sequence of float or None, default=(80, 95)
             Levels of prediction intervals in percent; None for none. See `models.intervals`.
         new_df : pandas or polars DataFrame, optional
             Histories of other series, to be forecast by a global model instead of its own.
+        quantiles : sequence of float, optional
+            Probabilities of further quantiles: ``[0.5, 0.9]``. The forecast itself is the median,
+            or of series that are often zero the mean.
+        totals : str, int or callable, optional
+            Sum up steps: those of a calendar period (``"W"``, ``"M"``, ``"Q"``, ``"Y"``), every so
+            many, or those in a row for which a function of the dates returns the same label.
+            Intervals and quantiles are those of the sums, from sample paths; see `simulate`.
 
         Returns
         -------
         frame
-            ``unique_id, ds, RBFDiffNet`` and, for each level, ``RBFDiffNet-lo-80`` and
-            ``RBFDiffNet-hi-80``; in the library of the frame that was fitted.
+            ``unique_id, ds``, ``scenario`` if ``X_df`` has it (one after the other, in the order of
+            ``X_df``), ``RBFDiffNet``, for each level ``RBFDiffNet-lo-80`` and ``RBFDiffNet-hi-80``,
+            and for each quantile ``RBFDiffNet-q-90``, in percent; in the library of the frame that
+            was fitted. Quantiles of whole numbers are whole numbers. With ``totals`` there is a row
+            for each sum: the date of its first step, and the number of ``steps`` in it.
 
         Examples
         --------
@@ -369,16 +476,88 @@ class RBFDiffNet:
         >>> from rbfdiffnet.datasets import load_air_passengers
         >>> model = RBFDiffNet(freq="MS", scope="local").fit(load_air_passengers())
         >>> model.predict(2, level=[80]).set_index(["unique_id", "ds"]).round(0).values.tolist()
-        [[449.0, 433.0, 467.0], [415.0, 393.0, 435.0]]
+        [[449.0, 430.0, 471.0], [415.0, 393.0, 438.0]]
+        >>> model.predict(1, level=None, quantiles=[0.5, 0.9]).columns[2:].tolist()
+        ['RBFDiffNet', 'RBFDiffNet-q-50', 'RBFDiffNet-q-90']
+        >>> quarters = model.predict(12, level=[80], totals="Q")
+        >>> quarters["steps"].tolist(), quarters["RBFDiffNet"].round().tolist()
+        ([3, 3, 3, 3], [1306.0, 1580.0, 1875.0, 1367.0])
         """
         state = self.fitted_panel
         if new_df is not None:
             state = self._adopted(state, new_df)
-        levels, request = check_levels(level), self._request(state, h, X_df)
-        pipeline = Pipeline(self.options, state.model.plan)
-        columns, notes = pipeline.forecast(state.model, request, levels)
-        self._last_report = notes_frame(state.panel, (*state.notes, *notes))
-        return _forecast_frame(state.panel, request.h, columns)
+        wanted = name_quantiles(level, quantiles)
+        names, requests = self._scenarios(state, h, X_df)
+        options, panel = self.options, state.panel
+        n_values = 0 if options.method.fit_share else panel.y.size
+        n_steps = len(requests) * panel.n_series * requests[0].h
+        pipeline = Pipeline(options, state.model.plan)
+        expect_seconds(pipeline.estimate_seconds(n_values, n_steps))
+        return self._predict(state, names, requests, wanted, totals)
+
+    @show_progress("Simulating")
+    def simulate(
+        self,
+        h: int,
+        n_paths: int = 100,
+        seed: int = 0,
+        X_df: Any = None,
+        *,
+        joint: bool = False,
+    ) -> Any:
+        """Draw sample paths of the steps after the last date of each series.
+
+        At every step paths have the quantiles of `predict`. Over time they go on as errors of
+        earlier forecasts did: those of a noisy series around its forecast, those of a random walk
+        farther and farther away.
+
+        Parameters
+        ----------
+        h : int
+        n_paths : int, default=100
+        seed : int, default=0
+            The same seed gives the same paths.
+        X_df : pandas or polars DataFrame, optional
+            Future values of the inputs, as for `predict`; all scenarios have the same shocks.
+        joint : bool, default=False
+            Whether series share shocks, as much as their errors did at the same time: for sums
+            over series. Otherwise paths of different series are independent. In a hierarchy series
+            always do, and paths of groups are the sums of those of their series.
+
+        Returns
+        -------
+        frame
+            ``unique_id, ds, sample_id, RBFDiffNet``, as in statsforecast: h rows for each path.
+            With scenarios, ``scenario`` comes after ``ds``.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> model = RBFDiffNet(freq="MS").fit(load_air_passengers())
+        >>> paths = model.simulate(12, n_paths=200)
+        >>> paths.columns.tolist(), len(paths)
+        (['unique_id', 'ds', 'sample_id', 'RBFDiffNet'], 2400)
+        >>> year = paths.groupby("sample_id")["RBFDiffNet"].sum()  # totals of the whole year
+        >>> bool(year.quantile(0.1) < 6100 < year.quantile(0.9))
+        True
+        """
+        state, n_paths = self.fitted_panel, check_count("n_paths", n_paths)
+        check_number("seed", seed, at_least=0, below=2**63, integer=True)
+        check_flag("joint", joint)
+        self._refuse_column("sample_id")
+        panel, n = state.panel, state.panel.n_series
+        names, requests = self._scenarios(state, h, X_df)
+        tables, each = [], progress_of_parts(len(requests))
+        for k, request in enumerate(requests):
+            paths = np.empty((n, n_paths, request.h))
+            with each(k):
+                for first, found in self._simulate(state, request, n_paths, int(seed), joint=joint):
+                    paths[first : first + len(found)] = found.swapaxes(1, 2)
+            numbers = np.tile(np.repeat(np.arange(n_paths), request.h), n)
+            tables.append({"sample_id": numbers, NAME: paths})
+        series = np.repeat(np.arange(n), n_paths)
+        return _stack_scenarios(panel, names, tables, series, requests[0].h)
 
     @show_progress("Backtesting")
     def cross_validation(
@@ -389,6 +568,9 @@ class RBFDiffNet:
         step_size: int | None = None,
         level: Sequence[float] | None = None,
         refit: bool | int | str = True,
+        quantiles: Sequence[float] | None = None,
+        *,
+        alone: bool = False,
     ) -> Any:
         """Forecast windows at the end of each series from what precedes them.
 
@@ -405,12 +587,18 @@ class RBFDiffNet:
             Whether to fit anew for every window, only for the first, or for every so many.
             "weights" fits for the first, and for each later one has the network learn from what
             has become known by then, as `update` does; in global scope.
+        quantiles : sequence of float, optional
+            As for `predict`.
+        alone : bool, default=False
+            In a hierarchy, whether to add a column ``RBFDiffNet-alone``: forecasts as they were
+            before they were made to add up.
 
         Returns
         -------
         frame
             ``unique_id, ds, cutoff, y, RBFDiffNet`` and intervals. A window before whose start a
-            series has no value is left out for that series.
+            series has no value is left out for that series. ``report_`` says where intervals held
+            much less than they promise; see docs/intervals.md.
 
         Examples
         --------
@@ -427,16 +615,92 @@ class RBFDiffNet:
         step = h if step_size is None else check_count("step_size", step_size)
         options = self.options
         check_refit(refit, options.method, or_count=True)
-        levels = check_levels(level)
-        panel = options.read_panel(df)
+        wanted = name_quantiles(level, quantiles)
+        if check_flag("alone", alone) and options.hierarchy is None:
+            raise ValueError("alone is for a hierarchy: name its columns, hierarchy=['state'].")
+        panel = self._read(df)
         windows = BacktestWindows(h, n_windows, step, refit)
 
         def read_inputs(past: Panel) -> Any:
             return options.read_inputs(past, self._collective)
 
-        frame, notes = backtest(self._pipeline(panel, h), panel, read_inputs, windows, levels)
+        frame, notes = backtest(
+            self._pipeline(panel, h), panel, read_inputs, windows, wanted, alone=alone
+        )
+        if not self._is_part:  # whose series say little about all others
+            notes += _find_shortfalls(panel, frame, wanted)
         self._last_report = notes_frame(panel, notes)
         return frame
+
+    @show_progress("Judging")
+    def detect_anomalies(
+        self,
+        df: Any,
+        level: float = 99,
+        last: int | None = None,
+        ids: Sequence[Any] | None = None,
+    ) -> Any:
+        """Find past values that lay outside of what was forecast one step before them.
+
+        Whatever the preset and scope, forecasts come from the network that was trained on simulated
+        series, so nothing needs to be fitted, and every forecast is of a value that was not seen.
+        A series' own errors and those of the whole panel say how large errors usually are: of
+        values without anomalies, a share of about 1 - level is found. See docs/anomalies.md for how
+        gaps, spikes, new levels and inputs are treated, and for what was measured.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+            One row for each series and date, in any order.
+        level : float, default=99
+            Level of the intervals in percent, from 50 to 99.99.
+        last : int, optional
+            Judge only so many latest steps of each series, for much less time if series are long;
+            the 100 values before them are forecast, too, to tell how large errors usually are. By
+            default all values are judged but the first: eight, or a season, and those before a
+            series first changes.
+        ids : sequence, optional
+            Which series to judge, by themselves; all by default. In a hierarchy groups are sums of
+            all series, judged or not.
+
+        Returns
+        -------
+        frame
+            A row for every judged value, by series and date: ``unique_id, ds, y``, the forecast
+            ``RBFDiffNet`` (a median) and its interval ``RBFDiffNet-lo-99`` and
+            ``RBFDiffNet-hi-99``, ``anomaly`` (whether the value lies outside) and ``score``: how
+            many standard deviations of a normal variable it is away, with a sign.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers()
+        >>> df.loc[100, "y"] += 100
+        >>> found = RBFDiffNet(freq="MS").detect_anomalies(df, level=99.9)
+        >>> found.loc[found["anomaly"], ["ds", "y", "RBFDiffNet"]].round(0)
+                   ds      y  RBFDiffNet
+        88 1957-05-01  455.0       356.0
+        """
+        options = self.options
+        label, share = check_level(level, options.columns)
+        last = None if last is None else check_count("last", last)
+        panel = self._read(df)
+        series = options.read_inputs(panel, self._collective).series(panel)
+        pipeline = self._pipeline(panel, 1)
+        if ids is not None:
+            chosen = np.unique(np.array(_find_positions(panel, ids), dtype=np.int64))
+            panel, series = panel.select(chosen), series.select(chosen)
+        judged, reasons = judge_values(series, pipeline.plan, share, last, options.n_jobs)
+        if reasons and options.errors == "raise":
+            i, reason = next(iter(reasons.items()))
+            raise ValueError(
+                f"Series {panel.name(i)!r} cannot be judged: {reason}. Leave it out, or use "
+                "errors='fallback' to get no rows for it."
+            )
+        notes = [Note(i, NOT_JUDGED, "not judged", detail=text) for i, text in reasons.items()]
+        self._last_report = notes_frame(panel, notes)
+        return judged.make_frame(panel, label)
 
     def make_future_frame(self, h: int, new_df: Any = None) -> Any:
         """Return the rows `predict` wants in ``X_df``, without values: ids and dates.
@@ -464,6 +728,8 @@ class RBFDiffNet:
         state = self.fitted_panel
         h = check_count("h", h)
         panel = state.panel if new_df is None else self._adopted(state, new_df).panel
+        if self.hierarchy is not None:
+            panel = panel.select(is_series(panel))
         panel.check_ahead(h)
         return panel.make_frame(panel.lengths, np.full(panel.n_series, h), {})
 
@@ -521,7 +787,9 @@ class RBFDiffNet:
             end. Contributions add up to the forecast. With the default and ``preset="instant"`` the
             terms are weights of the pretrained network on what was seen; its exemplars (the gate of
             each, and what it alone would forecast) and responses to single values stand beside, and
-            contribute 0. The default adds its other members, each with its forecast and weight.
+            contribute 0. The default adds its other members, each with its forecast and weight, and
+            what each column of ``past_exog`` adds to these. In a hierarchy, the last term is what
+            makes the levels add up.
 
         Examples
         --------
@@ -539,10 +807,12 @@ class RBFDiffNet:
         names = InputNames(
             state.exogenous.ahead_names, state.exogenous.extra_names, state.panel.format_date
         )
-        values, terms = state.model.explain(request, names, keep, self.n_jobs)
-        bounded = Pipeline(self.options, state.model.plan).bound(values)
+        pipeline = Pipeline(self.options, state.model.plan)
+        values, terms = pipeline.explain(state.model, request, names, keep)
+        bounded = pipeline.bound(values)
+        final = bounded if self.hierarchy is None else self._forecast(state, request, {})[0][NAME]
         chosen = state.panel.select(np.array(keep, dtype=np.int64))
-        return explanation_frame(chosen, terms, values[keep], bounded[keep])
+        return explanation_frame(chosen, terms, values[keep], bounded[keep], final[keep])
 
     @show_progress("Fitting")
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
@@ -604,7 +874,7 @@ class RBFDiffNet:
     @show_progress("Forecasting")
     def plot(
         self,
-        h: int = 12,
+        h: Any = 12,
         X_df: Any = None,
         level: Sequence[float] | None = None,
         ids: Sequence[Any] | None = None,
@@ -614,10 +884,11 @@ class RBFDiffNet:
 
         Parameters
         ----------
-        h : int, default=12
+        h : int or frame, default=12
+            Steps ahead, or forecasts that `predict` returned.
         X_df : pandas or polars DataFrame, optional
         level : sequence of float, optional
-            The widest is drawn.
+            Intervals, drawn one over the other.
         ids : sequence, optional
             Which series; the first four by default.
         history : int, default=120
@@ -638,10 +909,15 @@ class RBFDiffNet:
         """
         from rbfdiffnet.report.plots import plot_panel
 
-        levels, history = check_levels(level), check_count("history", history)
-        state, request, keep = self._for_chosen(self._positions(ids, most=4), h, X_df)
-        pipeline = Pipeline(self.options, state.model.plan)
-        columns, _ = pipeline.forecast(state.model, request, levels)
+        wanted, history = name_quantiles(level), check_count("history", history)
+        chosen = self._positions(ids, most=4)
+        if hasattr(h, "columns"):
+            panel = self.fitted_panel.panel
+            h, columns = _read_forecasts(panel, h)
+            columns = {name: values[chosen] for name, values in columns.items()}
+            return plot_panel(panel.select(np.array(chosen, int)), columns, h, history)
+        state, request, keep = self._for_chosen(chosen, h, X_df)
+        columns, _ = self._forecast(state, request, wanted)
         columns = {name: values[keep] for name, values in columns.items()}
         panel = state.panel.select(np.array(keep, dtype=np.int64))
         return plot_panel(panel, columns, request.h, history)
@@ -668,6 +944,27 @@ class RBFDiffNet:
         return notes_frame(state.panel, state.notes)
 
     @property
+    def outliers_(self) -> Any:
+        """Values that were treated as missing because they are far from the others: a frame.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers()
+        >>> df.loc[100, "y"] = 3000
+        >>> RBFDiffNet(freq="MS").fit(df).outliers_
+                unique_id         ds       y
+        0  air_passengers 1957-05-01  3000.0
+        """
+        panel = self.fitted_panel.panel
+        found = self.fitted_panel.model.find_outliers(self.fitted_panel.series)
+        series = np.repeat([i for i, _ in found], [steps.size for _, steps in found]).astype(int)
+        steps = np.concatenate([np.empty(0, int), *(steps for _, steps in found)])
+        values = {self.target_col: panel.y[panel.offsets[series] + steps]}
+        return panel.make_frame(steps, 1, values, series=series)
+
+    @property
     def chosen_(self) -> Any:
         """What was chosen from the data: a frame with a row for every series.
 
@@ -686,8 +983,30 @@ class RBFDiffNet:
         0  air_passengers  1-15  last         16
         """
         state = self.fitted_panel
-        table = state.model.describe_choices()
+        with _as_missing_attribute():
+            table = state.model.describe_choices()
         return state.panel.make_table(table.series, table.columns)
+
+    @property
+    def hierarchy_(self) -> Any:
+        """The levels of the hierarchy: a frame with a row for every group and series.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> ids = ["a", "b", "c"]
+        >>> df = pd.DataFrame({"unique_id": ids, "state": ["CA", "CA", "TX"]})
+        >>> df = df.merge(pd.DataFrame({"ds": range(20)}), how="cross").assign(y=1.0)
+        >>> model = RBFDiffNet(freq=1, hierarchy=["state"], reconcile="bottom_up").fit(df)
+        >>> model.hierarchy_.values.tolist()[:4]
+        [['Total', 'Total'], ['CA', 'state'], ['TX', 'state'], ['a', 'series']]
+        """
+        panel = self.fitted_panel.panel
+        if self.hierarchy is None:
+            raise AttributeError("There is no hierarchy: name its columns, hierarchy=['state'].")
+        levels = name_levels(panel, self.options.hierarchy)
+        return panel.make_table(np.arange(panel.n_series), {"level": levels})
 
     @property
     def noise_(self) -> Any:
@@ -710,7 +1029,7 @@ class RBFDiffNet:
         """
         state = self.fitted_panel
         if not self.noise:
-            raise ValueError("Noise was not looked for: use noise='auto', with scope='local'.")
+            raise AttributeError("Noise was not looked for: use noise='auto', with scope='local'.")
         found = state.model.noise_by_series()
         levels = [noise or (np.nan, np.nan) for noise, _, _ in found.values()]
         return state.panel.make_table(
@@ -738,7 +1057,8 @@ class RBFDiffNet:
         >>> list(model.weights_)[:2], round(sum(model.weights_.values()), 6)
         (['pretrained', 'corrected'], 1.0)
         """
-        weights = self.fitted_panel.model.member_weights()
+        with _as_missing_attribute():
+            weights = self.fitted_panel.model.member_weights()
         return {name: float(own.mean()) for name, own in weights.items()}
 
     # Files --------------------------------------------------------------------------------------
@@ -838,18 +1158,43 @@ class RBFDiffNet:
         model._fitted = fitted
         return model
 
+    def _read(self, df: Any) -> Panel:
+        """Read series to learn from; warn of what makes forecasts plainly wrong."""
+        panel = self.options.read_panel(df)
+        if self._is_part:  # some of the series
+            return panel
+        if not panel.n_series:
+            raise ValueError("The frame has no rows; give at least one row for each series.")
+        for text in find_doubts(panel, self.freq):
+            warnings.warn(text, DataWarning, stacklevel=4)  # where the decorated method was called
+        return panel
+
     def _pipeline(self, panel: Panel, h: int | None) -> Pipeline:
         options = self.options
         plan: Plan = options.make_plan(panel, h, self._collective)
-        return Pipeline(options, plan, self._rehearsal)
+        return Pipeline(options, plan, self._rehearsal, self._is_part)
+
+    def _forecast(
+        self, state: FittedPanel, request: ForecastRequest, wanted: Mapping[str, float]
+    ) -> tuple[dict[str, Array], list[Note]]:
+        """Return columns (n, h) of forecasts that add up, and what was unusual."""
+        pipeline = Pipeline(self.options, state.model.plan)
+
+        def forecast() -> tuple[list[dict[str, Array]], list[Note]]:
+            columns, notes = pipeline.forecast(state.model, request, wanted)
+            return [columns], notes
+
+        (columns,), notes = forecast_and_reconcile(
+            *(pipeline, state.panel, state.exogenous, request.h, forecast), excess=[request.excess]
+        )
+        return columns, notes
 
     def _adopted(self, state: FittedPanel, df: Any) -> FittedPanel:
         """Return other series than those of the fit, forecast by the same model."""
         panel = self.options.read_panel(df, state.exogenous)
         series = state.exogenous.series(panel)
         model = state.model.adopt(series)
-        notes = Pipeline(self.options, model.plan).notes(panel, model, series)
-        return FittedPanel(panel, state.exogenous, model, series, notes)
+        return Pipeline(self.options, model.plan).describe(panel, state.exogenous, model, series)
 
     def _request(
         self, state: FittedPanel, h: int, X_df: Any, within: Panel | None = None
@@ -859,31 +1204,187 @@ class RBFDiffNet:
         state.panel.check_ahead(h)
         return state.request(h, state.exogenous.ahead(state.panel, h, X_df, within))
 
+    def _simulate(
+        self,
+        state: FittedPanel,
+        request: ForecastRequest,
+        n_paths: int,
+        seed: int,
+        *,
+        joint: bool = False,
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield paths (k, h, n_paths) of some series and the number of the first of them.
+
+        In a hierarchy series share shocks, and paths of groups are sums of those of their series.
+        """
+        pipeline, panel = Pipeline(self.options, state.model.plan), state.panel
+        if self.hierarchy is None or not panel.n_series:
+            args = (state.model, request, panel.names, n_paths, seed)
+            yield from pipeline.simulate(*args, joint=joint)
+            return
+        series = np.flatnonzero(is_series(panel))
+        drawn = pipeline.simulate(
+            state.model, request, panel.names, n_paths, seed, joint=True, among=series
+        )
+        paths = np.concatenate([own for _, own in drawn])
+        before, _ = pipeline.forecast(state.model, request, {})
+        after, _ = self._forecast(state, request, {})
+        yield 0, add_up_paths(pipeline, panel, paths, after[NAME] - before[NAME])
+
+    def _scenarios(
+        self, state: FittedPanel, h: int, X_df: Any
+    ) -> tuple[Any, list[ForecastRequest]]:
+        """Return the names of the scenarios in ``X_df``, None without any, and their requests."""
+        h = check_count("h", h)
+        state.panel.check_ahead(h)
+        names, scenarios = state.exogenous.scenarios(state.panel, h, X_df)
+        return names, [state.request(h, inputs) for inputs in scenarios]
+
+    def _predict(
+        self,
+        state: FittedPanel,
+        names: Any,
+        requests: list[ForecastRequest],
+        wanted: dict[str, float],
+        totals: Any,
+    ) -> Any:
+        """Forecast all scenarios: single steps, or their totals."""
+        panel, h = state.panel, requests[0].h
+        groups = None if totals is None else StepGroups.of(panel, h, totals)
+        if groups is not None:
+            self._refuse_column("steps")
+        tables: list[dict[str, Any]] = []
+        notes = dict.fromkeys(state.notes)
+        each = progress_of_parts(len(requests))
+        for k, request in enumerate(requests):
+            with each(k):
+                if groups is None:
+                    columns, unusual = self._forecast(state, request, wanted)
+                else:
+                    columns, unusual = self._totals(state, request, wanted, groups)
+            tables.append(columns)
+            notes |= dict.fromkeys(unusual)
+        self._last_report = notes_frame(panel, list(notes))
+        if groups is None:
+            return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
+        return _stack_scenarios(panel, names, tables, groups.series, 1, groups.first)
+
+    def _refuse_column(self, name: str) -> None:
+        """Raise an error if a column of the frame has the name of one of the results."""
+        if name in (self.id_col, self.time_col):
+            raise ValueError(f"The result has a column {name!r} of its own: rename that of df.")
+
+    def _totals(
+        self,
+        state: FittedPanel,
+        request: ForecastRequest,
+        wanted: dict[str, float],
+        groups: StepGroups,
+    ) -> tuple[dict[str, Any], list[Note]]:
+        """Return columns of sums over steps, with quantiles from sample paths, and notes."""
+        panel = state.panel
+        columns, notes = self._forecast(state, request, {})
+        sums = {NAME: groups.sum(columns[NAME], 0, panel.n_series)}
+        probabilities = list(wanted.values())
+        parts = [np.empty((len(probabilities), 0))]
+        if probabilities:
+            seed, n_paths = self.options.random_state, N_PATHS
+            if self.hierarchy is not None:  # all series together
+                n_paths = fit_paths(panel.n_series * request.h)
+            for first, paths in self._simulate(state, request, n_paths, seed):
+                found = groups.sum(paths, first, first + len(paths))
+                parts.append(np.quantile(found, probabilities, axis=1, method="nearest"))
+        sums |= dict(zip(wanted, np.concatenate(parts, axis=1), strict=True))
+        return {"steps": groups.count, **hold_forecasts(sums)}, notes
+
     def _for_chosen(
         self, chosen: list[int], h: int, X_df: Any
     ) -> tuple[FittedPanel, ForecastRequest, list[int]]:
         """Return the fit of chosen series, a request, and the positions of the series in both."""
         state = self.fitted_panel
         everything, keep = list(range(state.panel.n_series)), chosen
-        if chosen != everything and not state.model.needs_all_series:
+        needs_all = state.model.needs_all_series or self.hierarchy is not None
+        if chosen != everything and not needs_all:
             whole, state = state.panel, state.select(np.array(chosen, dtype=np.int64))
             return state, self._request(state, h, X_df, whole), list(range(len(chosen)))
         return state, self._request(state, h, X_df), keep
 
     def _positions(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
         panel = self.fitted_panel.panel
-        everything = range(panel.n_series)
-        if ids is None:
-            return list(everything[:most])
-        ids = [ids] if isinstance(ids, str) else as_list("ids", ids, "a list of series")
-        where = {panel.name(i): i for i in everything}
-        same = dict(zip(panel.ids.to_list(), everything, strict=True))  # 1 is not "1"
-        unknown = [name for name in ids if str(name) not in where]
-        if unknown:
-            raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
-        return [same.get(name, where[str(name)]) for name in ids]
+        return _find_positions(panel, ids) if ids is not None else [*range(panel.n_series)][:most]
 
 
-def _forecast_frame(panel: Panel, h: int, columns: dict[str, Array]) -> Any:
-    flat = {name: values.ravel() for name, values in columns.items()}
-    return panel.make_frame(panel.lengths, np.full(panel.n_series, h), flat)
+def _find_positions(panel: Panel, ids: Any) -> list[int]:
+    """Return where the series of a panel are that were asked for."""
+    everything = range(panel.n_series)
+    ids = [ids] if isinstance(ids, str) else as_list("ids", ids, "a list of series")
+    where = {panel.name(i): i for i in everything}
+    same = dict(zip(panel.ids.to_list(), everything, strict=True))  # 1 is not "1"
+    unknown = [name for name in ids if str(name) not in where]
+    if unknown:
+        raise ValueError(f"There is no series {unknown[0]!r}; known are {list(where)[:5]}.")
+    return [same.get(name, where[str(name)]) for name in ids]
+
+
+def _read_forecasts(panel: Panel, df: Any) -> tuple[int, dict[str, Array]]:
+    """Return the steps ahead and the columns (n, h) of a frame that `predict` returned."""
+    series, steps, _ = panel.locate_rows(df)
+    names = [name for name in df.columns if name == NAME or str(name).startswith(f"{NAME}-")]
+    h, n = divmod(len(df), max(panel.n_series, 1))
+    expected = np.repeat(np.arange(panel.n_series), h), np.tile(np.arange(h), panel.n_series)
+    ahead = steps - panel.lengths[series]
+    if not h or n or NAME not in names or not np.array_equal([series, ahead], expected):
+        raise ValueError(
+            "plot draws h steps ahead, plot(12), or forecasts of all series as predict returned "
+            "them; it has the history from fit(df)."
+        )
+    frame = read_frame(df, names)
+    return h, {name: frame[name].to_numpy().reshape(-1, h) for name in names}
+
+
+def _stack_scenarios(
+    panel: Panel, names: Any, tables: list[dict[str, Any]], series: Ints, n: int, first: Any = 0
+) -> Any:
+    """Return a frame of the tables of scenarios, one below the other; names are None without any.
+
+    Tables have n rows for each of `series`, which may come again, from so many steps after its end
+    on as `first` says.
+    """
+    columns = {name: np.concatenate([own[name].ravel() for own in tables]) for name in tables[0]}
+    if names is not None:
+        columns = {SCENARIO: np.repeat(names, n * series.size), **columns}
+    k = len(tables)
+    starts = np.tile(panel.lengths[series] + first, k)
+    return panel.make_frame(starts, n, columns, series=np.tile(series, k))
+
+
+def _find_shortfalls(panel: Panel, frame: Any, wanted: Mapping[str, float]) -> list[Note]:
+    """Note the kinds of series whose intervals in a backtest held much less than they promise.
+
+    A note is about the series with the fewest values inside, and names the others of its kind.
+    """
+    (model,) = find_models([NAME, *wanted], "backtest")
+    target = panel.columns.target
+    rows = read_frame(frame, [target, NAME, *wanted])
+    if not model.levels or not len(rows):
+        return []
+    columns = {name: rows[name].to_numpy() for name in rows.columns}
+    place = BacktestRows.locate(panel, frame)
+    return [
+        Note(
+            min(short.lowest, key=panel.name),  # whatever their order
+            NARROW,
+            "kept; expect more values outside than promised",
+            detail=f"{short.describe()}; of this series the fewest",
+        )
+        for short in Holding.count(panel, place, columns, target, model).find_shortfalls()
+    ]
+
+
+@contextmanager
+def _as_missing_attribute() -> Iterator[None]:
+    """Raise the AttributeError that Python and scikit-learn expect of what a model has not."""
+    try:
+        yield
+    except ValueError as error:
+        raise AttributeError(str(error)) from None

@@ -26,7 +26,6 @@ from rbfdiffnet.network.objective import PENALTIES
 from rbfdiffnet.network.train import METRICS, Settings, fit_network
 from rbfdiffnet.network.trainers import SOLVERS
 from rbfdiffnet.network.widths import WIDTH_RULES, WidthRule
-from rbfdiffnet.noise.learn import Trajectory
 from rbfdiffnet.noise.regressor import SeriesMixin, series_of
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import (
@@ -44,6 +43,10 @@ from rbfdiffnet.support.progress import show_progress
 
 Alpha = float | tuple[float, float] | Literal["auto"]
 
+_OF_A_SERIES = (
+    *("_history", "latent_", "noise_std_", "signal_to_noise_", "noise_reason_"),
+    *("n_lags_", "delay_", "step_"),
+)
 _MANY_ROWS = 50_000  # from here on BLAS gains from several threads
 _MOST_ORDERS, _MOST_STARTS = 100, 100_000
 
@@ -264,6 +267,10 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         After `fit_series`: variance of the clean series over that of the noise.
     noise_reason_ : str
         After `fit_series`: why noise was not treated; empty where it was.
+    n_lags_, delay_ : int
+        After `fit_series`: values in a window, and steps between them.
+    step_ : float
+        After `fit_series`: time between two values.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only where X has column names that are all strings.
@@ -395,20 +402,22 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     def _fit_rows(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        self._tracker = None
-        for name in ("_history", "latent_", "noise_std_", "signal_to_noise_", "noise_reason_"):
+        self._tracker = self._series = None
+        for name in _OF_A_SERIES:
             self.__dict__.pop(name, None)  # of a series fitted earlier
         return super().fit(X, y, sample_weight)
 
-    def _adopt(self, found: Trajectory) -> None:
-        self._set_network(found.network)
-        self._single_output = True
-        self.n_features_in_ = found.network.n_lags
+    def _adopt(
+        self, network: Network, penalty: float, error: float, width: float | None = None
+    ) -> None:
+        self._set_network(network)
+        self._single_output = network.y_shift.size == 1
+        self.n_features_in_ = network.n_lags
         self.__dict__.pop("feature_names_in_", None)
-        self.alpha_ = (found.penalty, 0.0)
-        self.width_factor_ = found.width
+        self.alpha_ = (penalty, 0.0)
+        self.width_factor_ = width if width else float(np.sqrt(0.5 / network.beta[0]))
         self.loss_ = "squared"
-        self.objective_ = found.process**2
+        self.objective_ = error**2
         self.n_iter_ = 0
         self.converged_ = True
 

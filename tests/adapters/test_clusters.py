@@ -27,6 +27,7 @@ from rbfdiffnet.adapters.clusters.groups import (
     find_cuts,
     find_groups,
 )
+from rbfdiffnet.datasets import logistic_map
 from rbfdiffnet.models import sampled
 from rbfdiffnet.models.sampled import hash_names
 from rbfdiffnet.support.parallel import SINGLE_MACHINE
@@ -73,6 +74,23 @@ def test_groups_give_the_numbers_of_one_machine(name):
     assert_same(found, expected)
     assert_same(report, model.report_)
     assert found.dtypes.equals(expected.dtypes)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"preset": "fast"}, {"scope": "global"}], ids=str)
+def test_groups_know_what_inputs_of_all_others_were(parameters):
+    df = make_panel(SOME, n=90, columns=["price"])
+    df["promotion"] = np.where(df["unique_id"] == "s3", 0, df["ds"].dt.day % 2)
+    model = RBFDiffNet("D", **parameters)
+    X_df = model.fit(df).make_future_frame(2).assign(price=2.0, promotion=1)
+    X_df.loc[X_df["unique_id"] == "s1", "price"] = 2e6
+    expected = model.forecast(df, 2, X_df, [80])
+    options = {"X_df": X_df, "level": [80], "model": model, "group_size": 2}
+    found, report = forecast(df, 2, **options, with_report=True)
+    assert_same(found, expected)
+    assert_same(report, model.report_)
+    assert report["problem"].str.contains("'price' is 2e.06 .* and on 1 more, far from").sum() == 1
+    alone = "fast" in parameters.values()
+    assert report["problem"].str.contains("'promotion' is 1 .* but was always 0").sum() == alone
 
 
 @pytest.mark.parametrize("refit", [False, "weights", pytest.param(True, marks=pytest.mark.slow)])
@@ -132,9 +150,11 @@ def test_a_series_is_forecast_alike_alone_and_beside_longer_ones(monkeypatch, fr
 
 
 @pytest.mark.slow
-def test_networks_of_a_thorough_stack_are_those_of_one_machine():
+def test_own_maps_are_those_of_one_machine():
     df, model = make_panel(SOME, n=210), RBFDiffNet("D", preset="best")
-    assert_same(forecast(df, 3, model=model, group_size=2), model.forecast(df, 3))
+    df["y"] = np.concatenate([logistic_map(210, s1=0.11 + 0.1 * k) for k in range(len(SOME))])
+    expected = model.forecast(df, 3)
+    assert_same(forecast(df, 3, model=model, group_size=2), expected)
 
 
 @pytest.mark.parametrize("preset", ["default", "instant"])
@@ -157,6 +177,16 @@ def test_a_stack_is_that_of_one_machine(monkeypatch, preset, learned_from):
     arguments = {"n_windows": 2, "step_size": 5, "level": [80]}
     tested = cross_validation(plain, 3, model=model, group_size=4, **arguments)
     assert_same(tested, model.cross_validation(plain, 3, **arguments))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"preset": "instant"}])
+def test_groups_cannot_tell_who_a_series_without_values_is_like(parameters):
+    df = make_panel("abcdef", n=40)
+    df = df.assign(y=df["y"].where(df["unique_id"] != "c"))
+    for size in (2, 6):
+        found, report = forecast(df, 2, freq="D", group_size=size, with_report=True, **parameters)
+        assert (found.loc[found["unique_id"] == "c", "RBFDiffNet"] == 0.0).all()
+        assert report["action"].tolist() == ["forecast 0"]
 
 
 def test_neither_partitions_nor_order_matter():
@@ -199,6 +229,8 @@ def test_errors_say_what_to_do():
     future["ds"] = pd.to_datetime(future["ds"])
     with pytest.raises(ValueError, match="freq"):
         forecast(df, 2)
+    with pytest.raises(ValueError, match="on one machine"):
+        forecast(df, 2, freq="D", hierarchy=["region"])
     with pytest.raises(ValueError, match="not both"):
         forecast(df, 2, model=RBFDiffNet("D"), lags=3)
     with pytest.raises(ValueError, match="There is no column 'unique_id'"):

@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cli_files import days, fails, panel, run
 from rbfdiffnet import RBFDiffNet, __version__
 from rbfdiffnet.cli import main
+from report_files import Report
 
 LOCAL = ("--scope", "local")
 
@@ -36,8 +39,25 @@ def test_built_in_series_with_the_default_model(capsys):
     assert out.startswith("Reading the built-in air passengers (in thousands), 1 series, monthly")
     assert "1961-06-01" in out
     assert "Backtest: 3 windows, 1959-07-01 to 1960-12-01" in out
-    assert "RBFDiffNet won against SeasonalNaive" in out
+    assert "lower than by repeating the last season (SeasonalNaive). Expect a" in flat(out)
     assert out.count("•") == 6
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_first_run_fits_on_one_screen(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = run(capsys, "forecast", "--horizon", 12)
+    assert code == 0
+    reading, *lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(textwrap.wrap(reading, width)) + len(lines) <= 24 + (width < 100)
+    assert out.count("•") == 12
+    table = next(k for k, line in enumerate(lines) if line.startswith("1961-01-01"))
+    assert "┤" in lines[table]  # the chart is beside the table
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
@@ -73,6 +93,43 @@ def test_inputs_reach_the_forecaster(capsys, tmp_path):
     assert first - second > 15
 
 
+def test_inputs_known_only_afterwards_reach_the_forecaster(capsys, tmp_path):
+    frame, path = panel(n=90), tmp_path / "a.csv"
+    frame["orders"] = np.random.default_rng(0).poisson(20, len(frame)).astype(float)
+    frame["y"] += frame.groupby("unique_id")["orders"].shift(2).fillna(20.0)
+    frame.to_csv(path, index=False)
+    arguments = (path, "--horizon", 2, "--past-exog", "orders", "--quiet")
+    found = pd.read_csv(io.StringIO(run(capsys, "forecast", *arguments)[1]))
+    expected = RBFDiffNet("D", past_exog=["orders"]).forecast(frame, 2)
+    np.testing.assert_allclose(found["RBFDiffNet"], expected["RBFDiffNet"], rtol=1e-4)
+    windows = tmp_path / "windows.csv"
+    more = ("--windows", 1, "--rival-seconds", 0, "--out", windows)
+    assert run(capsys, "evaluate", *arguments, *more)[0] == 0
+    expected = RBFDiffNet("D", past_exog=["orders"]).cross_validation(frame, 2)
+    np.testing.assert_allclose(pd.read_csv(windows)["RBFDiffNet"], expected["RBFDiffNet"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--past-exog", "price"], "--past-exog price: no such column in"),
+        (["--past-exog", "ds"], "column 'ds' has the dates of the series; leave it out of --past"),
+        (
+            ["--past-exog", "p", "--exog", "p"],
+            "column 'p' cannot be in both --exog and --past-exog",
+        ),
+        (
+            ["--past-exog", "p", "--layout", "wide"],
+            "--past-exog p: with --layout wide no column is",
+        ),
+        (["--past-exog", "p", "--preset", "instant"], "past_exog: the pretrained network learns"),
+    ],
+)
+def test_inputs_known_only_afterwards_are_columns(capsys, tmp_path, arguments, message):
+    days().assign(p=1.0).to_csv(tmp_path / "a.csv", index=False)
+    assert message in fails(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, *arguments)
+
+
 def test_json_is_the_only_thing_on_standard_output(capsys, long_file):
     code, out, err = run(capsys, "forecast", long_file, "--horizon", 2, *LOCAL, "--json")
     document = json.loads(out)
@@ -80,10 +137,66 @@ def test_json_is_the_only_thing_on_standard_output(capsys, long_file):
     assert err.startswith("Reading ds from 'ds', y from 'y', ids from 'unique_id', 3 series")
     assert len(document["forecast"]) == 6
     assert document["forecast"][0]["ds"] == "2024-03-01"
-    assert document["backtest"] is None
+    assert document["n_series"] == 3
     code, out, err = run(capsys, "forecast", "--horizon", 2, *LOCAL, "--json", "--quiet")
     assert (code, err) == (0, "")
-    assert json.loads(out)["backtest"]["verdicts"]
+    assert json.loads(out)["verdicts"]
+
+
+def test_documents_say_what_the_report_and_the_csv_say(capsys, long_file, tmp_path):
+    out, page = tmp_path / "out.csv", tmp_path / "report.html"
+    files = ("--out", out, "--report", page)
+    command = ("forecast", long_file, "--horizon", 5, *LOCAL, "--level", 80)
+    code, text, _ = run(capsys, *command, *files, "--json")
+    assert code == 0
+    document, facts, frame = json.loads(text), Report(page).facts, pd.read_csv(out)
+    pd.testing.assert_frame_equal(pd.DataFrame(document["forecast"]), frame)
+    plain = [
+        said.replace("\xa0", " ") for said in (facts["verdict"]["lead"], *facts["verdict"]["more"])
+    ]
+    assert [document["verdict"]["lead"], *document["verdict"]["more"]] == plain
+    assert document["expected_error"] == facts["verdict"]["expected_error"]
+    for mine, drawn in zip(document["scores"], facts["scores"]["models"], strict=True):
+        assert (mine["model"], mine["mae"]) == (
+            drawn["name"],
+            pytest.approx(drawn["MAE"], rel=1e-5),
+        )
+    mean_size = panel().groupby("unique_id").tail(15)["y"].abs().mean()
+    expected = document["expected_error"]
+    assert expected["absolute"] == document["scores"][0]["mae"]
+    assert expected["percent"] == pytest.approx(100 * expected["absolute"] / mean_size)
+
+    code, text, _ = run(capsys, *command, "--markdown", "--quiet")
+    assert code == 0
+    lines = text.splitlines()
+    assert lines[0] == f"# Forecasts of {long_file.name}"
+    assert " ".join(plain) in lines
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| s")]
+    assert [row[:2] for row in rows] == frame[["unique_id", "ds"]].to_numpy().tolist()
+    shown = [float(row[2]) for row in rows]
+    assert shown == pytest.approx(frame["RBFDiffNet"].tolist(), rel=1e-3)
+
+
+def test_a_document_without_a_backtest_says_so(capsys, tmp_path):
+    days(9).to_csv(tmp_path / "a.csv", index=False)
+    command = ("forecast", tmp_path / "a.csv", "--horizon", 5, "--quiet")
+    document = json.loads(run(capsys, *command, "--json")[1])
+    assert document["verdict"]["lead"].startswith("No backtest was made")
+    assert (document["expected_error"], document["scores"]) == (None, [])
+    assert "No backtest was made" in run(capsys, *command, "--markdown")[1]
+
+
+def test_names_are_no_markup_in_markdown(capsys, tmp_path):
+    names = ["a|b", "*c*", "<d>"]
+    frame = panel().assign(
+        unique_id=lambda f: f["unique_id"].map(dict(zip(["s0", "s1", "s2"], names, strict=True)))
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 1, *LOCAL, "--markdown")
+    assert code == 0
+    for name in (r"| a\|b |", r"| \*c\* |", r"| \<d> |"):
+        assert name in out
+    assert "not allowed with" in fails(capsys, "forecast", "--horizon", 1, "--json", "--markdown")
 
 
 def test_one_bad_series_does_not_cost_the_others(capsys, tmp_path):

@@ -1,12 +1,16 @@
 import json
+import re
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cli_files import fails, panel, run
-from rbfdiffnet.cli.evaluate import choose_rivals
+from rbfdiffnet.cli.evaluate import MethodScores, _describe_intervals, choose_rivals
+from rbfdiffnet.evaluation.metrics import evaluate_quantiles
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.text import format_percent
 from report_files import Report
 
 LOCAL = ("--scope", "local", "--rival-seconds", 0)
@@ -24,7 +28,7 @@ def test_table_and_sentences(capsys, file, tmp_path):
     code, said, err = run(capsys, *arguments, *LOCAL)
     assert (code, err) == (0, "")
     assert "Backtest: 2 windows, 2024-02-22 to 2024-02-29" in said
-    assert "in 80 %" in said
+    assert "Intervals; WQL is the weighted quantile loss of 10, 50 and 90 %\n" in said
     assert "RBFDiffNet won against SeasonalNaive: its MASE" in said
     assert pd.read_csv(out).groupby(["unique_id", "cutoff"]).size().tolist() == [4] * 6
 
@@ -36,6 +40,59 @@ def test_json(capsys, file):
     assert [s["model"] for s in document["scores"]] == ["RBFDiffNet", "SeasonalNaive", "LastValue"]
     assert document["n_windows"] == 3
     assert len(document["verdicts"]) == 2
+
+
+def test_intervals_are_scored_as_in_python(capsys, file, tmp_path):
+    out = tmp_path / "folds.csv"
+    levels = (50, 80, 99.5)
+    command = ("evaluate", file, "--horizon", 6, *LOCAL, "--level", *levels, "--out", out)
+    document = json.loads(run(capsys, *command, "--json")[1])
+    ours, naive, _ = document["scores"]
+    folds = pd.read_csv(out, parse_dates=["ds", "cutoff"])
+    total, by_step = (evaluate_quantiles(folds, by=by) for by in (None, "horizon"))
+    assert ours["quantiles"] == [0.25, 10, 25, 50, 75, 90, 99.75]
+    assert ours["wql"] == pytest.approx(total["wql"].item())
+    for level in map("{:g}".format, levels):
+        assert ours["winkler"][level] == pytest.approx(total[f"winkler-{level}"].item())
+        shares = (100 * by_step[f"coverage-{level}"]).tolist()
+        assert ours["coverage_by_step"][level] == pytest.approx(shares)
+    assert (naive["wql"], naive["winkler"], naive["quantiles"]) == (None, {}, [])
+
+    said = run(capsys, *command)[1].splitlines()
+    (start,) = (i for i, line in enumerate(said) if line.endswith("interval  inside  Winkler"))
+    table = said[start:]
+    assert [line.split()[-5] for line in table[1:4]] == ["50", "80", "99.5"]
+    assert not any(line != line.rstrip() for line in said)
+
+
+def test_tables_are_at_most_100_wide():
+    levels = dict.fromkeys(["50", "60", "70", "80", "90", "99.5"], 1234567.891)
+    long = MethodScores(
+        "RBFDiffNet on those of AutoARIMA", 30_490, -1234567.8, -1234567.8, -1234567.8, -1234567.8,
+        coverage=levels, winkler=levels, wql=1234.5678, quantiles=[0.25, 10, 50, 90, 99.75],
+    )  # fmt: skip
+    lines = "\n".join(_describe_intervals([long])).splitlines()
+    assert len(lines) == 8
+    assert max(map(len, lines)) <= 100
+
+
+def test_intervals_that_are_far_off_are_said_to_be(capsys, tmp_path):
+    """Calm for a long time, then wild: the intervals cannot know."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2023-01-01", periods=200)
+    spread = np.where(np.arange(200) < 170, 1.0, 12.0)
+    parts = [
+        pd.DataFrame({"unique_id": f"s{i}", "ds": days, "y": 50 + spread * rng.normal(size=200)})
+        for i in range(8)
+    ]
+    pd.concat(parts).to_csv(tmp_path / "a.csv", index=False)
+    command = ("evaluate", tmp_path / "a.csv", "--horizon", 10, "--level", 80, *LOCAL)
+    document = json.loads(run(capsys, *command, "--windows", 1, "--json")[1])
+    (sentence,) = document["interval_verdicts"]
+    share = document["scores"][0]["coverage"]["80"]
+    told = f"RBFDiffNet's 80 % intervals held {format_percent(share / 100)} of the values: too"
+    assert sentence.startswith(told)
+    assert sentence in run(capsys, *command, "--windows", 1)[1].splitlines()
 
 
 def test_room_for_windows(capsys, file):
@@ -105,7 +162,9 @@ def test_the_report_has_the_numbers_of_the_terminal(capsys, tmp_path):
         for mine, theirs in (("mase", "MASE"), ("rmsse", "RMSSE"), ("mae", "MAE")):
             assert said[mine] == pytest.approx(written[theirs], rel=1e-5)
     inside = json.loads(out)["scores"][0]["coverage"]["80"] / 100
-    assert inside == pytest.approx(facts["scores"]["models"][0]["coverage"]["80"], rel=1e-5)
+    written = facts["scores"]["models"][0]
+    assert inside == pytest.approx(written["coverage"]["80"], rel=1e-5)
+    assert json.loads(out)["scores"][0]["wql"] == pytest.approx(written["WQL"], rel=1e-5)
     assert len(facts["explained"]["series"]) == 3
 
 
@@ -132,6 +191,33 @@ def test_a_large_panel_is_sampled_and_the_report_says_so(capsys, file, tmp_path,
     assert facts["scores"]["series"] == 2
     assert "The backtest is of 2 of 3 series, evenly spread." in facts["verdict"]["more"]
     assert facts["explained"]["series"] == [0, 2]
+    assert facts["anomalies"]["series"] == 3
+
+
+def test_intervals_that_held_little_are_noted(capsys, tmp_path):
+    """All series become ten times as noisy in the window."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(40, 60)) * np.where(np.arange(60) < 53, 1.0, 10.0)
+    df = panel(40).assign(y=20.0 + noise.ravel())
+    df.to_csv(tmp_path / "loud.csv", index=False)
+    arguments = ("--horizon", 7, "--windows", 1, "--level", 80, "--rival-seconds", 0)
+    more = ("--preset", "instant", "--report", tmp_path / "loud.html")
+    code, _, err = run(capsys, "evaluate", tmp_path / "loud.csv", *arguments, *more)
+    assert code == 0
+    assert re.search(r"series 's\d+': the 80 % intervals of 40 series held [\d.]+ % of", err)
+    said = " ".join(report_of(tmp_path / "loud.html")["verdict"]["more"])
+    assert "they are too narrow" in said
+    assert "of 40 series" not in said  # not the same once more
+
+
+def test_as_many_series_are_judged_as_there_is_time_for(capsys, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.report.anomalies._MOST_FORECASTS", 130)
+    path = tmp_path / "r.html"
+    arguments = ("--horizon", 4, "--windows", 1, "--rival-seconds", 0, "--preset", "instant")
+    run(capsys, "evaluate", file, *arguments, "--report", path)
+    facts = report_of(path)
+    assert facts["anomalies"]["series"] == 2  # of 60 values each
+    assert facts["anomalies"]["level"] == "99"
 
 
 def test_the_report_lists_what_happened_to_its_forecasts(capsys, tmp_path):

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,18 +11,20 @@ from rbfdiffnet.evaluation import (
     LAST,
     BacktestRows,
     Comparison,
+    Coverage,
     ModelColumns,
     Scores,
     compare,
     describe_comparison,
+    describe_coverage,
     find_better_rule,
     find_models,
-    format_percent,
     score_models,
     simple_forecasts,
 )
-from rbfdiffnet.evaluation.metrics import rmsse
+from rbfdiffnet.evaluation.metrics import evaluate_quantiles, rmsse
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.text import format_percent
 from report_files import frames
 
 DAY = pd.Timedelta(days=1)
@@ -162,6 +165,76 @@ def test_parts_of_a_panel_make_the_same_scores():
     assert (joined.windows, joined.steps, joined.left_out) == (3, 10, whole.left_out)
 
 
+def test_parts_of_different_length_make_the_same_scores_of_intervals():
+    history, _, backtest = frames(n_series=3, level=(80, 95))
+    short = backtest["unique_id"].eq("item 2") & (backtest["ds"] - backtest["cutoff"] > 4 * DAY)
+    backtest = backtest[~short].assign(**{"RBFDiffNet-q-30": backtest["RBFDiffNet"] - 0.3})
+    whole = scored(history, backtest, 7)
+    parts = [scored(history, own, 7) for _, own in backtest.groupby("unique_id")]
+    assert [part.steps for part in parts] == [7, 7, 4]
+    joined = Scores.concatenate(parts[::-1])
+    for key, counts in whole.inside.items():
+        np.testing.assert_array_equal(joined.inside[key], counts)
+        assert joined.winkler[key] == pytest.approx(whole.winkler[key])
+    np.testing.assert_allclose(joined.losses["RBFDiffNet"], whole.losses["RBFDiffNet"])
+
+
+def test_intervals_and_quantiles_score_as_in_frames():
+    history, _, backtest = frames(n_series=3, level=(80, 95))
+    backtest["RBFDiffNet-q-30"] = backtest["RBFDiffNet"] - 0.3
+    backtest["Other"] = backtest["y"] + 1.0
+    backtest.loc[3, ["y", "RBFDiffNet-lo-80"]] = np.nan
+    found = scored(history, backtest, 7)
+    total = evaluate_quantiles(backtest)
+    by_step = evaluate_quantiles(backtest, by="horizon")
+    name = "RBFDiffNet"
+    assert found.weighted_quantile_loss(name) == pytest.approx(total["wql"].item())
+    assert math.isnan(found.weighted_quantile_loss("Other"))
+    for level in ("80", "95"):
+        assert found.coverage(name, level) == pytest.approx(total[f"coverage-{level}"].item())
+        assert found.mean_winkler(name, level) == pytest.approx(total[f"winkler-{level}"].item())
+        np.testing.assert_allclose(
+            found.coverage_by_step(name, level), by_step[f"coverage-{level}"]
+        )
+
+
+def test_a_share_by_chance_is_that_of_independent_windows():
+    """Nineteen times of twenty; of h values of a window sqrt(h) count."""
+    inside = np.random.default_rng(0).binomial(144, 0.8, size=20_000) / 144
+    chance = Coverage(0.8, 0, 144, 1, 1).by_chance
+    assert np.mean(np.abs(inside - 0.8) <= chance) == pytest.approx(0.95, abs=0.02)
+    assert Coverage(0.8, 0, 9 * 144, 1, 81).by_chance == pytest.approx(chance)
+
+
+def counted(*shares, n=1000):
+    """Scores of 80 % intervals that held these shares of n values, by step ahead."""
+    history, _, backtest = frames(n_series=1, h=len(shares))
+    counts = np.stack([np.round(n * np.array(shares)).astype(int), np.full(len(shares), n)], axis=1)
+    return replace(scored(history, backtest, 7), inside={("RBFDiffNet", "80"): counts})
+
+
+@pytest.mark.parametrize(
+    ("shares", "n", "said"),
+    [
+        ([0.62] * 6, 1000, "held 62 % of the values: too narrow."),
+        ([0.99] * 6, 1000, "held 99.0 % of the values: wider than they need to be."),
+        ([0.82] * 6, 1000, None),
+        ([0.62] * 6, 5, None),  # may be chance
+        ([0.9, 0.9, 0.8, 0.8, 0.7, 0.7], 1000,
+         "held 80 % of the values (90 % in steps 1 to 2, 70 % in steps 5 to 6)."),
+        ([0.9, 0.9, 0.8, 0.8, 0.7, 0.7], 5, None),
+        ([0.8, 0.7, 0.7, 0.6, 0.5, 0.4], 1000,
+         "held 62 % of the values: too narrow (75 % in steps 1 to 2, 45 % in steps 5 to 6)."),
+        ([0.95, 0.8, 0.65], 1000, "held 80 % of the values (95 % in step 1, 65 % in step 3)."),
+        ([0.9, 0.5], 1000, "held 70 % of the values: too narrow."),  # too few steps for thirds
+        ([0.0] * 6, 0, None),
+    ],
+)  # fmt: skip
+def test_intervals_that_are_far_off_are_named(shares, n, said):
+    found = describe_coverage(counted(*shares, n=n), "RBFDiffNet", "80")
+    assert found == (said if said is None else f"RBFDiffNet's 80 % intervals {said}")
+
+
 def test_windows_without_a_scale_count_for_no_model():
     frame = pd.DataFrame({"unique_id": "a", "ds": range(16), "y": [3.0] * 12 + [4.0] * 4})
     folds = frame.iloc[[10, 11, 14, 15]].assign(cutoff=[9, 9, 13, 13])
@@ -206,7 +279,7 @@ def test_a_season_is_repeated_as_soon_as_there_is_one():
     early = simple_forecasts(panel, BacktestRows.locate(panel, df[3:5].assign(cutoff=2)), 4)
     assert early[BASELINE].tolist() == early[LAST].tolist() == [2.0, 2.0]
     without = simple_forecasts(panel, BacktestRows.locate(panel, df[5:].assign(cutoff=4)), 1)
-    assert list(without) == [BASELINE]
+    assert list(without) == [LAST]
 
 
 def test_the_better_of_the_simple_rules_is_to_be_beaten():
@@ -272,6 +345,16 @@ def test_intervals_belong_to_models():
     found = find_models(["A", "A-lo-95", "A-hi-95", "A-lo-80", "A-hi-80", "B"], "forecasts")
     assert found == [ModelColumns("A", ("80", "95")), ModelColumns("B")]
     assert found[0].ends("80") == ("A-lo-80", "A-hi-80")
-    for columns in (["A", "A-lo-80"], ["A-lo-80", "A-hi-80"], []):
+    for columns in (["A", "A-lo-80"], ["A-lo-80", "A-hi-80"], ["A-q-10"], []):
         with pytest.raises(ValueError, match="forecasts"):
             find_models(columns, "forecasts")
+    with pytest.raises(ValueError, match="'A-lo-100': levels and quantiles must lie between 0 and"):
+        find_models(["A", "A-lo-100", "A-hi-100"], "forecasts")
+
+
+def test_quantiles_belong_to_models():
+    found = find_models(["A", "A-q-97.5", "A-q-5", "A-lo-80", "A-hi-80", "B-q-x"], "forecasts")
+    assert found == [ModelColumns("A", ("80",), ("5", "97.5")), ModelColumns("B-q-x")]
+    assert found[0].by_probability() == {
+        0.05: "A-q-5", 0.1: "A-lo-80", 0.5: "A", 0.9: "A-hi-80", 0.975: "A-q-97.5"
+    }  # fmt: skip

@@ -52,9 +52,9 @@ def test_the_future_frame_has_the_rows_of_the_forecast(with_price):
             lambda x: pd.concat([x, x.tail(1).assign(unique_id="z")]),
             r"not needed, series 'z' on 2023-03-24",
         ),
-        (lambda x: x.drop(columns="price"), r"no column 'price'"),
+        (lambda x: x.drop(columns="price"), r"X_df has no column 'price'.*make_future_frame"),
         (lambda x: x.assign(prize=1.0), r"a column 'prize' that was not there in training"),
-        (lambda x: x.drop(columns="ds"), r"no column 'ds'"),
+        (lambda x: x.drop(columns="ds"), r"X_df has no column 'ds'"),
         (lambda x: x.assign(price="dear"), r"'price' held numbers in training and holds text now"),
         (lambda x: x.assign(ds=range(len(x))), r"'ds'.*int64"),
     ],
@@ -110,10 +110,33 @@ def test_inputs_of_the_past_need_no_future():
     signal = rng.normal(size=len(df))
     # The signal says what happens on the next day.
     df = df.assign(signal=signal, y=df["y"] + 5.0 * np.roll(signal, 1))
-    with_signal = RBFDiffNet("D", past_exog=["signal"]).cross_validation(df, 1, n_windows=10)
+    model = RBFDiffNet("D", **LOCAL, past_exog=["signal"])
+    with_signal = model.cross_validation(df, 1, n_windows=10)
     without = RBFDiffNet("D", **LOCAL).cross_validation(df.drop(columns="signal"), 1, n_windows=10)
     errors = [np.abs(frame[NAME] - frame["y"]).mean() for frame in (with_signal, without)]
     assert errors[0] < 0.6 * errors[1]
+
+
+@pytest.mark.parametrize("parameters", [{}, QUICK], ids=str)
+def test_inputs_of_the_past_that_end_are_said(parameters):
+    df = make_panel("abc", n=60, columns=["visitors"])
+    late = df["ds"] >= "2023-02-20"
+    df.loc[(df["unique_id"] == "b") & late | (df["unique_id"] == "c"), "visitors"] = np.nan
+    df.loc[5, "visitors"] = np.nan  # a gap is no end
+    model = RBFDiffNet("D", **parameters, past_exog=["visitors"]).fit(df)
+    found = model.report_[model.report_["problem"].str.startswith("'visitors'")]
+    assert found.to_numpy().tolist() == [
+        ["b", "'visitors' has no value from 2023-02-20 on", "forecast without them"],
+        ["c", "'visitors' has no value at all", "forecast without them"],
+    ]
+
+
+def test_inputs_of_groups_do_not_end():
+    df = make_panel("ab", n=60, columns=["visitors"]).assign(shop="x")
+    df.loc[59, "visitors"] = np.nan
+    model = RBFDiffNet("D", **QUICK, past_exog=["visitors"], hierarchy=["shop"]).fit(df)
+    lines = model.report_["problem"].str.contains("'visitors' has no value")
+    assert model.report_.loc[lines, "unique_id"].tolist() == ["a"]
 
 
 def test_static_inputs():
@@ -188,6 +211,19 @@ def test_events_of_days_and_hours(freq):
     assert np.isfinite(found[NAME]).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "given"), [("calendar", ["dayofweek", "month"]), ("lags", [1, 7])]
+)
+def test_lists_may_be_arrays_or_columns(name, given, tmp_path):
+    df = make_panel("a", n=60)
+    expected = RBFDiffNet("D", **QUICK | {name: given}).forecast(df, 3)
+    for other in (np.array(given), pd.Series(given)):
+        model = RBFDiffNet("D", **QUICK | {name: other}).fit(df)
+        model.save(tmp_path / "model.npz")
+        found = RBFDiffNet.load(tmp_path / "model.npz").predict(3, level=None)
+        assert found.equals(expected)
+
+
 def test_calendar_needs_dates():
     df = make_panel("a", n=60).assign(ds=np.arange(60))
     for parameters in ({"calendar": "auto"}, {"events": [Event("x", ["2023-01-04"])]}):
@@ -243,3 +279,82 @@ def test_columns_of_the_future_frame_are_known_ones_even_without_inputs():
     assert model.predict(2, X_df=future.assign(region="north")).equals(expected)
     with pytest.raises(ValueError, match="column 'price' that was not there in training"):
         model.predict(2, X_df=future.assign(price=1.0))
+
+
+SCOPES = [{}, {"preset": "instant"}, {"preset": "fast"}, LOCAL, {"scope": "global"}]
+
+
+@pytest.mark.parametrize("parameters", SCOPES, ids=str)
+def test_a_typo_in_a_future_input_is_said_and_widens_intervals(parameters):
+    df = make_panel("ab", n=90)
+    df["price"] = np.random.default_rng(1).uniform(1.0, 3.0, len(df))
+    df["y"] += 5.0 * df["price"]
+    model = RBFDiffNet("D", **parameters).fit(df)
+    good = model.make_future_frame(2).assign(price=2.0)
+    typo = good.assign(price=[2.0, 2e6, 2.0, 2.0])
+    expected, found = model.predict(2, good, level=[95]), model.predict(2, typo, level=[95])
+    lines = model.report_[model.report_["action"] == "extrapolated, and not to be trusted"]
+    assert lines["unique_id"].tolist() == ["a"]
+    assert (
+        lines["problem"].str.contains(r"'price' is 2e\+06 on 2023-04-02, far from 1.* to 2.9").all()
+    )
+    same = [0, 2, 3]
+    assert_frame_equal(found.iloc[same], expected.iloc[same], check_exact=True)
+    width = found[f"{NAME}-hi-95"] - found[f"{NAME}-lo-95"]
+    assert width[1] > 0.5 * abs(found[NAME][1])
+    forecast = RBFDiffNet("D", **parameters)
+    assert_frame_equal(forecast.forecast(df, 2, typo, level=[95]), found, rtol=1e-6)
+    assert forecast.report_["problem"].isin(lines["problem"]).sum() == 1
+
+
+@pytest.mark.parametrize("parameters", [{}, LOCAL], ids=str)
+def test_intervals_widen_from_the_edge_of_the_range_on(parameters):
+    df = make_panel("ab", n=90)
+    df["price"] = np.random.default_rng(1).uniform(1.0, 3.0, len(df))
+    df["y"] += 5.0 * df["price"]
+    model = RBFDiffNet("D", **parameters).fit(df)
+    top = df.loc[df["unique_id"] == "a", "price"].max()
+
+    def predict(price):
+        X_df = model.make_future_frame(2).assign(price=[2.0, price, 2.0, 2.0])
+        return model.predict(2, X_df, level=[95])
+
+    found = [predict(top + more) for more in (0.0, 1e-6, 0.5, 1.0, 1.9)]
+    assert not any("far from" in problem for problem in model.report_["problem"])
+    widths = [own.loc[1, f"{NAME}-hi-95"] - own.loc[1, f"{NAME}-lo-95"] for own in found]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-4)
+    assert widths[0] < widths[2] < widths[3] < widths[4]
+    for own in found:
+        assert_frame_equal(own.iloc[[0, 2, 3]], found[0].iloc[[0, 2, 3]], check_exact=True)
+
+
+@pytest.mark.parametrize("parameters", SCOPES, ids=str)
+def test_an_input_that_never_changed_before_is_said_to_be_new(parameters):
+    df = make_panel("ab", n=60).assign(closed=0)
+    model = RBFDiffNet("D", **parameters).fit(df)
+    days = model.make_future_frame(2)
+    model.predict(2, days.assign(closed=[0, 0, 0, 1], scenario="fair"))
+    row = ["b", "scenario 'fair': 'closed' is 1 on 2023-03-03, but was always 0 in training"]
+    assert [*row, "its effect is not known, and left out"] in model.report_.to_numpy().tolist()
+    model.predict(2, days.assign(closed=0))
+    assert not any("closed" in problem for problem in model.report_["problem"])
+    model.predict(2, days.assign(closed=[0, 1, 0, 0]), totals=2)
+    assert model.report_["problem"].str.contains("'closed' is 1 on 2023-03-03").sum() == 1
+
+
+def test_backtests_look_at_inputs_too():
+    df = make_panel("ab", n=60).assign(closed=0.0)
+    df.loc[[58, 119], "closed"] = [1.0, 1.0]
+    model = RBFDiffNet("D", **QUICK)
+    model.cross_validation(df, 2, n_windows=2)
+    lines = [row for row in model.report_["problem"] if "closed" in row]
+    days = ("2023-02-28", "2023-03-01")
+    assert lines == [f"'closed' is 1 on {day}, but was always 0 in training" for day in days]
+
+
+def test_inputs_of_a_hierarchy_are_looked_at_too():
+    df = make_panel("ab", n=60).assign(closed=0.0, state="CA")
+    model = RBFDiffNet("D", hierarchy=["state"], preset="instant").fit(df)
+    model.predict(1, model.make_future_frame(1).assign(closed=[0.0, 1.0]), level=[80])
+    found = model.report_[model.report_["problem"].str.contains("always 0")]
+    assert found["unique_id"].tolist() == ["b"]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import tracemalloc
 import zipfile
@@ -98,6 +99,14 @@ def test_a_model_without_its_digest_or_of_another_format_is_refused(tmp_path):
             RBFDiffNet.load(path)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
+def test_what_has_no_end_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(OSError, match=r"no regular file.*(pipe|zero)"):
+            RBFDiffNet.load(path)
+
+
 def test_objects_are_never_unpickled(tmp_path):
     class Trap:
         def __reduce__(self):
@@ -185,3 +194,15 @@ def test_what_packs_too_well_is_not_packed(tmp_path, monkeypatch):
     write_arrays(path, values)
     assert path.stat().st_size > 2 * 10**6
     np.testing.assert_array_equal(read_arrays(path)[0]["y"], values["y"])
+
+
+def test_an_array_is_in_memory_once_while_it_is_read(tmp_path):
+    values = np.zeros(2**21)
+    values[0] = 1.0 / 3.0  # so no narrower type will do
+    write_arrays(tmp_path / "zeros.npz", {"a": values})
+    tracemalloc.start()
+    arrays, _ = read_arrays(tmp_path / "zeros.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(arrays["a"], values)
+    assert peak < 1.5 * values.nbytes

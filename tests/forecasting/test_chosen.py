@@ -41,7 +41,7 @@ def test_given_settings_are_found_again(panel):
 
 def test_weights(panel):
     model = RBFDiffNet("MS").fit(panel)
-    with pytest.raises(ValueError, match="use predict first"):
+    with pytest.raises(AttributeError, match="use predict first"):
         model.chosen_  # noqa: B018
     model.predict(6)
     chosen = model.chosen_.set_index("unique_id")

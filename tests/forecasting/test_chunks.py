@@ -49,12 +49,16 @@ def test_chunks_change_nothing(monkeypatch, settings):
     forecaster_ = RBFDiffNet("D", **settings)
     whole = forecaster_.forecast(df, 6, level=[80, 95])
     report = forecaster_.report_
+    windows = forecaster_.cross_validation(df, 4, n_windows=2, level=[80])
+    unusual = forecaster_.report_
     fitted = RBFDiffNet("D", **settings).fit(df, 6)
     assert fitted.predict(6, level=[80, 95]).equals(whole)
     monkeypatch.setattr(chunks, "split_by_memory", by_fives)
     assert forecaster_.forecast(df, 6, level=[80, 95]).equals(whole)
     assert forecaster_.report_.equals(report)
     assert len(report)
+    assert forecaster_.cross_validation(df, 4, n_windows=2, level=[80]).equals(windows)
+    assert forecaster_.report_.equals(unusual)
 
 
 @pytest.mark.parametrize("settings", [{"preset": "fast"}, {"scope": "global"}], ids=str)

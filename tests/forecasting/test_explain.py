@@ -35,7 +35,7 @@ def sales(rng):
         {"transforms": ["log1p", "standardize"]},
         {"transforms": [Difference(), "seasonal", "standardize"]},
         {"transforms": ["adf", "mean"], "lower": 25.0},
-        {"past_exog": ["promotion"]},
+        {"scope": "local", "past_exog": ["promotion"]},
         {"regressor": RBFDiffNetRegressor(5, order=2, n_lags=3, width_factor=2.0)},
     ],
 )

@@ -10,7 +10,17 @@ from fuzzing.regressors import mostly_floats, mostly_nothing, turned
 from fuzzing.trial import for_all
 from panels import make_panel, to_polars
 from rbfdiffnet import Event
-from rbfdiffnet.evaluation.metrics import rmsse, rmsse_score, wrmsse
+from rbfdiffnet.evaluation.metrics import (
+    ensemble_crps,
+    evaluate_quantiles,
+    path_crps,
+    revisions,
+    rmsse,
+    rmsse_score,
+    summarize_revisions,
+    winkler_score,
+    wrmsse,
+)
 from rbfdiffnet.report.plots import text_plot
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.series.transforms import (
@@ -135,6 +145,47 @@ def scores_of_any_kind(s, frame, changes, models, weights):
 
 
 @for_all(
+    s=st.tuples(series(), series()),
+    polars=st.booleans(),
+    spoiled=st.dictionaries(
+        st.sampled_from(["unique_id", "ds", "cutoff", "y", "M", "M-lo-80", "M-hi-80", "M-q-25"]),
+        st.sampled_from(["gone", "nan", "inf", "text", "constant", "huge", "missing"]),
+        max_size=3,
+    ),
+    n=st.sampled_from([0, 1, 5, 18]),
+    models=st.one_of(st.none(), st.just(["M"]), anything),
+    by=st.one_of(st.none(), st.sampled_from(["horizon", "unique_id", "cutoff"]), anything),
+    freq=st.one_of(st.none(), st.just(1), anything),
+)
+def distributions_of_any_kind(s, polars, spoiled, n, models, by, freq):
+    attempt(lambda: ensemble_crps(*s))
+    row = np.arange(n)
+    frame = pd.DataFrame(
+        {"unique_id": np.array(["a", "b"])[row % 2], "ds": 5 + row // 6, "cutoff": 4 - row // 2 % 3}
+    )
+    frame = frame.assign(y=5.0, M=4.0, **{"M-lo-80": 3.0, "M-hi-80": 6.0, "M-q-25": 3.5})
+    for name, what in spoiled.items():
+        values = {"nan": np.nan, "inf": np.inf, "text": "a", "constant": 7, "huge": 1e308}
+        if what == "gone":
+            frame = frame.drop(columns=name)
+        elif what == "missing":
+            frame = frame.assign(**{name: frame[name].where(row % 3 > 0, None)})
+        else:
+            frame = frame.assign(**{name: values[what]})
+    frame = to_polars(frame) if polars else frame
+    for call in (
+        lambda: evaluate_quantiles(frame, models, by, freq=freq),
+        lambda: revisions(frame, models),
+        lambda: summarize_revisions(frame, models, freq=freq),
+        lambda: winkler_score(frame, models, 80),
+        lambda: path_crps(frame, models),
+    ):
+        found = attempt(call)
+        if not isinstance(found, Refused):
+            assert type(found) is type(frame)
+
+
+@for_all(
     name=st.one_of(st.just("fair"), anything),
     dates=st.one_of(st.just(["2024-05-01"]), st.just([pd.Timestamp("2024-05-01")]), anything),
     lead=st.one_of(st.integers(0, 2), anything),
@@ -143,5 +194,5 @@ def scores_of_any_kind(s, frame, changes, models, weights):
 def events_of_any_kind(name, dates, lead, lag):
     event = attempt(lambda: Event(name, dates, lead, lag))
     if not isinstance(event, Refused):
-        assert len(event.names) == event.lead + event.lag + 1
+        assert len(event.names) == int(event.lead) + int(event.lag) + 1
         hash(event)

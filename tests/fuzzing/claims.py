@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import rbfdiffnet
+from rbfdiffnet.support.checks import DataWarning
 
 OURS = str(Path(rbfdiffnet.__file__).parent)
 #: Modules whose checks of arrays and paths speak for ours.
@@ -34,6 +35,7 @@ def attempt(call, *, naming=(), kinds=(ValueError, TypeError)):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
         warnings.filterwarnings("ignore", message=".*feature names")  # of scikit-learn
         try:
             return call()

@@ -26,10 +26,11 @@ odd_text = st.one_of(
 #: Options and values that make sense.
 OPTIONS = {
     "--layout": ["long", "wide", "rows"],
-    "--id-col": ["unique_id"],
-    "--time-col": ["ds"],
-    "--target-col": ["y"],
+    "--id-col": ["unique_id", "none"],
+    "--time-col": ["ds", "none"],
+    "--target-col": ["y", "a"],
     "--exog": ["y"],
+    "--past-exog": ["y"],
     "--freq": ["D", "W"],
     "--season-length": ["1", "7"],
     "--repeats": ["sum", "mean"],

@@ -32,6 +32,7 @@ TOGETHER = {
     "preset": ["device", "noise"],
     "past_exog": ["column"],
     "static_exog": ["column"],
+    "hierarchy": ["column"],
     **{name: ["olumn"] for name in ("id_col", "time_col", "target_col")},
     **{name: ["noise", "device", "scope", "strategy"] for name in ("scope", "device")},
     "errors": ["errors='fallback'"],
@@ -175,7 +176,9 @@ def arguments_of_any_kind(kind, call, drawn):
             (lambda: getattr(model, name))
             if arguments is None
             else (lambda: getattr(model, name)(**filled)),
-            kinds=(ValueError, TypeError, RuntimeError, OSError),
+            kinds=(AttributeError, RuntimeError)
+            if arguments is None  # an attribute that this model has not, or not yet
+            else (ValueError, TypeError, RuntimeError, OSError),
         )
     if isinstance(found, Refused):
         return

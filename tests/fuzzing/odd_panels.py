@@ -39,7 +39,8 @@ def shapes(rng, n):
 one_series = st.fixed_dictionaries(
     {
         "shape": st.sampled_from(sorted(shapes(np.random.default_rng(0), 0))),
-        "n": st.one_of(st.integers(0, 12), st.integers(13, 60), st.integers(61, 400)),
+        # Long series, and long panels, are slow and seldom odd in other ways.
+        "n": st.one_of(*(st.integers(0, most) for most in (4, 12, 30, 60, 60, 300))),
         "missing": st.sampled_from([0.0, 0.0, 0.1, 0.9, 1.0]),
         "dropped": st.sampled_from([0.0, 0.0, 0.1, 0.8]),
         "repeated": st.sampled_from([0.0, 0.0, 0.2]),
@@ -53,7 +54,7 @@ options = st.fixed_dictionaries(
     {
         "scope": st.sampled_from(["auto", "local", "global"]),
         "strategy": st.sampled_from(["recursive", "recursive", "direct"]),
-        "preset": st.sampled_from(["default", "default", "fast", "paper"]),
+        "preset": st.sampled_from([*["default", "fast"] * 3, "paper"]),
         "transforms": st.sampled_from(
             ["auto", "auto", None, ["log1p"], ["adf", "standardize"], ["seasonal", "difference"]]
         ),
@@ -144,10 +145,10 @@ def to_polars(df, kind, ids):
 
 
 DRAWN = {
-    "series": st.lists(one_series, max_size=4),
+    "series": st.lists(one_series, max_size=3),
     "ids": st.sampled_from(["text", "number", "category"]),
     "parameters": options,
-    "h": st.sampled_from([1, 3, 14, 60]),
+    "h": st.sampled_from([1, 3, 3, 14, 14, 60]),
     "polars": st.booleans(),
     "seed": st.integers(0, 10**6),
 }
@@ -155,6 +156,8 @@ DRAWN = {
 
 def forecasts_are_sound(kind, series, ids, parameters, h, polars, seed):
     df = make_panel(kind, series, ids, seed)
+    if df.empty:  # refused
+        return
     if kind == "integer":
         parameters = {**parameters, "calendar": None}
     frame = to_polars(df, kind, ids) if polars else df
@@ -171,6 +174,8 @@ def forecasts_are_sound(kind, series, ids, parameters, h, polars, seed):
 
 def fitted_models_are_sound(path, kind, series, ids, parameters, h, polars, seed):
     df = make_panel(kind, series, ids, seed)
+    if df.empty:  # refused
+        return
     if kind == "integer":
         parameters = {**parameters, "calendar": None}
     frame = to_polars(df, kind, ids) if polars else df

@@ -1,9 +1,10 @@
-"""Run cases of a target, each within a time limit, and keep what failed."""
+"""Run cases of a target, each within limits of time and work, and keep what failed."""
 
 import signal
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,6 +15,23 @@ LIMIT = 120
 
 class Hang(AssertionError):
     """A case took too long."""
+
+
+class _TimeIsUp(BaseException):
+    """No more cases; hypothesis lets it pass, and tries nothing again."""
+
+
+@dataclass
+class Trial:
+    """What came of some cases: how many there were, the one that took most, and what failed.
+
+    `longest` is in seconds of the processor, which other work on the machine hardly changes.
+    """
+
+    cases: int = 0
+    longest: float = 0.0
+    longest_case: str = ""
+    error: Exception | None = None
 
 
 @contextmanager
@@ -44,20 +62,23 @@ def for_all(**strategies):
     return of
 
 
-def try_cases(claim, cases, seed=None, shrink=True):
-    """Return the number of cases tried, the seconds of the longest, and an error or None.
+def try_cases(claim, cases, seed=None, shrink=True, until=float("inf")):
+    """Try cases, and begin none after `until`, a time of `time.monotonic`; return a `Trial`.
 
     Without a seed the cases are the same every time.
     """
-    tried, longest = 0, 0.0
+    trial = Trial()
 
     def case(**drawn):
-        nonlocal tried, longest
-        tried += 1
-        start = time.perf_counter()
+        if time.monotonic() > until:
+            raise _TimeIsUp
+        trial.cases += 1
+        start = time.process_time()
         with _limited(LIMIT):
             claim(**drawn)
-        longest = max(longest, time.perf_counter() - start)
+        took = time.process_time() - start
+        if took > trial.longest:
+            trial.longest, trial.longest_case = took, repr(drawn)
 
     run = settings(
         max_examples=cases,
@@ -71,6 +92,8 @@ def try_cases(claim, cases, seed=None, shrink=True):
         run = hypothesis.seed(seed)(run)
     try:
         run()
+    except _TimeIsUp:
+        pass
     except Exception as error:
-        return tried, longest, error
-    return tried, longest, None
+        trial.error = error
+    return trial

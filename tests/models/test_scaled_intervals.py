@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rbfdiffnet.models.intervals import ErrorScale, conformal_quantile
+from rbfdiffnet.models.intervals import (
+    ErrorScale,
+    _nearest_columns,
+    conformal_quantiles,
+    error_quantiles,
+)
 
 LEVELS = [0.8, 0.95]
 
@@ -85,12 +90,13 @@ def test_too_few_errors_are_told_and_the_largest_grows():
 
 
 @pytest.mark.parametrize("n", [9, 19, 39, 40, 60])
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("level", [0.6, 0.8, 0.9])
 def test_one_step_of_series_alike_is_conformal(n, level):
     # One window: a series' own errors cannot be told from those of all.
     errors = np.random.default_rng(n).uniform(size=(n, 1, 1))
     widths, _ = half_widths(errors, np.ones(n), [level])
-    np.testing.assert_allclose(widths[:, 0, 0], conformal_quantile(errors.ravel(), level))
+    expected = conformal_quantiles(errors[:, 0], [level])[0, 0]
+    np.testing.assert_allclose(widths[:, 0, 0], expected)
 
 
 def test_series_without_windows_take_the_usual_spread():
@@ -122,3 +128,37 @@ def test_nothing_known_gives_no_width():
     widths, enough = half_widths(np.full((2, 1, 3), np.nan), np.ones(2), LEVELS)
     assert not widths.any()
     assert not enough.any()
+
+
+def test_a_wild_series_has_wide_intervals_and_leaves_those_of_others_alone():
+    errors, changes = drawn(10, 2, 6, np.ones(10)), np.ones(11)
+    wild = drawn(1, 2, 6, np.full(1, 100.0), seed=1)
+    alone, _ = half_widths(errors, changes[:10], LEVELS)
+    beside, _ = half_widths(np.concatenate([errors, wild]), changes, LEVELS)
+    np.testing.assert_array_equal(beside[:10], alone)
+    assert (beside[10] > 20.0 * alone.mean(axis=0)).all()
+
+
+def test_a_wild_lender_lends_nothing_and_borrows_in_units_of_its_own_errors():
+    rng = np.random.default_rng(0)
+    errors, scales, p = list(rng.normal(size=(10, 12, 3))), np.ones(11), [0.1, 0.9]
+    wild = 100.0 * rng.normal(size=(12, 3))
+    alone, _ = error_quantiles(errors, scales[:10], p)
+    beside, _ = error_quantiles([*errors, wild], scales, p)
+    np.testing.assert_array_equal(beside[:10], alone)
+    ratio = np.abs(wild).mean() / np.median([np.abs(own).mean() for own in (*errors, wild)])
+    np.testing.assert_allclose(beside[10], ratio * alone[0])
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 1.0])
+def test_the_nearest_columns_are_those_of_a_search(share):
+    rng = np.random.default_rng(0)
+    for h in (1, 7, 40):
+        counts = np.where(rng.random(h) < share, rng.integers(1, 80, h), 0)
+        counts[rng.integers(h)] = 5
+        at = np.flatnonzero(counts)
+        for k, (first, last) in enumerate(_nearest_columns(at, counts[at], h)):
+            near = np.abs(np.arange(h) - k)
+            reach = next((r for r in range(h) if counts[near <= r].sum() >= 100), h - 1)
+            expected = np.flatnonzero((near <= reach) & (counts > 0))
+            np.testing.assert_array_equal(at[first:last], expected)

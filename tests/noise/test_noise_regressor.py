@@ -174,7 +174,8 @@ def test_where_noise_cannot_be_sought_the_network_is_the_usual_one(s, reason):
     [
         (np.append(SERIES, [np.inf, 1.0]), 2, "infinite at position 400"),
         (np.append(SERIES[:7], -np.inf), 2, "infinite at position 7"),
-        (SERIES[:, None], 2, r"one-dimensional, got shape \(400, 1\)"),
+        (SERIES[:, None], 2, "give one series of shape"),
+        (SERIES[:, None, None], "auto", r"k sensors; got \(400, 1, 1\)"),
         (np.full(N, np.nan), 2, "no 3 values in a row: 400 values, 0 of them known"),
         (np.where(np.arange(N) % 3, SERIES, np.nan), 4, "no 5 values in a row"),
         (SERIES[:2], 2, "no 3 values in a row"),

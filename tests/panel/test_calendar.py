@@ -85,6 +85,11 @@ def test_parts_whose_cycle_is_not_seen_twice_are_left_out():
         choose_calendar_parts(0)
 
 
+def test_days_around_may_be_counted_in_small_types():
+    small = Event("sale", ["2024-05-01"], lead=np.uint8(200), lag=np.int8(100))
+    assert small.names == Event("sale", ["2024-05-01"], lead=200, lag=100).names
+
+
 @given(st.sets(st.integers(0, 60), min_size=1), st.integers(0, 5), st.integers(0, 5))
 def test_event_columns_equal_a_loop(positions, lead, lag):
     start = np.datetime64("2024-01-31")

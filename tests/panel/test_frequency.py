@@ -93,7 +93,7 @@ def test_a_day_is_not_24_hours():
     "freq",
     [
         *("", "foo", "m", "W-FOO", "QS-SUN", "D-SUN", "0D", "0", "-1D"),
-        *(0, -3, 1.5, None, True, object()),
+        *(0, -3, 10**30, 1.5, None, True, object()),
         *(pd.offsets.BDay(-1), pd.DateOffset(months=1, days=2), pd.DateOffset(day=3)),
     ],
 )

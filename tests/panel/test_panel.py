@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from zoneinfo import available_timezones
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,18 @@ def far_future(df):
 def test_errors_say_what_is_wrong_and_what_to_do(change, freq, error, message):
     with pytest.raises(error, match=message):
         Panel.from_frame(change(long_frame()), freq=freq)
+
+
+def test_dates_of_all_time_zones_keep_their_zone():
+    refused = []
+    for zone in sorted(available_timezones() - {"Factory", "localtime"}):  # pandas lacks them
+        dates = pd.date_range("2024-01-02 12:00", periods=4, tz=zone)
+        panel = Panel.from_frame(long_frame("a").assign(ds=dates), freq="D")
+        ahead = panel.make_frame([4], [1], {})["ds"]
+        if ahead.dtype != dates.dtype or ahead[0] != dates[-1] + pd.DateOffset(days=1):
+            refused.append(zone)
+        assert Panel.from_frame(long_frame("a").assign(ds=dates)[:0], freq="D").grid.zone == zone
+    assert not refused
 
 
 def test_errors_is_checked():

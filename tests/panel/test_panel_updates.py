@@ -91,6 +91,22 @@ def test_extended_refuses_what_does_not_continue(new, message):
         panel.extend(Panel.from_frame(new, freq="D"))
 
 
+def test_extended_refuses_one_row_in_the_far_future():
+    panel = Panel.from_frame(long_frame("a", n=1500), freq="D")
+    with pytest.raises(ValueError, match="2124-01-01 is much too late"):
+        panel.extend(Panel.from_frame(long_frame("a", n=1, start="2124-01-01"), freq="D"))
+    later = Panel.from_frame(long_frame("a", n=1, start="2032-01-01"), freq="D")
+    assert panel.extend(later).n_series == 1
+
+
+def test_extended_series_that_are_new_begin_with_their_first_value():
+    rows = long_frame("ab", n=4, start="2024-02-03").assign(y=[np.nan, 1, 2, 3] * 2)
+    more = Panel.from_frame(long_frame("a"), freq="D").extend(Panel.from_frame(rows, freq="D"))
+    assert more.lengths.tolist() == [8, 3]
+    assert more.format_date(1, 0) == "2024-02-04"
+    assert more.problems == ()
+
+
 def test_extended_names_the_way_for_corrected_values():
     panel = Panel.from_frame(long_frame("a"), freq="D")
     with pytest.raises(ValueError, match=r"last known date; .* fit again with the corrected frame"):

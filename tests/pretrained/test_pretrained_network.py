@@ -186,3 +186,15 @@ def test_a_longer_season_does_not_depend_on_the_other_rows():
     rows[0, -30:], rows[1] = series
     found = find_longer_seasons(rows, np.array([30, 400]), 4)
     assert found[0] == find_longer_seasons(rows[:1, -30:], np.array([30]), 4)[0]
+
+
+def test_quantiles_go_on_to_spread_far_ahead():
+    rng = np.random.default_rng(0)
+    walks = [100.0 + rng.normal(size=300).cumsum() for _ in range(6)]
+    noise = [100.0 + rng.normal(size=300) for _ in range(6)]
+    for series, least, most in ((walks, 1.4, 2.2), (noise, 0.95, 2.2)):
+        near, far = network.forecast(series, 128, 7), network.forecast(series, 400, 7)
+        np.testing.assert_allclose(far.quantiles[:, :128], near.quantiles, rtol=1e-9)
+        spread = (far.quantiles[:, :, -1] - far.quantiles[:, :, 0]).mean(axis=0)
+        assert least < spread[393:].mean() / spread[121:128].mean() < most
+        assert np.all(np.diff(far.quantiles, axis=2) >= 0.0)

@@ -57,9 +57,10 @@ def test_how_regular_dates_are():
 def test_columns_by_name_and_by_cells():
     found = find_time_column(table(sold=[3], when=["2024-01-31"]), ColumnChoices())
     assert found == "when"
-    numbers = table(ds=[1], n=[2], Sales=[3])
-    assert find_target_column(numbers, ColumnChoices(), ["ds"]) == "Sales"
-    assert find_target_column(table(ds=[1], n=["x"]), ColumnChoices(), ["ds"]) == "n"
+    numbers = table(ds=[1, 2], price=[2, 5], Sales=[3, 3])
+    by_name = ("Sales", "by its name; another: --target-col")
+    assert find_target_column(numbers, ColumnChoices(), ["ds"]) == by_name
+    assert find_target_column(table(ds=[1], n=["x"]), ColumnChoices(), ["ds"]) == ("n", "")
     assert has_units(table(y=["12 EUR", "7 EUR"]), "y")
     assert not has_units(table(y=[12, 7]), "y")
     two = table(shop=list("aabb"), kind=list("xyxy"), ds=[1] * 4)

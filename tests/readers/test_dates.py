@@ -191,7 +191,7 @@ def test_years_and_months_are_joined(write, header, form):
     data = read_data(write(header, *rows(MONTHS.strftime(form))))
     assert dates(data) == MONTHS.tolist()
     assert data.notes[0].startswith("Dates are joined from '")
-    assert data.notes[0].endswith(", the first is 2019-01")
+    assert data.notes[0].endswith(", the first is 2019-01 (otherwise: --time-col)")
 
 
 def test_other_parts_are_joined(write):

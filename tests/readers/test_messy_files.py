@@ -84,8 +84,8 @@ def test_several_rows_a_day_are_refused_until_told(capsys, write, first):
 
 
 def test_parts_of_dates_name_no_series(capsys, write):
-    hours = write("date,hour,temp", *(f"{day},{h},{h}.5" for day in ISO[:9] for h in range(24)))
-    assert "'2023-01-01' is on line 2" in fails(capsys, "forecast", hours, "--horizon", 1)
+    quarters = write("date,dow,temp", *(f"{day},{h},{h}.5" for day in ISO[:9] for h in range(4)))
+    assert "'2023-01-01' is on line 2" in fails(capsys, "forecast", quarters, "--horizon", 1)
     parts = write("year,hour,y", *(f"{2010 + i // 12},{i % 12 + 1},{i}" for i in range(120)))
     assert "--repeats" in fails(capsys, "forecast", parts, "--horizon", 1)
 

@@ -31,7 +31,7 @@ def test_each_column_has_its_own_mark(write):
     rows = [f"{day};{y};0.5" for day, y in zip(ISO, ["998", "1.002"] * 60, strict=True)]
     path = write("Tag;Umsatz;Rabatt", *rows)
     assert values(read_data(path)) == [998, 1002] * 60
-    assert values(read_data(path, ColumnChoices(target="Rabatt"))) == [0.5] * 120
+    assert values(read_data(path, ColumnChoices(target=["Rabatt"]))) == [0.5] * 120
     mixed = [f"{day};1.234,5;0.5" for day in ISO]
     assert values(read_data(write("Tag;a;b", *mixed))) == [1234.5] * 120 + [0.5] * 120
 

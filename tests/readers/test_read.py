@@ -83,7 +83,7 @@ def test_wide_columns_are_series_unless_one_is_named_like_a_value(write):
         "sold",
         "price",
     ]
-    assert read_data(write("day,a,b", *body), ColumnChoices(target="b")).ids == ["b"]
+    assert read_data(write("day,a,b", *body), ColumnChoices(target=["b"])).ids == ["b"]
 
 
 def test_as_few_columns_as_needed_name_the_series(write):
@@ -292,6 +292,8 @@ GOOD = lines(days(10))
         ([""], "sales.csv is empty"),
         (["ds,y"], "header but no values"),
         (GOOD, "line 1 looks like data"),
+        (["a,2024-01-01,50.1", "a,2024-01-02,9"], "line 1 looks like data ('a,2024-01-01,50.1')"),
+        (["a;2024-01;50", "a;2024-02;9"], "line 1 looks like data ('a;2024-01;50')"),
         (["y,y", *GOOD], "two columns are called 'y'"),
         (["a,b", "x,1", "y,2", "z,3"], "no column of dates (columns: 'a', 'b')"),
         (["ds,a,b", "2024-01-01,x,u", "2024-01-02,y,v"], "no column of numbers"),
@@ -464,10 +466,10 @@ def test_zero_characters_in_names_of_rows_are_kept(tmp_path):
     [
         ("ds,y,p", {}, "ds", "column 'ds' has the dates of the series; leave it out of --exog"),
         ("ds,y,p", {"layout": "wide"}, "p", "with --layout wide no column is an input; give"),
-        ("ds,y,p", {"target": "y"}, "y", "column 'y' has the values of the series; leave it out"),
+        ("ds,y,p", {"target": ["y"]}, "y", "column 'y' has the values of the series; leave it out"),
         (
             "date,sales,y",
-            {"target": "sales"},
+            {"target": ["sales"]},
             "y",
             "no input can be called 'y'; rename that column",
         ),

@@ -183,7 +183,7 @@ def test_closed_days_are_left_out_if_told(capsys, write, tmp_path, kind):
     assert len(found) == 26
     text = report.read_text(encoding="utf-8")
     assert "1 of 2 series never has a value on Sundays: these days are not forecast." in text
-    assert "<title>Forecasts of sales.csv</title>" in text
+    assert " in sales.csv</title>" in text
     assert "Read ds from" in text
 
 

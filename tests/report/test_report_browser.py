@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from panels import make_stores
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
-from rbfdiffnet.report import write_report
+from rbfdiffnet.report import report_of, write_report
 from report_files import demand_model, frames
 from report_pages import click_at, drawn, view, wait_until
 
@@ -82,12 +83,14 @@ def test_it_says_what_the_backtest_says(visit, demand):
     page = visit(demand)
     assert page.title() == "Demand"
     assert page.locator("#lead").inner_text().startswith("In backtests over 2 windows of 14 steps")
-    assert page.locator("#figures dd").count() == 4
+    assert page.locator("#figures dd").count() == 5
     heads = page.locator("#accuracy thead th").all_inner_texts()
     assert [head.replace("\xa0", " ") for head in heads] == [
-        *("Model", "MASE", "RMSSE", "MAE", "Bias", "In 80 %", "In 95 %", "Best on"),
+        *("Model", "MASE", "RMSSE", "MAE", "Bias", "WQL", "In 80 %", "In 95 %", "Best on"),
     ]
     assert page.locator("#accuracy tbody tr").count() == 3
+    assert page.locator("#by-step svg path").count() == 2  # a line for each level
+    assert page.locator("#by-step svg .promise").count() == 2
     worst = [float(text) for text in page.locator("#worst li span:last-child").all_inner_texts()]
     best = [float(text) for text in page.locator("#best li span:last-child").all_inner_texts()]
     assert worst == sorted(worst, reverse=True)
@@ -153,13 +156,12 @@ def test_toggles_change_what_is_drawn(visit, demand):
         assert drawn(page) != before
         page.keyboard.press("Space")
         assert drawn(page) == before
-    assert naive.is_hidden()
-    page.locator("label", has_text="Backtests").click()
     assert backtests.is_checked()
-    with_windows = drawn(page)
-    assert with_windows != before
     page.locator("label", has_text="SeasonalNaive").click()
-    assert drawn(page) != with_windows
+    assert drawn(page) != before
+    page.locator("label", has_text="Backtests").click()
+    assert naive.is_hidden()
+    assert drawn(page) != before
 
 
 @pytest.mark.slow
@@ -296,7 +298,9 @@ def test_ids_stay_text(visit, tmp_path):
         click_at(page, 0.97)
         assert page.locator("#fallbacks tbody tr").nth(i).locator("button").text_content() == text
     assert page.evaluate("window.hacked") is None
-    assert page.locator("img, svg, a[href^=javascript], b:not(.bar b)").count() == 0
+    assert (
+        page.locator("img, svg:not(#by-step svg), a[href^=javascript], b:not(.bar b)").count() == 0
+    )
     assert page.locator("script").count() == 2  # facts and the script; the numbers are gone
 
 
@@ -335,6 +339,29 @@ def test_a_phone_shows_it_without_scrolling_sideways(visit, demand, scheme):
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     light = sum(int(part) for part in paper[4:-1].split(",")) > 3 * 128
     assert light == (scheme == "light")
+
+
+def test_one_series_has_no_list_and_no_empty_cards(visit, tmp_path):
+    history, forecasts, backtest = frames(n_series=1)
+    path = tmp_path / "one.html"
+    write_report(path, history, forecasts, backtest=backtest)
+    page = visit(path)
+    for hidden in (".picker", "#notes", "#extremes", "#anomalies", "#source"):
+        assert page.locator(hidden).is_hidden()
+    assert "Best on" not in page.locator("#accuracy").inner_text()
+    assert "repeats the last season" in page.locator("#legend").inner_text()
+
+
+def test_remarks_and_outliers_are_shown(visit, tmp_path):
+    history, forecasts, _ = frames(n_series=1)
+    path = tmp_path / "one.html"
+    notes = pd.DataFrame({"unique_id": ["item 0"], "problem": ["x"], "action": ["y"]})
+    write_report(path, history, forecasts, notes=notes, outliers=history.iloc[[58]])
+    page = visit(path)
+    assert page.locator("#notes-title").inner_text() == "Remarks"
+    with_cross = drawn(page)
+    page.get_by_text("Outliers, not learned from").click()
+    assert drawn(page) != with_cross
 
 
 @pytest.mark.slow
@@ -426,3 +453,50 @@ def test_exemplars_and_the_response_curve_are_drawn(visit, tmp_path):
     assert "Exemplars, nonlinear" not in page.locator("#explanation").inner_text()
     page.locator("[role=option]").nth(1).click()
     wait_until(page, portrait.is_hidden)  # the other series is not explained
+
+
+def test_unusual_values_are_drawn_listed_and_reached(visit, tmp_path):
+    history, forecasts, _ = frames(n_series=3, n_days=90)
+    history = history.assign(unique_id=history["unique_id"].replace("item 1", NASTY[0]))
+    forecasts = forecasts.assign(unique_id=forecasts["unique_id"].replace("item 1", NASTY[0]))
+    history.loc[120, "y"] += 300.0
+    found = RBFDiffNet("D").detect_anomalies(history)
+    path = tmp_path / "anomalies.html"
+    write_report(path, history, forecasts, anomalies=found)
+    page = visit(path)
+    n = int(found["anomaly"].sum())
+    said = page.locator("#anomalies-text").inner_text()
+    assert f"{n} of {len(found)} judged values" in said
+    assert "about 1.0 %" in said
+    first = page.locator("#anomalies tbody tr").first
+    assert first.locator("td").nth(1).inner_text() == f"{history['ds'][120]:%Y-%m-%d}"
+    first.locator("button").click()
+    assert page.locator("#name").inner_text().startswith("</script>")
+    low, high = view(page)
+    assert low < history["ds"][120].timestamp() * 1000 < high
+    with_rings = drawn(page)
+    page.get_by_text("Unusual values", exact=True).click()
+    assert drawn(page) != with_rings
+    assert page.evaluate("window.hacked") is None
+
+
+def test_groups_are_shown_as_a_tree(visit, tmp_path):
+    df = make_stores(60)[["unique_id", "ds", "y", "state", "store"]]
+    model = RBFDiffNet("D", preset="instant", hierarchy=["state", "store"]).fit(df)
+    path = tmp_path / "groups.html"
+    report_of(model, path, df, 5, n_windows=1)
+    page = visit(path)
+    assert "10 series and 8 groups" in page.locator("#extent").inner_text()
+    assert page.locator("#name").inner_text() == "Total"
+    assert page.locator("#tree-text").inner_text().startswith("Forecasts add up: every group is")
+    rows = page.locator("#tree tbody tr")
+    assert rows.count() == 9  # the last is that of the series
+    heads = page.locator("#tree thead th").all_inner_texts()
+    assert heads == ["Group", "Level", "Series", "Forecast of 5 steps", "Error alone", "Added up"]
+    left = [
+        rows.nth(i).locator("th").evaluate("(cell) => parseFloat(cell.style.paddingLeft)")
+        for i in range(3)
+    ]
+    assert left[0] < left[1] < left[2]
+    page.locator("#tree").get_by_text("TX/TX_2", exact=True).click()
+    assert page.locator("#name").inner_text() == "TX/TX_2"

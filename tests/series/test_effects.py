@@ -1,10 +1,20 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from rbfdiffnet.series.effects import RIDGE, Effects, _moving_mean, _window_length, fit_effects
+from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.panel.panel import _find_typos as find_typos
+from rbfdiffnet.series.effects import (
+    RIDGE,
+    Effects,
+    _moving_mean,
+    _window_length,
+    fit_effects,
+    without_typos,
+)
 
 
 def panel(rng, n_series=3, n=300):
@@ -119,3 +129,47 @@ def test_batches_equal_one_by_one(rng):
     base, X = rng.uniform(size=(5, 4)), rng.normal(size=(5, 4, 2))
     one_by_one = [effects.restore(b, x) for b, x in zip(base, X, strict=True)]
     np.testing.assert_array_equal(effects.restore(base, X), one_by_one)
+
+
+def test_a_value_far_from_all_others_of_an_input_counts_as_its_median():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(1.0, 3.0, 90), rng.random(90) < 0.1, np.full(90, 7.0)])
+    wrong = X.copy()
+    wrong[40, 0] = -1e6
+    fixed = without_typos(wrong)
+    assert fixed[40, 0] == np.median(wrong[:, 0])
+    fixed[40, 0] = X[40, 0]
+    np.testing.assert_array_equal(fixed, X)
+    assert without_typos(X) is X
+    often = X.copy()
+    often[::10, 0] = 1e6  # what is common is no typo
+    assert without_typos(often) is often
+
+
+def test_rare_discounts_are_no_typos_but_absurd_ones_are():
+    rng = np.random.default_rng(0)
+    rare = np.where(rng.random(400) < 0.04, rng.uniform(0.05, 0.5, 400), 0.0)
+    price = np.where(np.arange(400) == 7, 1.5, 2.0)
+    X = np.column_stack([rare, price])
+    assert without_typos(X) is X
+    wrong = X.copy()
+    wrong[[3, 9], [0, 1]] = 30.0, 1e6
+    fixed = X.copy()
+    fixed[[3, 9], [0, 1]] = 0.0, 2.0
+    np.testing.assert_array_equal(without_typos(wrong), fixed)
+    same = find_typos(wrong.T.ravel(), np.repeat([0, 1], 400)).reshape(2, 400).T  # of ranges
+    np.testing.assert_array_equal(same, wrong != fixed)
+
+
+def test_a_rare_discount_has_its_effect():
+    rng = np.random.default_rng(0)
+    discount = np.where(rng.random(400) < 0.04, rng.uniform(0.1, 0.5, 400), 0.0)
+    days = pd.date_range("2023-01-01", periods=400)
+    y = 50.0 + 60.0 * discount + rng.normal(size=400)
+    df = pd.DataFrame({"unique_id": "a", "ds": days, "y": y, "discount": discount})
+    model = RBFDiffNet("D").fit(df)
+    plain, promoted = (
+        model.predict(3, model.make_future_frame(3).assign(discount=d), level=None)
+        for d in (0.0, 0.3)
+    )
+    assert (promoted["RBFDiffNet"] - plain["RBFDiffNet"]).between(12.0, 24.0).all()

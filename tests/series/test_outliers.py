@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rbfdiffnet.batch.backend import NUMPY
-from rbfdiffnet.series.outliers import NO_OUTLIERS, OutlierRule, _expect, find_doubtful
+from rbfdiffnet.series.outliers import (
+    NO_OUTLIERS,
+    OutlierRule,
+    _expect,
+    find_doubtful,
+    find_wild,
+    usual_and_limit,
+)
 
 gappy = arrays(
     np.float64, st.integers(1, 40), elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan))
@@ -217,3 +224,31 @@ def test_a_long_way_up_and_down_is_no_outlier(rng):
 
 def test_low_values_of_noisy_series_are_no_closures(rng):
     assert found(rng.poisson(5.0, size=2000).astype(float), 7) == []
+
+
+# Series beside others -----------------------------------------------------------------------------
+
+
+def test_wild_series_are_far_beyond_the_others():
+    usual = np.array([0.9, 1.0, 1.1, 1.2, 0.8])
+    assert not find_wild(usual).any()
+    sizes = np.concatenate([usual, [4.9, 5.1, np.inf, np.nan, 0.0]])
+    np.testing.assert_array_equal(np.flatnonzero(find_wild(sizes)), [7])  # the spread is wide now
+    sizes = np.concatenate([usual, usual, [5.2, np.nan, 0.0]])
+    np.testing.assert_array_equal(np.flatnonzero(find_wild(sizes)), [10])
+    np.testing.assert_array_equal(find_wild(1e9 * sizes), find_wild(sizes))
+
+
+def test_where_series_differ_much_none_is_wild():
+    sizes = np.exp(2.0 * np.random.default_rng(0).normal(size=500))
+    assert not find_wild(sizes).any()
+    for few in (sizes[:0], sizes[:1], np.array([1.0, 1e9]), np.full(3, np.nan), np.zeros(4)):
+        assert not find_wild(few).any()
+
+
+def test_the_limit_is_six_median_distances_of_logarithms_above_the_median():
+    logs = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    usual, limit = usual_and_limit(np.exp(logs))
+    assert usual == pytest.approx(1.0)
+    assert limit == pytest.approx(np.exp(6.0))
+    assert usual_and_limit(np.array([2.0])) == pytest.approx((2.0, 10.0))

@@ -199,3 +199,9 @@ def test_log1p_counts_negative_values_as_zero_and_stays_finite():
 def test_rescale_needs_a_positive_scale(scale):
     with pytest.raises(ValueError, match="scale must be a number above 0"):
         Rescale(0.0, scale)
+
+
+def test_nothing_has_no_mean():
+    for call in (lambda: RemoveMean().apply([]), lambda: RemoveMean().invert([1.0], [])):
+        with pytest.raises(ValueError, match="has no values"):
+            call()

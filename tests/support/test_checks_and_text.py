@@ -13,6 +13,11 @@ def test_numbers_are_finite_and_neither_flags_nor_text():
     assert list(map(checks.is_number, values)) == [True, True, *[False] * 5]
 
 
+def test_bounds_do_not_overflow_small_types():
+    checks.check_number("width", np.float32(2.0), above=0.0, below=1e100)
+    checks.check_number("width", np.float16(2.0), at_least=-1e30)
+
+
 @pytest.mark.parametrize(
     ("check", "message"),
     [
@@ -21,6 +26,10 @@ def test_numbers_are_finite_and_neither_flags_nor_text():
             "quantile must be a number above 0 and below 1; got 2.0",
         ),
         (lambda: checks.check_count("h", 0), "h must be a positive integer; got 0."),
+        (
+            lambda: checks.as_names("models", ["a", None]),
+            "models must be a list of at least one name; got",
+        ),
         (lambda: checks.check_flag("normalize", 1), "normalize must be True or False; got 1"),
         (
             lambda: checks.check_choice("scope", "all", ("local", "global")),
@@ -42,7 +51,9 @@ def test_text():
     numbers = map(text.format_number, (1234567.8, 31.4159, 0.000123456, 0.0))
     assert list(numbers) == ["1,234,568", "31.42", "0.0001235", "0"]
     frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01"]), "y": [3.5]})
-    assert text.format_frame(frame) == "ds               y\n2024-01-01  3.5000"
+    assert text.format_frame(frame) == "ds              y\n2024-01-01  3.500"
+    whole = pd.DataFrame({"y": [12000.0, float("nan"), 7.0]})
+    assert text.format_frame(whole).split() == ["y", "12,000", "-", "7"]
     assert text.one_line("shop\n1") == "shop 1"
     assert text.printable("shop\x1b[2J\n1") == "shop [2J\n1"
 

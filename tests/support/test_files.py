@@ -205,5 +205,9 @@ def test_pipes_and_devices_are_not_replaced(tmp_path):
         replace_file(tmp_path / "pipe") as temporary,
     ):
         temporary.write_text("lost")
+    with pytest.raises(OSError, match="no regular file; copy what it gives to a file first"):
+        RBFDiffNet.load(tmp_path / "pipe")  # nobody writes into it
+    with pytest.raises(OSError, match=r"no regular file; copy .*'/dev/zero'"):
+        RBFDiffNet.load("/dev/zero")
     assert (tmp_path / "pipe").is_fifo()
     assert [file.name for file in tmp_path.iterdir()] == ["pipe"]

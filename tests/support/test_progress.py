@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
+from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, forecaster
 from rbfdiffnet.datasets import logistic_map
+from rbfdiffnet.forecasting import backtest
 from rbfdiffnet.models import sampled
 from rbfdiffnet.support.progress import (
     ProgressLine,
+    expect_seconds,
     progress_between,
     report_progress,
     watch_progress,
@@ -83,6 +85,37 @@ def test_progress_line_on_a_terminal():
             progress.update("Forecasting", 50, 200)
             time.sleep(0.3)
         assert shown.getvalue() == ""
+
+
+def test_a_call_that_will_take_long_says_so_beforehand():
+    for stream, text in ((Terminal(), "This will take about 5 min.\n"), (io.StringIO(), "")):
+        with ProgressLine(stream=stream, delay=60.0):
+            expect_seconds(59.0)
+            assert stream.getvalue() == ""
+            expect_seconds(290.0)
+            assert stream.getvalue().removeprefix("\r\x1b[K") == text
+    with ProgressLine(stream=(quiet := Terminal()), quiet=True):
+        expect_seconds(290.0)
+    assert quiet.getvalue() == ""
+    expect_seconds(290.0)  # nobody watches
+
+
+@pytest.mark.parametrize("settings", [{}, {"preset": "fast"}, {"scope": "local"}], ids=str)
+def test_estimates_grow_with_values_steps_and_windows(monkeypatch, settings):
+    heard = []
+    for module in (forecaster, backtest):
+        monkeypatch.setattr(module, "expect_seconds", heard.append)
+    days = pd.date_range("2024-01-01", periods=40)
+    df = pd.DataFrame({"unique_id": "a", "ds": days, "y": np.arange(40.0) % 7})
+    model = RBFDiffNet("D", **settings)
+    model.forecast(df[:20], 2)
+    model.forecast(df, 2)
+    model.forecast(df, 9)
+    model.cross_validation(df, 9, n_windows=2)
+    assert heard == sorted(set(heard))
+    assert heard[3] == pytest.approx(2.0 * heard[2])
+    model.fit(df).predict(9)  # together as long as `forecast`
+    assert sum(heard[4:]) == pytest.approx(heard[2])
 
 
 def test_a_cleared_line_stays_away_until_the_next_update():

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rbfdiffnet.adapters import require
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.forecasting.options import NAME
+from rbfdiffnet.forecasting.options import NAME, name_quantiles
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.panel.updates import revise_panel
 from rbfdiffnet.support.arrays import Ints
@@ -27,7 +27,6 @@ __all__ = ["RBFDiffNetForecaster"]
 # Columns of the long frames, by names that inputs will not have.
 _ID, _TIME, _TARGET = "(series)", "(time)", "(target)"
 _MTYPES = ["pd.DataFrame", "pd-multiindex", "pd_multiindex_hier"]
-_NARROWEST = 0.01  # interval there is; a narrower one is the forecast itself
 
 
 def _make_signature() -> inspect.Signature:
@@ -162,17 +161,13 @@ class RBFDiffNetForecaster(BaseForecaster):
     def _predict(self, fh: Any, X: pd.DataFrame | None) -> pd.DataFrame:
         return self._forecast(fh, X, None, [NAME], pd.Index(self._variables))
 
-    def _predict_interval(
-        self, fh: Any, X: pd.DataFrame | None, coverage: Sequence[float]
+    def _predict_quantiles(
+        self, fh: Any, X: pd.DataFrame | None, alpha: Sequence[float]
     ) -> pd.DataFrame:
-        level = [100.0 * share for share in coverage if share >= _NARROWEST]
-        names = [
-            f"{NAME}-{side}-{100.0 * share:g}" if share >= _NARROWEST else NAME
-            for share in coverage
-            for side in ("lo", "hi")
-        ]
-        columns = [self._get_varnames(), coverage, ["lower", "upper"]]
-        return self._forecast(fh, X, level or None, names, pd.MultiIndex.from_product(columns))
+        names = list(name_quantiles(quantiles=alpha))
+        found = dict(zip(sorted({float(a) for a in alpha}), names, strict=True))
+        columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
+        return self._forecast(fh, X, alpha, [found[float(a)] for a in alpha], columns)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:  # noqa: ARG003
@@ -223,7 +218,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         self,
         fh: Any,
         X: pd.DataFrame | None,
-        level: list[float] | None,
+        quantiles: Sequence[float] | None,
         names: list[str],
         columns: pd.Index[Any],
     ) -> pd.DataFrame:
@@ -232,7 +227,7 @@ class RBFDiffNetForecaster(BaseForecaster):
         index, series, ahead = self._locate(fh, panel)
         h = int(ahead.max()) + 1
         X_df = None if X is None else self._inputs_ahead(h, series * h + ahead, X)
-        frame = self.model_.predict(h, X_df, level)
+        frame = self.model_.predict(h, X_df, None, quantiles=quantiles)
         values = frame[names].to_numpy()[series * h + ahead]
         table = values.reshape(len(self._variables), len(index), len(names)).transpose(1, 0, 2)
         return pd.DataFrame(table.reshape(len(index), -1), index, columns)

@@ -45,12 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     The code is 0 on success, 2 when the arguments or the data are at fault and 1 when the program
     is (one line on standard error says what), 130 after Ctrl-C, 141 when the reader of a pipe has
-    gone, 143 after SIGTERM.
+    gone, 143 after SIGTERM. Without `argv` the arguments are those of the program, which is taken
+    to end after this call: signals no longer change its code.
     """
     parser = _make_parser(sys.argv[1:] if argv is None else argv)
     stopping = StopHandler()
     try:
-        with stopping.active():
+        with stopping.active(ends_program=argv is None):
             _escape_unknown_characters()
             arguments = parser.parse_args(argv)
             stopping.watch_files(arguments)
@@ -110,6 +111,7 @@ def _make_parser(given: Sequence[str]) -> argparse.ArgumentParser:
     declared.add_forecast(commands)
     declared.add_evaluate(commands)
     declared.add_explain(commands)
+    declared.add_anomalies(commands)
     declared.add_reproduce(commands)
     return parser
 

@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rbfdiffnet.forecasting.hierarchy import RECONCILERS
 from rbfdiffnet.forecasting.presets import PRESETS
 from rbfdiffnet.models.scopes import SCOPES
 
 _RESULTS = "reproduction"  # folder of results
-_LIST_OPTIONS = ("--id-col", "--exog", "--missing")  # take all words up to the next option
+_FILE = "CSV (also .gz) or Parquet file, or - for standard input"
+_RAW_IDS = "write ids that look like formulas to CSV as they are, without an apostrophe"
+# Options that take all words up to the next option.
+_LIST_OPTIONS = ("--id-col", "--time-col", "--target-col", "--exog", "--past-exog", "--missing")
 
 
 def add_forecast(commands: Any) -> None:
@@ -28,7 +32,13 @@ def add_forecast(commands: Any) -> None:
         epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
     )
     _add_data(parser, optional=True)
-    _add_model(parser)
+    add = _add_model(parser).add_argument
+    column = "column of groups whose sums are forecast, too; again for groups inside of those"
+    add("--group", metavar="C", action="append", default=[], help=column)
+    reconcile = "how forecasts of groups and series are made to add up (default: variance)"
+    add("--reconcile", choices=RECONCILERS, default=RECONCILERS[0], help=reconcile)
+    add("--quantiles", metavar="P", type=share, nargs="+", help="quantiles: 0.1 0.5 0.9")
+    add("--totals", metavar="T", type=period, help="sums: of weeks (W), months (M), N steps")
     group = _add_results(parser, "write forecasts")
     group.add_argument(
         "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
@@ -74,6 +84,28 @@ def add_explain(commands: Any) -> None:
         "--step", metavar="K", type=positive, default=1, help="which step ahead (default: 1)"
     )
     _add_model(parser, level=False)
+
+
+def add_anomalies(commands: Any) -> None:
+    """Declare ``rbfdiffnet anomalies``."""
+    parser = commands.add_parser(
+        "anomalies",
+        help="find past values outside of what was forecast before them",
+        description="Forecast every value from the values before it, by the network that was "
+        "trained on simulated series, and find those that lie outside of the interval of a level.",
+        epilog="Without FILE: the built-in monthly air passengers of 1949 to 1960.",
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help=_FILE)
+    _add_reading(parser)
+    add = parser.add_argument
+    level = "level of the intervals, in percent, from 50 to 99.99 (default: 99)"
+    add("--level", metavar="P", type=percent, default=99.0, help=level)
+    add("--last", metavar="N", type=positive, help="judge only so many latest steps of each series")
+    add("--jobs", metavar="N", type=positive, default=1, help="threads (default: 1)")
+    add("--out", metavar="FILE", help="write all judged values (.csv, .csv.gz, .parquet)")
+    add("--raw-ids", action="store_true", help=_RAW_IDS)
+    _add_printing(parser)
+    parser.set_defaults(report=None)
 
 
 def add_reproduce(commands: Any) -> None:
@@ -163,18 +195,44 @@ def percent(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """Read the probability of a quantile."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < 1.0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a probability such as 0.1 or 0.9")
+    return number
+
+
+def period(text: str) -> str | int:
+    """Read what is summed up: a period of the calendar, or a number of steps."""
+    return positive(text) if text.isdecimal() else text
+
+
 def _add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the arguments that say what to read; with ``optional``, FILE may be left out."""
-    file = "CSV (also .gz) or Parquet file, or - for standard input"
     h = "steps to forecast"
-    parser.add_argument("file", metavar="FILE", nargs="?" if optional else None, help=file)
+    parser.add_argument("file", metavar="FILE", nargs="?" if optional else None, help=_FILE)
     parser.add_argument("--horizon", metavar="H", type=positive, required=True, help=h)
-    _add_reading(parser)
+    past = "columns of FILE known only afterwards, such as orders that are delivered later"
+    add = _add_reading(parser).add_argument
+    add("--past-exog", metavar="C", nargs="+", default=[], help=past)
 
 
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say what the columns of a file mean, and how it is written."""
+def _add_reading(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the arguments that say what the columns of a file mean, and how it is written.
+
+    Returns the group, to which a command may add arguments of its own.
+    """
     layout = "a row for each series and date, a column for each series, a row for each series"
+    ids = "columns that name the series; none: there is one series"
+    time = (
+        "column of dates or whole-number steps, or columns of their parts: year month; none: rows "
+        "are in the order of time"
+    )
+    target = "column of values, or columns if each is a series"
     exog = (
         "inputs known ahead: columns of FILE, files with inputs by date (and series), and which "
         "columns of these"
@@ -185,9 +243,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reading (all of it is guessed, and said, if not given)")
     add = group.add_argument
     add("--layout", choices=("long", "wide", "rows"), help=layout)
-    add("--id-col", metavar="C", nargs="+", default=[], help="columns that name the series")
-    add("--time-col", metavar="C", help="column of dates or whole-number steps")
-    add("--target-col", metavar="C", help="column of values")
+    add("--id-col", metavar="C", nargs="+", default=[], help=ids)
+    add("--time-col", metavar="C", nargs="+", default=[], help=time)
+    add("--target-col", metavar="C", nargs="+", default=[], help=target)
     add("--exog", metavar="X", nargs="+", default=[], help=exog)
     add("--freq", metavar="F", help="step of time: D, W, MS, QS, h, 15min, 1, ...")
     season = "steps in a season, or in a season and a longer one: 48,336"
@@ -196,27 +254,45 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--dates", choices=("dmy", "mdy", "ymd"), help=dates)
     add("--decimal", choices=(".", ","), help="decimal mark of numbers")
     add("--missing", metavar="WORD", nargs="+", default=[], help=missing)
+    return group
 
 
-def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> None:
-    """Declare the arguments that say how to forecast; ``level`` says if there are intervals."""
+def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> argparse._ArgumentGroup:
+    """Declare the arguments that say how to forecast; ``level`` says if there are intervals.
+
+    Returns the group, to which a command may add arguments of its own.
+    """
     preset = (
         "nothing fitted (instant), milliseconds a series (fast), more time for accuracy (best), "
         "the paper's settings"
     )
     scope = "a stack of forecasts, a network for each series, one for all (default: by preset)"
     jobs = f"threads (default: 1; this computer has {os.cpu_count()} cores)"
-    add = parser.add_argument_group("forecasting").add_argument
+    group = parser.add_argument_group("forecasting")
+    add = group.add_argument
     if level:
         add("--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95")
     add("--preset", choices=tuple(PRESETS), default="default", help=preset)
     add("--scope", choices=SCOPES, help=scope)
     add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
+    add("--upper", metavar="X", type=float, help="bound of forecasts: 100 for percentages")
     add("--jobs", metavar="N", type=positive, default=1, help=jobs)
     add("--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)")
-    add = parser.add_argument
-    add("--quiet", action="store_true", help="say nothing but results and errors")
-    add("--json", action="store_true", help="print one JSON document, and nothing else")
+    _add_printing(parser)
+    return group
+
+
+def _add_printing(parser: argparse.ArgumentParser) -> None:
+    """Declare how results are printed: for people, or as one document."""
+    quiet = "say nothing but results and errors"
+    parser.add_argument("--quiet", action="store_true", help=quiet)
+    group = parser.add_mutually_exclusive_group()
+    for name in ("JSON", "Markdown"):
+        what = f"print one {name} document, and nothing else"
+        kind = name.lower()
+        group.add_argument(
+            f"--{kind}", dest="document", action="store_const", const=kind, help=what
+        )
 
 
 def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._ArgumentGroup:
@@ -227,6 +303,7 @@ def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._Argumen
     closed = "leave out forecasts of weekdays on which a daily series never has a value"
     group = parser.add_argument_group("results")
     group.add_argument("--out", metavar="FILE", help=f"{out} (.csv, .csv.gz, .parquet)")
+    group.add_argument("--raw-ids", action="store_true", help=_RAW_IDS)
     group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
     group.add_argument("--skip-closed", action="store_true", help=closed)
     return group

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.cli import output
+from rbfdiffnet.cli.markdown import LEGEND
 from rbfdiffnet.cli.run import Job, describe_problems, spread_evenly, start_job
 from rbfdiffnet.evaluation import (
     BacktestRows,
@@ -21,12 +22,16 @@ from rbfdiffnet.evaluation import (
     Scores,
     compare,
     describe_comparison,
+    describe_coverage,
     find_models,
     score_models,
     simple_forecasts,
 )
+from rbfdiffnet.evaluation.backtest_frames import QuantileName
+from rbfdiffnet.forecasting.options import ALONE
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import Data
+from rbfdiffnet.report.verdict import ExpectedError, Verdict, verdict
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.progress import ProgressLine
@@ -56,13 +61,15 @@ def run(arguments: argparse.Namespace) -> None:
                 )
         folds, notes = job.note_closed_weekdays(result.folds, result.notes)
         if arguments.out:
-            problems = output.write_all(lambda: output.write_frame(arguments.out, folds))
+            problems = output.write_all(
+                lambda: output.write_frame(arguments.out, folds, raw_ids=arguments.raw_ids)
+            )
     for line in describe_problems(notes):
         job.console.warn(line)
-    if arguments.json:
-        report = output.frame_to_json(notes)
-        facts = {"horizon": arguments.horizon, **result.as_json(), "report": report}
-        output.print_result("evaluate", job.data, **facts)
+    output.note_formulas(job, folds)
+    if arguments.document:
+        facts = summarize(job, result)
+        output.print_document(job, "evaluate", **facts, report=notes)
     else:
         print(result.text(), flush=True)
     if arguments.report:
@@ -100,8 +107,10 @@ class MethodScores:
     """Mean errors of a method over ``n_series`` series, as `rbfdiffnet.evaluation` defines them.
 
     The bias is positive where forecasts are too high. ``coverage`` maps the level of an interval
-    to the share of values inside, in percent. ``seconds`` is NaN where the forecasts were made
-    together with others.
+    to the share of values inside, in percent, ``coverage_by_step`` to these shares for every step
+    ahead, and ``winkler`` to the mean Winkler score. ``wql`` is the weighted quantile loss of the
+    ``quantiles``, which are in percent. ``seconds`` is NaN where the forecasts were made together
+    with others.
     """
 
     model: str
@@ -111,6 +120,10 @@ class MethodScores:
     mae: float
     bias: float
     coverage: Mapping[str, float] = field(default_factory=dict)
+    coverage_by_step: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    winkler: Mapping[str, float] = field(default_factory=dict)
+    wql: float = float("nan")
+    quantiles: Sequence[float] = ()
     seconds: float = float("nan")
 
     @classmethod
@@ -119,8 +132,24 @@ class MethodScores:
         total = scores.total()
         j = scores.names.index(model)
         mase, rmsse, mae, bias = (float(total[x][j]) for x in ("MASE", "RMSSE", "MAE", "bias"))
-        coverage = {x: 100.0 * scores.coverage(model, x) for x in scores.models[j].levels}
-        return cls(model, scores.n_scored, mase, rmsse, mae, bias, coverage, seconds)
+        columns = scores.models[j]
+        shares = {x: 100.0 * scores.coverage_by_step(model, x) for x in columns.levels}
+        found = cls(
+            model,
+            scores.n_scored,
+            mase,
+            rmsse,
+            mae,
+            bias,
+            coverage={x: 100.0 * scores.coverage(model, x) for x in columns.levels},
+            coverage_by_step={x: own.tolist() for x, own in shares.items()},
+            winkler={x: scores.mean_winkler(model, x) for x in columns.levels},
+            seconds=seconds,
+        )
+        if model not in scores.losses:
+            return found
+        wql = scores.weighted_quantile_loss(model)
+        return replace(found, wql=wql, quantiles=columns.percents())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,23 +170,27 @@ class Evaluation:
     notes: pd.DataFrame
     n_windows: int
 
-    def text(self) -> str:
-        """Return a table and a sentence for each method."""
-        levels = list(self.methods[0].coverage)
+    def text(self, verdict: Sequence[str] = ()) -> str:
+        """Return a table, one of intervals, and sentences: a verdict, or one for each method."""
+        shown = (*self.methods, *(ours for ours, _ in self.pairs if ours.model != _OURS))
         timed = any(np.isfinite(s.seconds) for s in self.methods[1:])
         header = ["method", "series", "MASE", "RMSSE", "MAE", "bias"]
-        header += [f"in {level} %" for level in levels] + (["seconds"] if timed else [])
-        rows = [header]
-        for s in (*self.methods, *(ours for ours, _ in self.pairs if ours.model != _OURS)):
-            numbers = (s.mase, s.rmsse, s.mae, s.bias, *(s.coverage.get(x) for x in levels))
-            cells = ["-" if x is None or not np.isfinite(x) else format_number(x) for x in numbers]
+        rows = [header + (["seconds"] if timed else [])]
+        for s in shown:
+            cells = map(_cell, (s.mase, s.rmsse, s.mae, s.bias))
             seconds = [f"{s.seconds:.1f}" if np.isfinite(s.seconds) else "-"] if timed else []
             rows.append([s.model, f"{s.n_series:,}", *cells, *seconds])
         windows = f"{self.n_windows} window{'s' if self.n_windows > 1 else ''}"
         dates = self.folds["ds"]
         first, last = (str(time).removesuffix(" 00:00:00") for time in (dates.min(), dates.max()))
         title = f"Backtest: {windows}, {first} to {last}, from what precedes each"
-        return "\n".join([title, format_table(rows), *self.verdicts()])
+        expected = ExpectedError.of(self.scores, _OURS).describe(self.scores.n_scored)
+        sentences = verdict or [expected.replace("\N{NO-BREAK SPACE}", " "), *self.verdicts()]
+        lines = [title, format_table(rows), LEGEND, *sentences]
+        if self.methods[0].coverage:
+            lines += ["", *_describe_intervals(shown)]
+            lines += [] if verdict else self.interval_verdicts()
+        return "\n".join(lines)
 
     def complete_folds(self) -> pd.DataFrame:
         """Return the folds without the methods that forecast only some of the rows."""
@@ -173,14 +206,62 @@ class Evaluation:
         """Return a sentence on who won for each comparison."""
         return [describe_comparison(found) for found in self.comparisons]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the part of a JSON document about the evaluation."""
+    def interval_verdicts(self) -> list[str]:
+        """Return a sentence on each level of our intervals that is far off."""
+        said = (describe_coverage(self.scores, _OURS, x) for x in self.methods[0].coverage)
+        return [sentence for sentence in said if sentence is not None]
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the part of a document about the evaluation."""
         return {
             "n_windows": self.n_windows,
             "scores": [asdict(method) for method in self.methods],
             "pairs": [[asdict(ours), asdict(other)] for ours, other in self.pairs],
             "verdicts": self.verdicts(),
+            "interval_verdicts": self.interval_verdicts(),
         }
+
+
+def summarize(job: Job, evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return the part of a document about what was asked for and how good forecasts were."""
+    found = make_verdict(job, evaluation)
+    lead, *more = found.sentences()
+    expected, data = found.expected_error, job.data
+    facts = {
+        "horizon": job.arguments.horizon,
+        "frequency": str(data.freq),
+        "season_length": data.season_length,
+        "n_series": data.series.n_series,
+        "verdict": {"lead": lead, "more": more},
+        "expected_error": None if expected is None else asdict(expected),
+    }
+    none: dict[str, Any] = {"n_windows": 0, "scores": [], "pairs": [], "verdicts": []}
+    tested = {**none, "interval_verdicts": []} if evaluation is None else evaluation.as_document()
+    return facts | tested
+
+
+def make_verdict(job: Job, evaluation: Evaluation | None) -> Verdict:
+    """Return what reports say of a backtest."""
+    scores = None if evaluation is None else evaluation.scores
+    return verdict(scores, _OURS, job.shown.series.n_series)
+
+
+def _describe_intervals(methods: Sequence[MethodScores]) -> list[str]:
+    """Return a table of intervals, a row for each method and level, and what its scores are."""
+    rows = [["method", "WQL", "interval", "inside", "Winkler"]]
+    for s in methods:
+        head = [s.model, _cell(s.wql)]
+        for level, inside in s.coverage.items():
+            share = f"{inside:.1f} %" if np.isfinite(inside) else "-"
+            rows.append([*head, f"{level} %", share, _cell(s.winkler[level])])
+            head = ["", ""]
+    *some, last = (f"{q:g}" for q in methods[0].quantiles)
+    quantiles = f"{', '.join(some)} and {last} %"
+    return [f"Intervals; WQL is the weighted quantile loss of {quantiles}", format_table(rows)]
+
+
+def _cell(number: float) -> str:
+    return format_number(number) if np.isfinite(number) else "-"
 
 
 def count_windows(data: Data, h: int, most: int) -> int:
@@ -193,10 +274,13 @@ def backtest_sample(job: Job) -> tuple[Evaluation | None, Data]:
 
     The evaluation is None where all series are too short.
     """
-    tested = job.data.select(spread_evenly(job.data.series.n_series, _SAMPLE))
+    tested = job.data
+    if tested.groups is None:  # sums need all series
+        tested = tested.select(spread_evenly(tested.series.n_series, _SAMPLE))
     most = _SAMPLE_WINDOWS if tested.series.n_series <= _FEW else 1
     windows = count_windows(tested, job.arguments.horizon, most)
-    return (evaluate(replace(job, data=tested), windows) if windows else None), tested
+    job = job if tested is job.data else replace(job, data=tested)
+    return (evaluate(job, windows) if windows else None), job.shown
 
 
 def evaluate(job: Job, n_windows: int) -> Evaluation:
@@ -205,12 +289,12 @@ def evaluate(job: Job, n_windows: int) -> Evaluation:
     folds, notes = job.backtest(n_windows)
     seconds = time.perf_counter() - began
     job.progress.update("Scoring")
-    folds, scores = _score_simple_rules(job.data, folds)
+    folds, scores = _score_simple_rules(job.shown, folds)
     ours = MethodScores.mean(scores, _OURS, seconds)
     names = [name for name in scores.names if name != _OURS]
     rules = [MethodScores.mean(scores, name) for name in names]
     pairs = tuple((ours, rule) for rule in rules)
-    n = job.data.series.n_series
+    n = job.shown.series.n_series
     comparisons = tuple(compare(scores, _OURS, name, n) for name in names)
     return Evaluation(folds, scores, (ours, *rules), pairs, comparisons, notes, n_windows)
 
@@ -265,13 +349,14 @@ def _score_simple_rules(data: Data, folds: pd.DataFrame) -> tuple[pd.DataFrame, 
         rows = folds.iloc[slice(*np.searchsorted(owners, [start, stop]))]
         rules = simple_forecasts(panel, BacktestRows.locate(panel, rows), season)
         frames.append(rows.assign(**rules))
-        scores.append(_score(panel, frames[-1], (_OURS, *rules), season))
+        scores.append(_score(panel, frames[-1], (_OURS, ALONE, *rules), season))
     return pd.concat(frames, ignore_index=True), Scores.concatenate(scores)
 
 
 def _score(panel: Panel, folds: pd.DataFrame, models: Sequence[str], season: int) -> Scores:
     """Score methods on the rows that all of them have."""
-    kept = [c for c in folds.columns[3:] if str(c).split("-lo-")[0].split("-hi-")[0] in models]
+    parts = {c: QuantileName.parse(c) for c in folds.columns[3:]}
+    kept = [c for c, name in parts.items() if (name.model if name else c) in models]
     columns = {name: folds[name].to_numpy(dtype=np.float64) for name in ("y", *kept)}
     rows = BacktestRows.locate(panel, folds)
     return score_models(panel, rows, columns, "y", find_models(kept, "folds"), season)

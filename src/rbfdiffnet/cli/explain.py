@@ -25,14 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
         name = _choose_series(arguments, data)
         job.progress.update("Explaining")
         parts = _explain(job, name)
-    if arguments.json:
-        output.print_result(
-            "explain",
-            data,
-            unique_id=name,
-            step=arguments.step,
-            **{key: output.frame_to_json(frame) for key, frame in parts.items()},
-        )
+    if arguments.document:
+        output.print_document(job, "explain", unique_id=name, step=arguments.step, **parts)
         return
     name = one_line(name)
     columns, terms = ["part", "term", "value", "weight", "contribution", "nearest"], parts["terms"]

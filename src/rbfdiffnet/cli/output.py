@@ -1,4 +1,4 @@
-"""Results of a command: tables, plots and HTML reports as files, JSON on standard output."""
+"""Results of a command: tables, plots and HTML reports as files, documents on standard output."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.cli.run import Console, Job
+from rbfdiffnet.cli.markdown import write_markdown
+from rbfdiffnet.cli.run import Console, Job, as_command_error
 from rbfdiffnet.readers import Data
-from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
-from rbfdiffnet.support.text import format_dates
+from rbfdiffnet.support.text import format_dates, printable, quote_formula
 
 if TYPE_CHECKING:
     from rbfdiffnet.cli.evaluate import Evaluation
 
-_TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
+_PARQUET = (".parquet", ".pq")
+_TABLES = (".csv", ".csv.gz", *_PARQUET)
 _DRAWN = 4  # series in a plot
 _EXPLAINED, _EXTREMES = 20, 3  # explained in a report: the first, the best and the worst series
 _MOST_FITTED = 1000  # series that are fitted once more to explain forecasts that depend on all
@@ -52,7 +54,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         raise CommandError(
             f"--out: cannot write '{out}'; end its name in .csv, .csv.gz or .parquet"
         )
-    if out and out.lower().endswith((".parquet", ".pq")):
+    if out and out.lower().endswith(_PARQUET):
         from rbfdiffnet.readers.files import check_parquet
 
         check_parquet()
@@ -113,12 +115,37 @@ def finish(console: Console, problems: Sequence[str], *paths: str | None) -> Non
         console.say(f"Wrote {path}")
 
 
-def write_frame(path: str, frame: pd.DataFrame) -> None:
-    """Write a frame as CSV, gzipped CSV or Parquet, by the end of the name."""
+def write_frame(path: str, frame: pd.DataFrame, *, raw_ids: bool = False) -> None:
+    """Write a frame as CSV, gzipped CSV or Parquet, by the end of the name.
+
+    CSV has ids that look like formulas with an apostrophe before them, unless `raw_ids`.
+    """
+    if not (raw_ids or path.lower().endswith(_PARQUET)):
+        frame = quote_ids(frame)
     try:
         _write_table(path, frame)
     except CommandError as error:
         raise CommandError(f"{error}; {_rescue_table(path, frame)}") from error
+
+
+def quote_ids(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose ids no spreadsheet takes for formulas."""
+    quoted = {name: quote_formula(name) for name in frame["unique_id"].unique()}
+    if all(name == same for name, same in quoted.items()):
+        return frame
+    return frame.assign(unique_id=frame["unique_id"].astype(object).map(quoted))
+
+
+def note_formulas(job: Job, frame: pd.DataFrame) -> None:
+    """Say what became of ids that look like formulas, if a file of a spreadsheet has them."""
+    path, raw = job.arguments.out or "", job.arguments.raw_ids
+    for name in frame["unique_id"].unique() if path and not path.lower().endswith(_PARQUET) else ():
+        if quote_formula(name) != name:
+            done = "in a spreadsheet, import their column as text"
+            if not raw:
+                done = "the file has an apostrophe before them; --raw-ids writes them as they are"
+            job.console.warn(f"ids such as '{name}' look like formulas: {done}")
+            return
 
 
 def _rescue_table(path: str, frame: pd.DataFrame) -> str:
@@ -135,7 +162,7 @@ def _rescue_table(path: str, frame: pd.DataFrame) -> str:
 
 def _write_table(path: str, frame: pd.DataFrame) -> None:
     with _name_unwritable(path), replace_file(path) as temporary:
-        if path.lower().endswith((".parquet", ".pq")):
+        if path.lower().endswith(_PARQUET):
             from rbfdiffnet.readers.files import write_parquet
 
             write_parquet(frame, str(temporary))
@@ -150,7 +177,7 @@ def _write_table(path: str, frame: pd.DataFrame) -> None:
 
 
 def write_plot(path: str, data: Data, forecast: pd.DataFrame) -> None:
-    """Draw the forecasts of the first four series, with their widest interval."""
+    """Draw the forecasts of the first four series, with their intervals."""
     from matplotlib import rc_context
 
     from rbfdiffnet.panel.panel import Panel
@@ -183,17 +210,24 @@ def write_report(
     from rbfdiffnet.panel.frames import ColumnNames
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
+    from rbfdiffnet.report.tree import MOST_GROUPS, Tree
 
-    arguments, data = job.arguments, job.data
+    arguments, data = job.arguments, job.shown
+    tree = None if job.data.groups is None else Tree.of(job.panel, job.make_model().hierarchy)
     n, n_tested = data.series.n_series, tested.series.n_series
     errors = np.full(n, np.nan)
     if evaluation is not None:
         positions = {name: i for i, name in enumerate(data.ids)}
         errors[[positions[name] for name in tested.ids]] = evaluation.scores.mase[:, 0]
-    chosen = choose_series(n, errors)
-    explanations = _explain_some(job, _choose_explained(errors))
+    upper = range(n - job.data.series.n_series)[:MOST_GROUPS]
+    chosen = choose_series(n, errors, upper)
+    first = _choose_explained(errors)
+    explanations, outliers = _explain_some(job, first)
+    anomalies = _judge_some(job, chosen, first)
+    if tree is not None:  # the page tells whether all of them add up
+        chosen = np.arange(n)
     job.progress.update("Writing")
-    source = ". ".join([data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
+    source = ". ".join([job.data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
     remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
     full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
     folds = None if evaluation is None else evaluation.complete_folds()
@@ -202,20 +236,24 @@ def write_report(
         columns = [name for name in folds if str(name).split("-")[0] not in rivals]
         folds = folds.loc[np.isin(data.find_series(folds), chosen), columns]
         full = replace(full, scores=evaluation.scores, ids=tested.ids)
+    what = f"{data.target} in " if data.target else ""
     from_file = arguments.file not in (None, "-")
     with _name_unwritable(arguments.report):
         write_page(
             arguments.report,
-            f"Forecasts of {Path(arguments.file).name}" if from_file else None,
+            f"Forecasts of {what}{Path(arguments.file).name}" if from_file else None,
             data.select(chosen).frame(),
             forecast[np.isin(data.find_series(forecast), chosen)],
             columns=ColumnNames(),
             backtest=folds,
             explanations=explanations,
             notes=notes,
+            anomalies=anomalies,
+            outliers=outliers,
             season_length=data.season_length,
             freq=data.freq,
             full=full,
+            tree=tree,
         )
 
 
@@ -226,22 +264,40 @@ def _choose_explained(errors: Array) -> list[int]:
     return sorted({*range(min(len(errors), _EXPLAINED)), *extremes})
 
 
-def _explain_some(job: Job, positions: Sequence[int]) -> dict[str, Any] | None:
-    """Fit the series that the forecasts of some depend on, and explain them.
+def _explain_some(job: Job, positions: Sequence[int]) -> tuple[dict[str, Any] | None, Any]:
+    """Fit the series that the forecasts of some depend on, explain them, and find outliers.
 
-    Returns None where the forecasts depend on too many series.
+    Returns None for both where the forecasts depend on too many series.
     """
-    data, model = job.data, job.make_model()
+    data, model, ids = job.data, job.make_model(), job.shown.ids
     fitted = data
-    if model.options.method.learns_series_alone and not data.inputs:
+    if model.options.method.learns_series_alone and not (
+        data.inputs or data.past or data.groups is not None
+    ):
         fitted = data.select(positions)
-    elif data.series.n_series > _MOST_FITTED:
-        return None
+    elif len(ids) > _MOST_FITTED:
+        return None, None
     job.progress.update("Explaining")
-    return dict(job.explain(model, fitted.frame(), [data.ids[i] for i in positions]))
+    terms = job.explain(model, fitted.frame(), [ids[i] for i in positions])
+    return dict(terms), model.outliers_
 
 
-def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _judge_some(job: Job, shown: Ints, wanted: Sequence[int]) -> pd.DataFrame:
+    """Judge past values of some of the series that a report shows, the wanted ones first."""
+    from rbfdiffnet.report.anomalies import LATEST, LEVEL, choose_judged
+
+    job.progress.update("Judging")
+    first = np.flatnonzero(np.isin(shown, wanted)).tolist()
+    chosen = shown[choose_judged(len(shown), job.shown.series.longest, first)]
+    ids = [job.shown.ids[i] for i in chosen]
+    data = job.data if job.data.groups is not None else job.data.select(chosen)
+    with as_command_error(data.origins):
+        return cast(
+            "pd.DataFrame", job.make_model().detect_anomalies(data.frame(), LEVEL, LATEST, ids)
+        )
+
+
+def _frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame for JSON: dates as text, None for missing values."""
     columns: dict[str, list[Any]] = {}
     for name in frame.columns:
@@ -253,15 +309,22 @@ def frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def print_result(command: str, data: Data, **result: Any) -> None:
-    """Print what was read and the results of a command as one JSON document."""
-    head = {"command": command, "source": data.describe(), "notes": list(data.notes)}
-    text = json.dumps(_to_json({**head, **result}), ensure_ascii=False, allow_nan=False)
+def print_document(job: Job, command: str, **result: Any) -> None:
+    """Print what was read and the results of a command as one document, JSON or Markdown."""
+    data = job.data
+    head = {"command": command, "file": job.arguments.file, "source": data.describe()}
+    document = {**head, "notes": list(data.notes), **result}
+    if job.arguments.document == "markdown":
+        print(printable(write_markdown(document)))
+        return
+    text = json.dumps(_to_json(document), ensure_ascii=False, allow_nan=False)
     print(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def _to_json(value: Any) -> Any:
-    """Replace numbers of NumPy by plain ones, and those that are not finite by None."""
+    """Replace frames by rows, numbers of NumPy by plain ones, and those not finite by None."""
+    if isinstance(value, pd.DataFrame):
+        return _frame_to_json(value)
     if isinstance(value, dict):
         return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +21,10 @@ from rbfdiffnet.panel.calendar import (
     name_weekdays,
     weekday_numbers,
 )
+from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
 from rbfdiffnet.support.arrays import Ints, Mask
-from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.checks import CommandError, DataWarning
 from rbfdiffnet.support.progress import ProgressLine, progress_between, watch_progress
 from rbfdiffnet.support.text import one_line, printable
 
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
 
 _CHUNK, _FAST_CHUNK = 100, 1000  # series that are forecast at a time
 _FILE_OPTIONS = (
-    *("layout", "id_col", "time_col", "target_col", "exog", "freq"),
-    *("repeats", "dates", "decimal", "missing"),
+    *("layout", "id_col", "time_col", "target_col", "exog", "past_exog"),
+    *("freq", "repeats", "dates", "decimal", "missing", "group"),
 )
 _WEEKDAY_CHUNK = 2000  # series whose weekdays are looked at at a time
 
@@ -41,19 +44,19 @@ _WEEKDAY_CHUNK = 2000  # series whose weekdays are looked at at a time
 class Console:
     """Messages of a command; its results are printed elsewhere.
 
-    With ``quiet`` nothing is said. With ``json`` standard output belongs to one JSON document, so
+    With ``quiet`` nothing is said. With ``document`` standard output belongs to one document, so
     messages go to standard error.
     """
 
     quiet: bool = False
-    json: bool = False
+    document: bool = False
     progress: ProgressLine | None = None
 
     def say(self, text: str = "") -> None:
         """Print a message."""
         if not self.quiet:
             self._make_room()
-            print(printable(text), file=sys.stderr if self.json else sys.stdout, flush=True)
+            print(printable(text), file=sys.stderr if self.document else sys.stdout, flush=True)
 
     def warn(self, text: str) -> None:
         """Print a message that a person should not miss, on standard error."""
@@ -106,14 +109,24 @@ def read_input(arguments: argparse.Namespace) -> Data:
     """Read the data that the arguments name."""
     if arguments.file is None:
         for name in _FILE_OPTIONS:
-            if given := getattr(arguments, name):
+            if given := getattr(arguments, name, None):
                 remedy = (isinstance(given, list) and hint_to_put_file_first(given)) or "give one"
                 raise CommandError(f"--{name.replace('_', '-')} is about a FILE; {remedy}")
         return example_data(_first(arguments.season_length))
-    columns = ("layout", "id_col", "time_col", "target_col", "dates", "repeats")
+    columns = (
+        "layout",
+        "id_col",
+        "time_col",
+        "target_col",
+        "dates",
+        "repeats",
+        "group",
+        "past_exog",
+    )
+    said: list[Any] = [getattr(arguments, name, ()) for name in columns]
     return read_data(
         arguments.file,
-        ColumnChoices(*(getattr(arguments, name) for name in columns)),
+        ColumnChoices(*said),
         freq=arguments.freq,
         season_length=_first(arguments.season_length),
         exog=arguments.exog,
@@ -126,12 +139,31 @@ def read_input(arguments: argparse.Namespace) -> Data:
 def start_job(arguments: argparse.Namespace) -> Iterator[Job]:
     """Read the series, say what was read and assumed, and show progress until the end."""
     with ProgressLine(quiet=arguments.quiet) as progress:
-        console = Console(arguments.quiet, arguments.json, progress)
+        console = Console(arguments.quiet, arguments.document is not None, progress)
         progress.update("Reading")
         data = read_input(arguments)
         for line in (data.describe(), *data.notes):
             console.say(line)
-        yield Job(arguments, data, console, progress)
+        with _show_warnings(console):
+            yield Job(arguments, data, console, progress)
+
+
+@contextmanager
+def _show_warnings(console: Console) -> Iterator[None]:
+    """Say warnings about the data as notes, each once."""
+    said, show_other = set(), warnings.showwarning
+
+    def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        if category is not DataWarning:
+            show_other(message, category, *where, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            console.warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = show
+        yield
 
 
 @dataclass(frozen=True)
@@ -160,22 +192,50 @@ class Job:
                 scope=scope or arguments.scope,
                 season_length=self.data.season_length if scope else self.seasons,
                 lower=arguments.lower,
+                upper=arguments.upper,
                 n_jobs=arguments.jobs,
                 random_state=arguments.seed,
+                past_exog=self.data.past,
+                **self._hierarchy,
             )
+
+    @cached_property
+    def shown(self) -> Data:
+        """The series, and before them the groups they add up to, if there are any."""
+        if self.data.groups is None:
+            return self.data
+        panel = self.panel
+        frame = panel.make_frame(0, panel.lengths, {"y": panel.y})
+        names = pd.Categorical(frame["unique_id"], categories=panel.names)
+        return self.data.replace_series(frame.assign(unique_id=names))
+
+    @cached_property
+    def panel(self) -> Panel:
+        """The series and groups on one grid."""
+        with as_command_error(self.data.origins):
+            return self.make_model().options.read_panel(self.data.frame())
+
+    @property
+    def _hierarchy(self) -> dict[str, Any]:
+        """The arguments of the forecaster that are about groups, if there are any."""
+        if self.data.groups is None:
+            return {}
+        return {"hierarchy": self.arguments.group, "reconcile": self.arguments.reconcile}
 
     def forecast(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.report_``."""
-        h, level = self.arguments.horizon, self.arguments.level
+        h = self.arguments.horizon
+        names = ("level", "quantiles", "totals")  # evaluate has the first only
+        wanted = {name: getattr(self.arguments, name, None) for name in names}
 
         def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
             if not self.data.inputs:
-                return model.forecast(frame, h, level=level)
+                return model.forecast(frame, h, **wanted)
             fit_share = model.options.method.fit_share
             with progress_between(0.0, fit_share):
                 model.fit(frame)
             with progress_between(fit_share, 1.0):
-                return model.predict(h, X_df=self.future_inputs(model), level=level)
+                return model.predict(h, X_df=self.future_inputs(model), **wanted)
 
         return self.note_closed_weekdays(*self._run_in_chunks(forecast, "Forecasting"))
 
@@ -183,8 +243,10 @@ class Job:
         """Forecast windows at the end of all series; return the folds and the notes."""
         h, level = self.arguments.horizon, self.arguments.level
 
+        alone = self.data.groups is not None and self.arguments.reconcile != "none"
+
         def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
-            return model.cross_validation(frame, h, n_windows=n_windows, level=level)
+            return model.cross_validation(frame, h, n_windows, level=level, alone=alone)
 
         return self._run_in_chunks(backtest, "Backtesting")
 
@@ -198,17 +260,20 @@ class Job:
         data, progress = self.data, self.progress
         total = size = data.series.n_series
         model = self.make_model()
-        if model.options.method.learns_series_alone and not (data.inputs or self.arguments.level):
+        distributions = self.arguments.level or getattr(self.arguments, "quantiles", None)
+        alone = model.options.method.learns_series_alone and data.groups is None
+        if alone and not (data.inputs or data.past or distributions):
             size = min(total, _FAST_CHUNK if self.arguments.preset == "fast" else _CHUNK)
         frames, notes = [], []
         progress.update(stage, 0, total)
         for start, stop, chunk in data.chunks(size):
+            frame = chunk if data.groups is None else data.frame()
 
             def show_share(share: float, start: int = start, stop: int = stop) -> None:
                 progress.update(stage, start + share * (stop - start), total)
 
             with as_command_error(data.origins), watch_progress(show_share):
-                frames.append(work(model, chunk))
+                frames.append(work(model, frame))
             notes.append(model.report_)
             progress.update(stage, stop, total)
             model = self.make_model()
@@ -266,7 +331,8 @@ class Job:
         if self.arguments.skip_closed:
             action = "their forecasts are left out"
             weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
-            kept = ~closed[self.data.find_series(forecast), weekdays]
+            series = self.data.find_series(forecast)  # -1 for groups
+            kept = (series < 0) | ~closed[series, weekdays]
             forecast = forecast[kept].reset_index(drop=True)
             if not len(forecast):
                 raise CommandError(

@@ -41,10 +41,10 @@ class StopHandler:
     def watch_files(self, arguments: argparse.Namespace) -> None:
         """Remember the present versions of the files that a command writes."""
         given = vars(arguments)
-        if "horizon" in given:
-            self._before = {given[n]: _version(given[n]) for n in _OUTPUTS if given.get(n)}
-        else:  # reproduce, which keeps its results one by one
+        if given["command"] == "reproduce":  # which keeps its results one by one
             self._resumes = given.get("out")
+        else:
+            self._before = {given[n]: _version(given[n]) for n in _OUTPUTS if given.get(n)}
 
     def message(self) -> str:
         """Say that the command was stopped, and which files are complete."""
@@ -61,11 +61,12 @@ class StopHandler:
         return one_line("; ".join(parts))
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self, *, ends_program: bool = False) -> Iterator[None]:
         """Raise Stopped at the first signal, and end the process if that takes too long.
 
         Python calls signal handlers only between its own instructions, and code of others may
-        swallow the exception. A thread that waits at a socket hears of the signal at once.
+        swallow the exception. A thread that waits at a socket hears of the signal at once. If the
+        program ends after this block, signals no longer matter: what it returns is settled.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -86,7 +87,7 @@ class StopHandler:
             reading.close()
             writing.close()
             for number, handler in handlers.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_IGN if ends_program else handler)
 
     def _raise_once(self, number: int, _: object) -> None:
         if not self._heard:

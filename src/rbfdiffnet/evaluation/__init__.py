@@ -1,7 +1,9 @@
 """Errors of forecasts: metrics for frames, scores of backtests, and who was better.
 
-`metrics` is public. To add an error to the tables of the command line and of reports, change
-`scores`. Nothing here knows how forecasts are made, and nothing here imports the models.
+`metrics` is public; `losses`, `quantile_frames` and `revisions` hold parts of it. To add an error
+to the tables of the command line and of reports, change `scores`; `kinds` says when intervals
+held much less than they promise. Nothing here knows how forecasts
+are made, and nothing here imports the models.
 """
 
 from rbfdiffnet.evaluation.backtest_frames import (
@@ -12,16 +14,20 @@ from rbfdiffnet.evaluation.backtest_frames import (
     find_models,
     simple_forecasts,
 )
+from rbfdiffnet.evaluation.kinds import Holding, Shortfall
 from rbfdiffnet.evaluation.scores import (
     Comparison,
+    Coverage,
     Scores,
     compare,
+    compare_near_and_far,
     describe_comparison,
+    describe_coverage,
     find_better_rule,
-    format_percent,
     score_models,
 )
 
-__all__ = ["BASELINE", "LAST", "BacktestRows", "Comparison", "ModelColumns", "Scores", "compare"]
-__all__ += ["describe_comparison", "find_better_rule", "find_models", "format_percent"]
-__all__ += ["score_models", "simple_forecasts"]
+__all__ = ["BASELINE", "LAST", "BacktestRows", "Comparison", "Coverage", "Holding", "ModelColumns"]
+__all__ += ["Scores", "Shortfall"]
+__all__ += ["compare", "compare_near_and_far", "describe_comparison", "describe_coverage"]
+__all__ += ["find_better_rule", "find_models", "score_models", "simple_forecasts"]

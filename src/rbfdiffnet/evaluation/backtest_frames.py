@@ -20,44 +20,115 @@ from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 #: Two simple rules that forecasts are compared with: the value a season ago, and the last one.
 BASELINE, LAST = "SeasonalNaive", "LastValue"
-_INTERVAL_END = re.compile(r"(?P<model>.+)-(?P<side>lo|hi)-(?P<level>\d+(?:\.\d+)?)")
+_QUANTILE = re.compile(r"(?P<model>.+)-(?P<kind>lo|hi|q)-(?P<percent>\d+(?:\.\d+)?)")
+_OTHER_END = {"lo": "hi", "hi": "lo"}
+
+
+@dataclass(frozen=True)
+class QuantileName:
+    """The name of a column in parts: ``M-lo-80`` is an end of an interval, ``M-q-10`` a quantile.
+
+    `kind` is "lo", "hi" or "q"; `percent` is the level of the interval or the quantile, as text.
+    """
+
+    model: str
+    kind: str
+    percent: str
+
+    @classmethod
+    def parse(cls, column: Any) -> QuantileName | None:
+        """Take a name apart; None for names of other columns."""
+        match = _QUANTILE.fullmatch(column) if isinstance(column, str) else None
+        return None if match is None else cls(match["model"], match["kind"], match["percent"])
+
+    @property
+    def probability(self) -> float:
+        """The share of values that should lie below: 0.1 for the lower end of 80 %.
+
+        ValueError is raised if it is not between 0 and 1.
+        """
+        share = float(self.percent) / 100.0
+        share = {"lo": 0.5 - 0.5 * share, "hi": 0.5 + 0.5 * share, "q": share}[self.kind]
+        if not 0.0 < share < 1.0:
+            raise ValueError(
+                f"Column '{self.model}-{self.kind}-{self.percent}': levels and quantiles must lie "
+                "between 0 and 100 %; rename or drop it."
+            )
+        return round(share, 12)  # the same number for lo-80 and q-10
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of one model: its forecasts, and its intervals by their levels."""
+    """The columns of one model: forecasts, levels of intervals and quantiles, both in percent."""
 
     name: str
     levels: tuple[str, ...] = ()
+    quantiles: tuple[str, ...] = ()
 
     def ends(self, level: str) -> tuple[str, str]:
         """Return the columns of the lower and the upper end of an interval."""
         return f"{self.name}-lo-{level}", f"{self.name}-hi-{level}"
 
+    def by_probability(self) -> dict[float, str]:
+        """Return the columns of quantiles by their probabilities; the forecast is the median."""
+        ends = (end for level in self.levels for end in self.ends(level))
+        return sort_quantiles([*ends, *(f"{self.name}-q-{q}" for q in self.quantiles)], self.name)
+
+    def percents(self) -> list[float]:
+        """Return all quantiles in percent, those of intervals and the forecast's 50 included."""
+        return [round(100.0 * probability, 10) for probability in self.by_probability()]
+
+
+def sort_quantiles(columns: Iterable[str], point: str | None) -> dict[float, str]:
+    """Return columns of quantiles by their probabilities, ascending.
+
+    Of several columns of one quantile ``q`` comes before ends of intervals. The column `point` is
+    taken for the median where there is no other.
+    """
+    names = [(name, QuantileName.parse(name)) for name in columns]
+    parsed = [(name, parts) for name, parts in names if parts is not None]
+    parsed.sort(key=lambda pair: pair[1].kind == "q")  # the last one counts
+    found = {} if point is None else {0.5: point}
+    found |= {parts.probability: name for name, parts in parsed}
+    return dict(sorted(found.items()))
+
 
 def find_models(columns: Iterable[str], what: str) -> list[ModelColumns]:
-    """Tell models and their intervals from the names of columns.
+    """Tell models, their intervals and quantiles from the names of columns.
 
     ValueError is raised if an interval lacks its other end or its model, or if there is no model.
     """
     names = list(columns)
     levels: dict[str, set[str]] = {}
+    quantiles: dict[str, set[str]] = {}
+    sort_quantiles(names, None)  # all lie between 0 and 100 %
     for name in names:
-        match = _INTERVAL_END.fullmatch(name)
-        if match is None:
+        parts = QuantileName.parse(name)
+        if parts is None:
             levels.setdefault(name, set())
             continue
-        model, side, level = match["model"], match["side"], match["level"]
-        needed = f"{model}-{'hi' if side == 'lo' else 'lo'}-{level}"
-        for other in (needed, model):
+        needed = [parts.model]
+        if parts.kind in _OTHER_END:
+            needed = [f"{parts.model}-{_OTHER_END[parts.kind]}-{parts.percent}", parts.model]
+        for other in needed:
             if other not in names:
                 raise ValueError(
                     f"Column {name!r} of {what} needs a column {other!r}; add it, or drop {name!r}."
                 )
-        levels.setdefault(model, set()).add(level)
+        levels.setdefault(parts.model, set())
+        (quantiles if parts.kind == "q" else levels).setdefault(parts.model, set()).add(
+            parts.percent
+        )
     if not levels:
         raise ValueError(f"{what} has no column with forecasts; add one for each model.")
-    return [ModelColumns(name, tuple(sorted(found, key=float))) for name, found in levels.items()]
+    return [
+        ModelColumns(name, _ascending(found), _ascending(quantiles.get(name, ())))
+        for name, found in levels.items()
+    ]
+
+
+def _ascending(percents: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(percents, key=float))
 
 
 @dataclass(frozen=True)
@@ -97,10 +168,10 @@ class BacktestRows:
 def simple_forecasts(panel: Panel, rows: BacktestRows, season_length: int) -> dict[str, Array]:
     """Forecast every row by simple rules, which are the keys; NaN for rows off the grid.
 
-    ``SeasonalNaive`` repeats the last season, or the last value where less than a season was seen.
-    ``LastValue`` repeats the last value always; a season of one step leaves it out.
+    ``SeasonalNaive`` repeats the last season, or the last value where less than a season was seen;
+    a season of one step leaves it out. ``LastValue`` repeats the last value.
     """
-    seasons = {BASELINE: season_length} | ({LAST: 1} if season_length > 1 else {})
+    seasons = ({BASELINE: season_length} if season_length > 1 else {}) | {LAST: 1}
     return {name: _repeat_season(panel, rows, season) for name, season in seasons.items()}
 
 

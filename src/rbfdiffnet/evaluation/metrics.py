@@ -1,8 +1,12 @@
 r"""Errors of forecasts in long frames (pandas or polars), one row for each series.
 
 The usual ones (``mae``, ``mse``, ``rmse``, ``bias``, ``mape``, ``smape``, ``mase``,
-``quantile_loss``, ``mqloss``, ``coverage``, ``scaled_crps``) are those of utilsforecast. Here are
-the two of the M5 competition, whose scale leaves out the time before an item was first sold:
+``quantile_loss``, ``mqloss``, ``coverage``, ``calibration``, ``scaled_crps``) are those of
+utilsforecast, which want complete columns. `evaluate_quantiles` has all scores of quantiles and
+intervals at once, `revisions` tells how much forecasts of the same date moved.
+
+`rmsse` and `wrmsse` are those of the M5 competition, whose scale leaves out the time before an item
+was first sold:
 
 .. math::
 
@@ -49,6 +53,7 @@ import numpy.typing as npt
 from narwhals.stable.v2.typing import IntoDataFrame, IntoDataFrameT
 from utilsforecast.losses import (
     bias,
+    calibration,
     coverage,
     mae,
     mape,
@@ -61,12 +66,24 @@ from utilsforecast.losses import (
     smape,
 )
 
+from rbfdiffnet.evaluation.losses import ensemble_crps, interval_score, quantile_crps
+from rbfdiffnet.evaluation.quantile_frames import evaluate_quantiles, quantile_columns
+from rbfdiffnet.evaluation.revisions import revisions, summarize_revisions
 from rbfdiffnet.evaluation.scores import mean_squared_step, scale_squared_error
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import as_floats, as_list
+from rbfdiffnet.support.checks import (
+    as_floats,
+    as_list,
+    as_names,
+    check_flag,
+    check_number,
+    check_size,
+)
 
-__all__ = ["bias", "coverage", "mae", "mape", "mase", "mqloss", "mse", "quantile_loss", "rmse"]
-__all__ += ["rmsse", "rmsse_score", "scaled_crps", "smape", "wrmsse"]
+__all__ = ["bias", "calibration", "coverage", "ensemble_crps", "evaluate_quantiles", "mae", "mape"]
+__all__ += ["mase", "mqloss", "mse", "path_crps", "quantile_columns", "quantile_crps"]
+__all__ += ["quantile_loss", "revisions", "rmse", "rmsse", "rmsse_score", "scaled_crps", "smape"]
+__all__ += ["summarize_revisions", "winkler_score", "wrmsse"]
 
 
 _COUNT, _SCALE, _WEIGHT = "__count", "__scale", "__weight"
@@ -105,6 +122,8 @@ def rmsse_score(actual: npt.ArrayLike, forecast: npt.ArrayLike, train: npt.Array
             "actual and forecast must have the same length, one value a step, and train must be "
             f"one series; got shapes {target.shape}, {model.shape} and {past.shape}."
         )
+    for name, values in zip(given, (target, model, past), strict=True):
+        check_size(name, values)
     known = ~np.isnan(target)
     if not known.any():
         return math.nan
@@ -275,6 +294,148 @@ def wrmsse(
     return nw.maybe_reset_index(totals.select(*windows, *means)).to_native()
 
 
+def winkler_score(
+    df: IntoDataFrameT,
+    models: Sequence[str],
+    level: float,
+    id_col: str = "unique_id",
+    target_col: str = "y",
+    cutoff_col: str = "cutoff",
+) -> IntoDataFrameT:
+    r"""Winkler score (interval score) of every series: narrow intervals that hold the values win.
+
+    .. math:: W = u - l + \frac{2}{\alpha} \bigl((l - y)_+ + (y - u)_+\bigr), \qquad
+        \alpha = 1 - \frac{\text{level}}{100}
+
+    Parameters
+    ----------
+    df : pandas or polars DataFrame
+        Actual values and the ends of intervals, ``Model-lo-80`` and ``Model-hi-80``. Rows where
+        one of them is missing are skipped.
+    models : sequence of str
+        Names of the models.
+    level : float
+        Level of the intervals in percent.
+    id_col, target_col, cutoff_col : str
+        Names of the columns.
+
+    Returns
+    -------
+    pandas or polars DataFrame, like ``df``
+        The series (after the cutoff, if there is one) and a column for each model: the mean score,
+        in units of the values.
+
+    See Also
+    --------
+    evaluate_quantiles : All levels and models at once, for each step ahead too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.evaluation.metrics import winkler_score
+    >>> df = pd.DataFrame({"unique_id": ["a", "b"], "y": [5.0, 7.0], "M-lo-80": 4.0, "M-hi-80": 6})
+    >>> winkler_score(df, ["M"], level=80)
+      unique_id     M
+    0         a   2.0
+    1         b  12.0
+    """
+    models = as_names("models", [models] if isinstance(models, str) else models)
+    check_number("level", level, above=0, below=100)
+    ends = {model: [f"{model}-{end}-{level:g}" for end in ("lo", "hi")] for model in models}
+    needed = [target_col, *(name for own in ends.values() for name in own)]
+    frame = _frame("df", df, [id_col], needed).with_columns(*map(_nan_to_null, needed))
+    y, *columns = (frame[name].to_numpy().astype(np.float64) for name in needed)
+    for name, values in zip(needed, (y, *columns), strict=True):
+        check_size(f"Column {name!r}", values)
+    pairs = zip(models, columns[::2], columns[1::2], strict=True)
+    found = {m: interval_score(y, low, high, level / 100.0) for m, low, high in pairs}
+    keys = [c for c in (cutoff_col, id_col) if c in frame.columns]
+    result: IntoDataFrameT = _average_series(frame, keys, found)
+    return result
+
+
+def path_crps(
+    df: IntoDataFrameT,
+    models: Sequence[str],
+    fair: bool = True,
+    id_col: str = "unique_id",
+    target_col: str = "y",
+    cutoff_col: str = "cutoff",
+    time_col: str = "ds",
+) -> IntoDataFrameT:
+    """CRPS of every series, from sample paths.
+
+    Parameters
+    ----------
+    df : pandas or polars DataFrame
+        A row for each series, date (and cutoff, if there is one) and path, in any order, with the
+        actual value repeated. Dates may have different numbers of paths. Rows without a value or a
+        forecast are skipped.
+    models : sequence of str
+        The columns of the forecasts.
+    fair : bool, default=True
+        Take the fair estimator rather than the usual one, as `ensemble_crps` defines them. Dates
+        with one path have no fair score.
+    id_col, target_col, cutoff_col, time_col : str
+        Names of the columns.
+
+    Returns
+    -------
+    pandas or polars DataFrame, like ``df``
+        The series (after the cutoff, if there is one) and a column for each model: the mean over
+        dates, in units of the values.
+
+    See Also
+    --------
+    ensemble_crps : What is averaged.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.evaluation.metrics import path_crps
+    >>> paths = pd.DataFrame({"unique_id": "a", "ds": [1, 2] * 3, "path": [0, 0, 1, 1, 2, 2],
+    ...                       "y": [2.0, 5.0] * 3, "M": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]})
+    >>> path_crps(paths, ["M"]).round(3)
+      unique_id      M
+    0         a  1.167
+    """
+    models = as_names("models", [models] if isinstance(models, str) else models)
+    check_flag("fair", fair)
+    frame = _frame("df", df, [id_col, time_col], [target_col, *models])
+    frame = frame.with_columns(*map(_nan_to_null, (target_col, *models)))
+    series = [c for c in (cutoff_col, id_col) if c in frame.columns]
+    keys = [*series, time_col]
+    scores = frame.select(*keys).unique().sort(*keys)
+    for model in models:
+        known = frame.filter(~nw.col(model).is_null() & ~nw.col(target_col).is_null())
+        known = known.sort(*keys, model)
+        dates = known.select(*keys).group_by(*keys).agg(nw.len().alias(_COUNT)).sort(*keys)
+        counts = dates[_COUNT].to_numpy().astype(np.int64)
+        y, x = (known[name].to_numpy() for name in (target_col, model))
+        score = np.full(len(counts), np.nan)
+        first = np.cumsum(counts) - counts
+        for m in np.unique(counts[counts > int(fair)]).tolist():
+            at = first[counts == m]
+            score[counts == m] = ensemble_crps(y[at], x[at[:, None] + np.arange(m)], fair)
+        column = nw.new_series(model, score, dtype=nw.Float64, backend=dates.implementation)
+        scores = scores.join(dates.select(*keys).with_columns(column), on=keys, how="left")
+    found = {model: scores[model].to_numpy() for model in models}
+    result: IntoDataFrameT = _average_series(scores, series, found)
+    return result
+
+
+def _average_series(frame: nw.DataFrame[Any], keys: list[str], scores: Mapping[str, Array]) -> Any:
+    """Average the known scores of rows for each series, and return a native frame."""
+    columns = [
+        nw.new_series(name, values, dtype=nw.Float64, backend=frame.implementation)
+        for name, values in scores.items()
+    ]
+    rows = nw.maybe_reset_index(frame.select(*keys)).with_columns(*columns)
+    rows = rows.with_columns(*map(_nan_to_null, scores))
+    means = rows.group_by(*keys).agg(nw.col(*scores).mean()).sort(*keys)
+    return nw.maybe_reset_index(means).to_native()
+
+
 def _frame(what: str, df: Any, names: list[str], numbers: list[str]) -> nw.DataFrame[Any]:
     """Return a frame behind one interface, its columns checked."""
     try:
@@ -289,7 +450,7 @@ def _frame(what: str, df: Any, names: list[str], numbers: list[str]) -> nw.DataF
             raise ValueError(f"{what} has no column {name!r}, only {known}.")
     for name in numbers:
         column = frame[name]
-        if column.dtype in (nw.String, nw.Datetime, nw.Date, nw.Categorical):
+        if column.dtype in (nw.String, nw.Datetime, nw.Date, nw.Duration, nw.Categorical):
             raise TypeError(f"Column {name!r} of {what} must hold numbers, not {column.dtype}.")
     return frame
 

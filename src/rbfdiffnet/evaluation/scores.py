@@ -11,7 +11,7 @@ where m is the length of a season, or 1 where not more than a season was seen, a
 first value that is not zero. Both scales are from the values before the window, on the regular grid
 of the series, and skip missing values. A window whose scale is zero has neither error, whatever the
 forecasts. The MASE of a series is the mean over its windows, that of a model the mean over series,
-and so is RMSSE; MAE, bias and the share of values inside intervals are over rows.
+and so is RMSSE; MAE, bias and the scores of intervals and quantiles are over rows.
 
 All models are scored on the same rows: those whose value and whose forecasts of every model are
 known.
@@ -27,11 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.evaluation.backtest_frames import BASELINE, LAST, BacktestRows, ModelColumns
+from rbfdiffnet.evaluation.kinds import CLOSE, Holding
+from rbfdiffnet.evaluation.losses import interval_score, quantile_crps
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
-from rbfdiffnet.support.text import format_number
+from rbfdiffnet.support.text import format_number, format_percent
 
 _EQUAL = 0.01  # smaller differences of errors are not called differences
+_CHANCE = 2.0  # standard deviations that chance may take
 _FEWEST = 10  # series that a verdict needs; half of them in smaller panels
 
 
@@ -41,9 +44,14 @@ class Scores:
 
     `mase`, `rmsse`, `mae` and `bias` (mean of forecast minus value) have shape (n_series,
     n_models). `rows` counts the scored rows of every series, `size` is the mean absolute value in
-    these rows. `inside`, by model and level, has shape (n_series, 2): how many values were inside
-    their interval, and of how many. `left_out` counts rows without a score, `windows` the windows
-    of the series with most, `steps` the steps of the longest window.
+    these rows. `left_out` counts rows without a score, `windows` the windows of the series with
+    most, `steps` the steps of the longest window.
+
+    Of intervals and quantiles there are sums over series. `inside`, by model and level, has shape
+    (steps, 2): how many values were inside their interval, and of how many, by step ahead;
+    `winkler` is the sum of their Winkler scores. `losses`, for models with quantiles, has shape
+    (2,): the sum of quantile losses, approximate CRPS, and of the sizes of the values.
+    `holdings`, for models with intervals, tell whether they held what they promise.
     """
 
     models: tuple[ModelColumns, ...]
@@ -53,10 +61,13 @@ class Scores:
     bias: Array
     rows: Ints
     size: Array
-    inside: Mapping[tuple[str, str], Ints]
     left_out: int
     windows: int
     steps: int
+    inside: Mapping[tuple[str, str], Ints]
+    winkler: Mapping[tuple[str, str], float]
+    losses: Mapping[str, Array]
+    holdings: Mapping[str, Holding]
 
     @classmethod
     def concatenate(cls, parts: Sequence[Scores]) -> Scores:
@@ -64,14 +75,23 @@ class Scores:
         first = parts[0]
         by_series = ("mase", "rmsse", "mae", "bias", "rows", "size")
         joined = {key: np.concatenate([getattr(part, key) for part in parts]) for key in by_series}
-        inside = {key: np.concatenate([part.inside[key] for part in parts]) for key in first.inside}
+        inside = {key: np.zeros((max(p.steps for p in parts), 2), int) for key in first.inside}
+        for part in parts:
+            for key, counts in part.inside.items():
+                inside[key][: len(counts)] += counts
         return cls(
             first.models,
             **joined,
-            inside=inside,
             left_out=sum(part.left_out for part in parts),
             windows=max(part.windows for part in parts),
             steps=max(part.steps for part in parts),
+            inside=inside,
+            winkler={key: sum(part.winkler[key] for part in parts) for key in first.winkler},
+            losses={key: np.sum([p.losses[key] for p in parts], axis=0) for key in first.losses},
+            holdings={
+                key: Holding.concatenate([part.holdings[key] for part in parts])
+                for key in first.holdings
+            },
         )
 
     @property
@@ -99,16 +119,18 @@ class Scores:
         """Return the scores of each model on all series, by name.
 
         ``MASE``, ``RMSSE`` and ``best`` are means over series, ``MAE`` and ``bias`` over rows;
-        ``relative bias`` is a share of the mean size of the values.
+        ``relative MAE`` and ``relative bias`` are shares of the mean size of the values.
         """
         share = divide(self.rows, self.rows.sum())
-        bias = _average_rows(share, self.bias)
+        mae, bias = _average_rows(share, self.mae), _average_rows(share, self.bias)
+        size = _average_rows(share, self.size[:, None])
         return {
             "MASE": _average_series(self.mase),
             "RMSSE": _average_series(self.rmsse),
-            "MAE": _average_rows(share, self.mae),
+            "MAE": mae,
             "bias": bias,
-            "relative bias": divide(bias, _average_rows(share, self.size[:, None])),
+            "relative MAE": divide(mae, size),
+            "relative bias": divide(bias, size),
             "best": _average_series(self.best),
         }
 
@@ -116,6 +138,18 @@ class Scores:
         """Return the share of values inside an interval."""
         inside, of = self.inside[model, level].sum(axis=0)
         return float(inside / of) if of else float("nan")
+
+    def coverage_by_step(self, model: str, level: str) -> Array:
+        """Return the share of values inside an interval by step ahead, (steps,)."""
+        return divide(*self.inside[model, level].T)
+
+    def mean_winkler(self, model: str, level: str) -> float:
+        """Return the mean Winkler score of an interval, in units of the values."""
+        return float(divide(self.winkler[model, level], self.inside[model, level][:, 1].sum()))
+
+    def weighted_quantile_loss(self, model: str) -> float:
+        """Return the sum of quantile losses over that of the sizes of values, NaN without any."""
+        return float(divide(*self.losses[model])) if model in self.losses else float("nan")
 
 
 def score_models(
@@ -145,14 +179,24 @@ def score_models(
     squared = _average_groups(errors**2, window, len(owner))
     mase = divide(absolute, seasonal[:, None])
     rmsse = scale_squared_error(squared, single[:, None])
-    inside = {}
+    ahead = rows.ahead[known]
+    steps = int(ahead.max()) if len(y) else 0
+    inside, winkler, losses = {}, {}, {}
     for model in models:
         for level in model.levels:
             low, high = (columns[end][known] for end in model.ends(level))
             use = np.isfinite(low) & np.isfinite(high)
             within = use & (low <= y) & (y <= high)
-            counts = [np.bincount(series[mask], minlength=n) for mask in (within, use)]
+            counts = [np.bincount(ahead[mask], minlength=steps + 1)[1:] for mask in (within, use)]
             inside[model.name, level] = np.stack(counts, axis=1)
+            score = interval_score(y[use], low[use], high[use], float(level) / 100.0)
+            winkler[model.name, level] = float(score.sum())
+        quantiles = model.by_probability()
+        if len(quantiles) > 1:
+            found = np.stack([columns[name][known] for name in quantiles.values()], axis=1)
+            all_known = np.isfinite(found).all(axis=1)
+            size, loss = np.abs(y), quantile_crps(y, found, [*quantiles])
+            losses[model.name] = np.array([part[all_known].sum() for part in (loss, size)])
     return Scores(
         tuple(models),
         mase=_average_groups(mase, owner, n),
@@ -161,10 +205,17 @@ def score_models(
         bias=_average_groups(errors, series, n),
         rows=np.bincount(series, minlength=n),
         size=_average_groups(np.abs(y)[:, None], series, n)[:, 0],
-        inside=inside,
         left_out=int((~known).sum()),
         windows=int(np.bincount(owner).max()) if len(owner) else 0,
-        steps=int(rows.ahead[known].max()) if len(y) else 0,
+        steps=steps,
+        inside=inside,
+        winkler=winkler,
+        losses=losses,
+        holdings={
+            model.name: Holding.count(panel, rows, columns, target, model)
+            for model in models
+            if model.levels
+        },
     )
 
 
@@ -232,10 +283,12 @@ def scale_squared_error(squared: Array, scale: Array) -> Array:
 
 
 def divide(values: npt.ArrayLike, by: npt.ArrayLike) -> Array:
-    """Divide; the quotient is NaN where the divisor is not above zero."""
+    """Divide; the quotient is NaN where the divisor is not above zero, or next to nothing."""
     top, bottom = np.broadcast_arrays(np.asarray(values, float), np.asarray(by, float))
     quotient = np.full(top.shape, np.nan)
-    np.divide(top, bottom, out=quotient, where=bottom > 0.0)
+    with np.errstate(over="ignore"):
+        np.divide(top, bottom, out=quotient, where=bottom > 0.0)
+    quotient[np.isinf(quotient)] = np.nan
     return quotient
 
 
@@ -324,8 +377,90 @@ def describe_comparison(found: Comparison) -> str:
     )
 
 
-def format_percent(share: float, space: str = " ") -> str:
-    """Write a share in percent, without exponents."""
-    value = 100.0 * share
-    digits = 1 if value < 9.95 or 99.0 <= value < 99.95 else 0
-    return f"{value:,.{digits}f}{space}%"
+# Whether intervals hold what they promise, near and far ahead: or that this may be chance.
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of `n` values, of the steps `first` to `last` ahead, an interval held.
+
+    `level` is the share that it promises.
+    """
+
+    level: float
+    inside: int
+    n: int
+    first: int
+    last: int
+
+    @classmethod
+    def count(
+        cls, scores: Scores, model: str, level: str, first: int = 1, last: int | None = None
+    ) -> Coverage:
+        """Count the values inside an interval of a model, of all steps ahead or some."""
+        last = scores.steps if last is None else last
+        inside, n = scores.inside[model, level][first - 1 : last].sum(axis=0).tolist()
+        return cls(float(level) / 100.0, inside, n, first, last)
+
+    @property
+    def share(self) -> float:
+        """The share of values inside, NaN without values."""
+        return self.inside / self.n if self.n else math.nan
+
+    @property
+    def by_chance(self) -> float:
+        r"""How far the share may be from the level without meaning anything.
+
+        .. math:: 2 \sqrt{\frac{\gamma (1 - \gamma)}{n / \sqrt h}}
+
+        Errors of a window go together, so h of them count as :math:`\sqrt h`.
+        """
+        steps = self.last - self.first + 1
+        spread = self.level * (1.0 - self.level) * math.sqrt(steps)
+        return _CHANCE * math.sqrt(spread / self.n) if self.n else math.inf
+
+    @property
+    def outcome(self) -> str:
+        """``"close"`` to the level, off by ``"chance"``, ``"narrow"``, ``"wide"`` or ``"unknown"``.
+
+        The last is that of no values.
+        """
+        gap = self.share - self.level
+        if not self.n:
+            return "unknown"
+        if abs(gap) <= CLOSE:
+            return "close"
+        if abs(gap) <= self.by_chance:
+            return "chance"
+        return "narrow" if gap < 0.0 else "wide"
+
+    def __str__(self) -> str:
+        some = (
+            f"steps {self.first} to {self.last}" if self.last > self.first else f"step {self.last}"
+        )
+        return f"{format_percent(self.share)} in {some}"
+
+
+def compare_near_and_far(
+    scores: Scores, model: str, level: str
+) -> tuple[Coverage, Coverage] | None:
+    """Return the first and the last third of the steps if their shares inside differ a lot."""
+    third, last = scores.steps // 3, scores.steps
+    near = Coverage.count(scores, model, level, 1, third)
+    far = Coverage.count(scores, model, level, last - third + 1, last)
+    chance = math.hypot(near.by_chance, far.by_chance)
+    return (near, far) if abs(near.share - far.share) > max(2.0 * CLOSE, chance) else None
+
+
+def describe_coverage(scores: Scores, model: str, level: str) -> str | None:
+    """Say that intervals are far off, or far off near or far ahead; None where they are not."""
+    found = Coverage.count(scores, model, level)
+    both = compare_near_and_far(scores, model, level)
+    opinion = {"narrow": ": too narrow", "wide": ": wider than they need to be"}
+    if found.outcome not in opinion and both is None:
+        return None
+    parts = "" if both is None else f" ({both[0]}, {both[1]})"
+    return (
+        f"{model}'s {level} % intervals held {format_percent(found.share)} of the values"
+        f"{opinion.get(found.outcome, '')}{parts}."
+    )

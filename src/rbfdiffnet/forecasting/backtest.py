@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rbfdiffnet.forecasting.options import column_names
+from rbfdiffnet.forecasting.chunks import forecast_in_chunks
+from rbfdiffnet.forecasting.options import ALONE, NAME
 from rbfdiffnet.forecasting.pipeline import Pipeline
+from rbfdiffnet.forecasting.reconcile import forecast_and_reconcile
 from rbfdiffnet.models.base import FittedModel, ForecastRequest
-from rbfdiffnet.panel.exogenous import Exogenous
+from rbfdiffnet.panel.exogenous import Exogenous, FutureInputs
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.memo import share_results
-from rbfdiffnet.support.notes import BEGINS_LATE, NO_MODEL, Note
-from rbfdiffnet.support.progress import progress_between
+from rbfdiffnet.support.notes import (
+    BEGINS_LATE,
+    ENDED_INPUT,
+    FEW_ERRORS,
+    HELD_BACK,
+    NO_MODEL,
+    NOT_FINITE,
+    Note,
+)
+from rbfdiffnet.support.progress import expect_seconds, progress_between
+
+_OF_ONE_WINDOW = (NOT_FINITE, HELD_BACK, FEW_ERRORS, ENDED_INPUT)  # kinds of notes left out
 
 
 @dataclass(frozen=True)
@@ -47,41 +60,72 @@ def backtest(
     panel: Panel,
     inputs_of: Callable[[Panel], Exogenous],
     windows: BacktestWindows,
-    levels: Mapping[str, float],
+    quantiles: Mapping[str, float],
+    *,
+    alone: bool = False,
 ) -> tuple[Any, list[Note]]:
     """Return a frame of forecasts of all windows, and what was unusual.
 
+    `quantiles` are probabilities by the names of columns. `alone` is for hierarchies, as in
+    `forecast_and_reconcile`.
     `inputs_of` learns from a panel that ends with a window's origin how inputs become numbers.
+    Where every window is fitted anew, and no model learns from the whole panel, nothing is kept of
+    a chunk of series but its forecasts.
     """
     values: list[Array] = []
     cutoffs: list[Ints] = []
-    model: FittedModel | None = None
     notes: dict[tuple[int, str], Note] = {}
     h, n, lengths = windows.h, windows.n, panel.lengths
-    fit_share = pipeline.options.method.fit_share
+    n_fits = sum(map(windows.fits, range(n)))
+    expect_seconds(pipeline.estimate_seconds(n_fits * panel.y.size, n * panel.n_series * h))
+    pipeline = replace(pipeline, part=True)  # series that have not begun are like no others
     for window in range(n):
         origins = windows.origins(lengths, window)
-        if model is None or windows.fits(window):
-            # Series that have not begun say nothing about the inputs.
-            past = panel.truncate(lengths - origins).select(np.flatnonzero(origins))
-            series = inputs_of(past).series(panel)
-            seen = series.until(origins)
-            with progress_between(window / n, (window + fit_share) / n):
-                model = pipeline.fit_model(seen, calibrate=bool(levels))
-            for note in pipeline.notes(panel, model, seen):
-                if origins[note.series]:  # windows without a past are noted below
-                    notes[note.series, note.problem] = _dated(note, panel, origins)
-        elif windows.refit == "weights":
-            model = model.learn_weights(series.until(origins))
-        ahead = [s.known_ahead[o : o + h] for s, o in zip(series, origins, strict=True)]
-        ahead = [np.pad(a, ((0, h - len(a)), (0, 0))) for a in ahead]
-        with progress_between((window + fit_share) / n, (window + 1) / n):
-            request = ForecastRequest(series, origins, h, ahead)
-            found, _ = pipeline.forecast(model, request, levels)
+        past = panel.truncate(lengths - origins)
+        unusual: list[Note] = []
+        with progress_between(window / n, (window + 1) / n):
+            if windows.fits(window):
+                # Series that have not begun say nothing about the inputs.
+                exogenous = inputs_of(past.select(np.flatnonzero(origins)))
+                series = exogenous.series(panel)
+            request = ForecastRequest.within(series, origins, h)
+            excess, far = exogenous.unseen_within(panel, origins, h)
+            if n_fits == n and pipeline.options.method.learns_from != "panel":
+                inputs = [FutureInputs(list(request.ahead), None, excess, far)]
+                forecast = partial(
+                    forecast_in_chunks, pipeline, past, exogenous, h, inputs, quantiles
+                )
+            else:
+                if windows.fits(window):
+                    seen = series.until(origins)
+                    with progress_between(0.0, pipeline.options.method.fit_share):
+                        model = pipeline.fit_model(seen, calibrate=bool(quantiles))
+                    unusual += pipeline.notes(panel, model, seen)
+                elif windows.refit == "weights":
+                    model = model.learn_weights(series.until(origins))
+                request = replace(request, excess=excess, notes=far)
+                forecast = partial(_forecast, pipeline, model, request, quantiles)
+            (found,), more = forecast_and_reconcile(
+                pipeline, past, exogenous, h, forecast, excess=[excess], alone=alone
+            )
+        for note in (*unusual, *more):
+            if origins[note.series] and note.kind not in _OF_ONE_WINDOW:
+                notes[note.series, note.problem] = _dated(note, panel, origins)
         values.append(np.stack(list(found.values())))
         cutoffs.append(origins)
-    frame = _frame(panel, cutoffs, values, column_names([*levels]), h)
+    frame = _frame(panel, cutoffs, values, [NAME, *quantiles, *([ALONE] if alone else [])], h)
     return frame, [*notes.values(), *_left_out(panel, cutoffs)]
+
+
+def _forecast(
+    pipeline: Pipeline,
+    model: FittedModel,
+    request: ForecastRequest,
+    quantiles: Mapping[str, float],
+) -> tuple[list[dict[str, Array]], list[Note]]:
+    """Forecast the only scenario of a window."""
+    columns, notes = pipeline.forecast(model, request, quantiles)
+    return [columns], notes
 
 
 def _dated(note: Note, panel: Panel, origins: Ints) -> Note:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from rbfdiffnet.forecasting.groups import GroupedInputs, add_groups, extend_groups, is_series
+from rbfdiffnet.forecasting.hierarchy import RECONCILERS
 from rbfdiffnet.forecasting.presets import PRESETS, Preset
 from rbfdiffnet.models.base import PanelMethod
 from rbfdiffnet.models.plan import Plan
@@ -33,7 +36,9 @@ from rbfdiffnet.support.checks import (
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 NAME = "RBFDiffNet"  # of the column of forecasts
+ALONE = f"{NAME}-alone"  # of the same in a hierarchy, before they were made to add up
 _MOST_STEPS = 1_000_000  # of lags and seasons
+_RAREST, _DIGITS = 1e-6, 8  # probability of a quantile, and decimals that count
 _LEAST_MEMORY = 10**9  # bytes; with less, libraries and single series alone may take more
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -58,6 +63,7 @@ class Options:
     past_exog: tuple[str, ...] = ()
     static_exog: tuple[str, ...] = ()
     lower: float | None = None
+    upper: float | None = None
     outliers: bool | None = None
     noise: Noise = None
     device: str = "cpu"
@@ -65,21 +71,33 @@ class Options:
     memory_limit: int | str = "2GB"
     random_state: int = 0
     errors: str = "fallback"
+    hierarchy: Any = None
+    reconcile: str = "variance"
     id_col: str = "unique_id"
     time_col: str = "ds"
     target_col: str = "y"
 
     def __post_init__(self) -> None:
         events = as_list("events", self.events, "a list of rbfdiffnet.Event(name, dates)")
-        object.__setattr__(self, "events", tuple(events))
+        self._settle("events", tuple(events))
         for name in ("lags", "transforms", "calendar"):
-            if isinstance(given := getattr(self, name), list):
-                object.__setattr__(self, name, tuple(given))
+            given = getattr(self, name)
+            given = given.tolist() if hasattr(given, "tolist") else given  # arrays, columns
+            if isinstance(given, list):
+                self._settle(name, tuple(given))
         for name in ("past_exog", "static_exog"):
-            object.__setattr__(self, name, _column_list(name, getattr(self, name)))
+            self._settle(name, _column_list(name, getattr(self, name)))
+        if self.hierarchy is not None:
+            self._settle("hierarchy", levels_of(self.hierarchy))
         self._check()
         if not isinstance(self.season_length, Integral | None):
-            object.__setattr__(self, "season_length", seasons_of(self.season_length))
+            self._settle("season_length", seasons_of(self.season_length))
+
+    def _settle(self, name: str, value: tuple[Any, ...]) -> None:
+        """Set an argument; one that is the same already stays, as scikit-learn's clone asks for."""
+        given = getattr(self, name)
+        if not isinstance(given, tuple) or given != value:
+            object.__setattr__(self, name, value)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -109,7 +127,6 @@ class Options:
             "strategy": self.strategy != "recursive",
             "transforms": not isinstance(self.transforms, str),
             "regressor": self.regressor is not None,
-            "past_exog": bool(self.past_exog),
         }
         return [name for name, is_given in given.items() if is_given]
 
@@ -143,7 +160,7 @@ class Options:
     def make_plan(self, panel: Panel, h: int | None, collective: Collective) -> Plan:
         """Return how the series of a panel are modeled; h is needed by the direct strategy."""
         preset: Preset = PRESETS[self.preset]
-        season = self.first_season or panel.frequency.season_length
+        season = self._season(panel)
         transforms: tuple[Any, ...] = preset.transforms
         if not isinstance(self.transforms, str):
             transforms = () if self.transforms is None else tuple(self.transforms)
@@ -170,28 +187,57 @@ class Options:
             device=self.device,
             noise=self.noise or None,
             thorough=preset.thorough,
+            adds_up=self.hierarchy is not None,
             collective=collective,
         )
 
-    def read_panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
+    def read_series(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
         """Read the series of a frame, with all its inputs or those that are known already."""
-        inputs = exogenous.columns if exogenous else Exogenous.find_columns(df, self.columns)
-        return Panel.from_frame(df, self.columns, self.freq, inputs=inputs, errors=self.errors)
+        labels = list(dict.fromkeys(chain.from_iterable(self.hierarchy or ())))
+        found = exogenous.columns if exogenous else Exogenous.find_columns(df, self.columns)
+        inputs = [name for name in found if name not in labels]
+        return Panel.from_frame(df, self.columns, self.freq, inputs, self.errors, labels)
+
+    def read_panel(self, df: Any, exogenous: Exogenous | None = None) -> Panel:
+        """Read the series of a frame from their first values on, and add the hierarchy's groups."""
+        panel = self.read_series(df, exogenous).trim()
+        if self.hierarchy is None:
+            return panel
+        return add_groups(panel, self.hierarchy, self._season(panel))
+
+    def extend_panel(self, panel: Panel, df: Any, exogenous: Exogenous) -> Panel:
+        """Append the newer rows of a frame to the series of a panel, and to their groups."""
+        newer = self.read_series(df, exogenous)
+        if self.hierarchy is None:
+            return panel.extend(newer)
+        return extend_groups(panel, newer, self.hierarchy, self._season(panel))
 
     def read_inputs(self, panel: Panel, collective: Collective = SINGLE_MACHINE) -> Exogenous:
         """Learn how the further inputs of a panel become numbers."""
-        return Exogenous.fit(
-            panel,
-            past=self.past_exog,
-            static=self.static_exog,
-            use_static=self.method.learns_from == "panel",
-            calendar=self.calendar,
-            events=self.events,
-            holidays=self.holidays,
-            holiday_lead=self.holiday_lead,
-            holiday_lag=self.holiday_lag,
-            collective=collective,
+        series = panel if self.hierarchy is None else panel.select(is_series(panel))
+        return self.with_groups(
+            Exogenous.fit(
+                series,
+                past=self.past_exog,
+                static=self.static_exog,
+                use_static=self.method.learns_from == "panel",
+                past_as_is=self.method.learns_from == "sample",
+                alone=self.method.learns_series_alone,
+                calendar=self.calendar,
+                events=self.events,
+                holidays=self.holidays,
+                holiday_lead=self.holiday_lead,
+                holiday_lag=self.holiday_lag,
+                collective=collective,
+            )
         )
+
+    def with_groups(self, exogenous: Exogenous) -> Exogenous:
+        """Return the inputs of series as those of series and the groups of the hierarchy."""
+        return exogenous if self.hierarchy is None else GroupedInputs.of(exogenous, self.hierarchy)
+
+    def _season(self, panel: Panel) -> int:
+        return self.first_season or panel.frequency.season_length
 
     # Checks ---------------------------------------------------------------------------------------
 
@@ -201,6 +247,7 @@ class Options:
         check_choice("preset", self.preset, PRESETS)
         check_choice("strategy", self.strategy, ("recursive", "direct"))
         check_choice("errors", self.errors, ("fallback", "raise"))
+        check_choice("reconcile", self.reconcile, RECONCILERS)
         if not (isinstance(self.device, str) and re.fullmatch(r"cpu|cuda(:\d+)?", self.device)):
             raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
         check_noise(self.noise, getattr(self.regressor, "basis", "gaussian"))
@@ -211,8 +258,13 @@ class Options:
                 f"season_length={self.season_length!r}: networks that are fitted know one season; "
                 "give one, or use scope='auto' or 'pretrained'."
             )
-        if self.lower is not None and not is_number(self.lower):
-            raise ValueError(f"lower must be a finite number or None; got {self.lower!r}.")
+        for name in ("lower", "upper"):
+            if (bound := getattr(self, name)) is not None and not is_number(bound):
+                raise ValueError(f"{name} must be a finite number or None; got {bound!r}.")
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise ValueError(
+                f"lower must not be above upper; got lower={self.lower!r}, upper={self.upper!r}."
+            )
         if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
             raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
         bytes_of(self.memory_limit)
@@ -233,6 +285,19 @@ class Options:
             raise ValueError(
                 f"id_col, time_col and target_col must differ, also from {NAME!r} and 'cutoff'."
             )
+        inputs = (*self.past_exog, *self.static_exog)
+        for column in inputs:
+            if inputs.count(column) > 1:
+                raise ValueError(
+                    f"Column {column!r} is named more than once in past_exog and static_exog; name "
+                    "it once, in static_exog if it never changes within a series."
+                )
+        for column in chain.from_iterable(self.hierarchy or ()):
+            if column in (*names.values(), *inputs):
+                raise ValueError(
+                    f"hierarchy names column {column!r}, which has another role; a column of "
+                    "groups is no id, date, target or input."
+                )
 
     def _check_together(self) -> None:
         """Refuse arguments that do not go together."""
@@ -242,9 +307,14 @@ class Options:
                 f"{self._for_networks[0]} is for networks that are fitted, and the pretrained "
                 "network is not; leave it out, or use another preset or scope."
             )
+        if not method.fits_networks and self.past_exog:
+            raise ValueError(
+                "past_exog: the pretrained network learns nothing from a panel, so it cannot learn "
+                "what inputs known only in the past say; leave them out of past_exog and of the "
+                "frame, or use another preset or scope."
+            )
         fast = self._is_fast and method.learns_series_alone
-        thorough = PRESETS[self.preset].thorough
-        if self.device != "cpu" and not (fast or (method.learns_from == "sample" and not thorough)):
+        if self.device != "cpu" and not (fast or method.learns_from == "sample"):
             raise ValueError(
                 f"device={self.device!r} is for the default, for preset='instant', and for "
                 "preset='fast' with scope='local' and its own regressor; use these, or "
@@ -298,12 +368,35 @@ def seasons_of(season_length: Any) -> tuple[int, ...]:
     if season_length is None:
         return ()
     wanted = "a positive integer, or a list of one or two, the shorter season first"
-    if isinstance(season_length, str | bytes) or not isinstance(season_length, Iterable):
+    single = isinstance(season_length, str | bytes) or not isinstance(season_length, Iterable)
+    if single or (isinstance(season_length, np.ndarray) and not season_length.ndim):
         return (_check_steps("season_length", season_length),)
     found = tuple(_check_steps("season_length", m) for m in season_length)
     if not 1 <= len(found) <= 2 or found[-1] < found[0] or len(set(found)) < len(found):
         raise ValueError(f"season_length must be {wanted}; got {season_length!r}.")
     return found
+
+
+def levels_of(hierarchy: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of each level between the total and the series.
+
+    A list of columns stands for levels inside of one another, a list of lists for itself.
+    """
+    wanted = "a list of columns, or a list of lists of columns"
+    given = as_list("hierarchy", hierarchy, wanted)
+    if all(isinstance(column, str) for column in given):
+        levels = [tuple(given[: k + 1]) for k in range(len(given))]
+    else:
+        levels = [tuple(as_list("hierarchy", columns, wanted)) for columns in given]
+    for columns in levels:
+        names = {column for column in columns if isinstance(column, str)}
+        if not columns or len(names) < len(columns):
+            raise ValueError(
+                f"hierarchy must be {wanted}, each column once in a level; got {hierarchy!r}."
+            )
+    if not levels or len(set(levels)) < len(levels):
+        raise ValueError(f"hierarchy must name different levels, at least one; got {hierarchy!r}.")
+    return tuple(tuple(map(str, columns)) for columns in levels)
 
 
 def bytes_of(limit: Any) -> int:
@@ -321,22 +414,43 @@ def bytes_of(limit: Any) -> int:
     return found
 
 
-def check_levels(level: Any) -> dict[str, float]:
-    """Return levels between 0 and 1 by their label in percent, ascending."""
-    if level is None:
-        return {}
-    given = [level] if is_number(level) else as_list("level", level, "a list of percentages")
-    for value in given:
-        if not (is_number(value) and 1 <= value < 100):
-            raise ValueError(
-                f"level must hold percentages from 1 to 100, such as 80; got {value!r}."
-            )
-    return {f"{value:g}": value / 100.0 for value in sorted({float(v) for v in given})}
+def name_quantiles(level: Any = None, quantiles: Any = None) -> dict[str, float]:
+    """Return the columns of quantiles that are asked for, and their probabilities.
+
+    An interval of 80 % lies between the quantiles of 10 % and 90 %.
+    """
+    found = {}
+    percent = "percentages from 1 to 99.9998, such as 80"
+    for value in _numbers("level", level, 1.0, 100.0 - 200.0 * _RAREST, percent):
+        found[f"{NAME}-lo-{label_percent(value)}"] = round(0.5 - value / 200.0, 12)
+        found[f"{NAME}-hi-{label_percent(value)}"] = round(0.5 + value / 200.0, 12)
+    shares = "probabilities between 0 and 1, from 0.000001 to 0.999999"
+    for value in _numbers("quantiles", quantiles, _RAREST, 1.0 - _RAREST, shares):
+        found[f"{NAME}-q-{label_percent(100.0 * value)}"] = value
+    return found
 
 
-def column_names(levels: Sequence[str]) -> list[str]:
-    """Return the columns of a forecast, given the labels of its intervals."""
-    return [NAME, *(f"{NAME}-{side}-{label}" for label in levels for side in ("lo", "hi"))]
+def label_percent(percent: float) -> str:
+    """Write percent as in names of columns: 80, 2.5, 0.0001."""
+    return np.format_float_positional(round(percent, _DIGITS), trim="-")
+
+
+def _numbers(name: str, given: Any, low: float, high: float, wanted: str) -> list[float]:
+    """Return numbers, ascending and without repetition; none where nothing is given."""
+    if given is None:
+        return []
+    values = [given] if is_number(given) else as_list(name, given, f"a list of {wanted}")
+    for value in values:
+        if not (is_number(value) and low <= value <= high):
+            raise ValueError(f"{name} must hold {wanted}; got {value!r}.")
+    found = sorted({float(value) for value in values})
+    rounded = [round(value, _DIGITS) for value in found]
+    for k in np.flatnonzero(np.diff(rounded) == 0.0)[:1].tolist():
+        raise ValueError(
+            f"{name} holds {found[k]!r} and {found[k + 1]!r}, which are the same to {_DIGITS} "
+            "decimals; leave one out."
+        )
+    return rounded
 
 
 def check_refit(refit: Any, method: PanelMethod, *, or_count: bool = False) -> None:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
-from rbfdiffnet.forecasting.options import NAME, Options, column_names
-from rbfdiffnet.models.base import FittedModel, ForecastRequest, Terms
+from rbfdiffnet.forecasting.distributions import add_normal, mix_quantiles
+from rbfdiffnet.forecasting.groups import is_series
+from rbfdiffnet.forecasting.options import NAME, Options
+from rbfdiffnet.forecasting.paths import (
+    GRID_PROBABILITIES,
+    VALUES_AT_ONCE,
+    find_dependence,
+    seeds_of,
+)
+from rbfdiffnet.models.base import FittedModel, ForecastRequest, InputNames, Terms
 from rbfdiffnet.models.intervals import Pools
 from rbfdiffnet.models.networks.explain import operator_terms
 from rbfdiffnet.models.networks.series_model import SeriesModel
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.panel.exogenous import Exogenous
+from rbfdiffnet.panel.exogenous import Exogenous, FutureInputs
+from rbfdiffnet.panel.newcomers import Newcomers, find_newcomers
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.series.series import NO_VALUES, SeriesPanel
+from rbfdiffnet.series.effects import never_negative
+from rbfdiffnet.series.series import NO_VALUES, SeriesPanel, find_counts
 from rbfdiffnet.support import notes as kinds
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.notes import Note
-from rbfdiffnet.support.progress import progress_between
+from rbfdiffnet.support.parallel import count_threads, even_chunks
+from rbfdiffnet.support.progress import progress_between, report_progress
+
+_FAST = 8e-6, 2e-5  # seconds for a value, and for a step ahead, of networks trained all at once
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,7 @@ class FittedPanel:
     model: FittedModel
     series: SeriesPanel
     notes: tuple[Note, ...] = ()
+    newcomers: Sequence[Newcomers] = ()
 
     def select(self, chosen: Ints) -> FittedPanel:
         """Return the same for some of the series."""
@@ -50,9 +65,13 @@ class FittedPanel:
             ),
         )
 
-    def request(self, h: int, ahead: Sequence[Array]) -> ForecastRequest:
+    def request(self, h: int, inputs: FutureInputs) -> ForecastRequest:
         """Return the request for the h steps after the series."""
-        return ForecastRequest(self.series, self.panel.lengths, h, ahead)
+        ends = self.panel.lengths
+        return ForecastRequest(
+            *(self.series, ends, h, inputs.values, inputs.stds, self.newcomers),
+            *(inputs.excess, inputs.notes),
+        )
 
 
 @dataclass(frozen=True)
@@ -60,17 +79,59 @@ class Pipeline:
     """Fits and forecasts panels by options and a plan, and notes what was unusual.
 
     In a `rehearsal` forecasts are left out: a part of a cluster only says what other parts need.
+    Series without values are forecast like others where these are known, not in a `part` of a
+    panel. If `detailed`, models tell many quantiles, as if some series needed it.
     """
 
     options: Options
     plan: Plan
     rehearsal: bool = False
+    part: bool = False
+    detailed: bool = False
 
-    def fit(self, panel: Panel, exogenous: Exogenous, *, calibrate: bool) -> FittedPanel:
-        """Fit a panel, with or without what intervals need."""
-        series = exogenous.series(panel)
+    def estimate_seconds(self, n_values: int, n_steps: int) -> float:
+        """About how long it takes to fit so many values and to forecast so many steps."""
+        per_value, per_step = _FAST if self.plan.fast else self.options.method.seconds
+        n_threads = count_threads(self.options.n_jobs)
+        return (per_value * n_values + per_step * n_steps) / n_threads
+
+    def fit(
+        self,
+        panel: Panel,
+        exogenous: Exogenous,
+        *,
+        calibrate: bool,
+        series: SeriesPanel | None = None,
+        newcomers: Sequence[Newcomers] | None = None,
+    ) -> FittedPanel:
+        """Fit a panel, with or without what intervals need; its series may be known already."""
+        series = exogenous.series(panel) if series is None else series
         model = self.fit_model(series, calibrate=calibrate)
-        return FittedPanel(panel, exogenous, model, series, self.notes(panel, model, series))
+        return self.describe(panel, exogenous, model, series, newcomers)
+
+    def describe(
+        self,
+        panel: Panel,
+        exogenous: Exogenous,
+        model: FittedModel,
+        series: SeriesPanel,
+        newcomers: Sequence[Newcomers] | None = None,
+    ) -> FittedPanel:
+        """Return a fitted panel, its series without values, and notes on all that is unusual."""
+        if newcomers is None:
+            newcomers = self.find_newcomers(panel, exogenous)
+        notes = (
+            *self.notes(panel, model, series, newcomers),
+            *([] if self.rehearsal else exogenous.note_ended(panel)),
+        )
+        return FittedPanel(panel, exogenous, model, series, notes, newcomers)
+
+    def find_newcomers(self, panel: Panel, exogenous: Exogenous) -> Sequence[Newcomers]:
+        """Find series without values and those like them, where forecasts can be borrowed."""
+        if self.part or self.options.method.learns_from != "sample":
+            return ()
+        grouped = self.options.hierarchy is not None and panel.n_series > 0
+        return find_newcomers(panel, exogenous.aside, is_series(panel) if grouped else None)
 
     def fit_model(self, series: SeriesPanel, *, calibrate: bool) -> FittedModel:
         """Fit the model of a panel."""
@@ -86,20 +147,23 @@ class Pipeline:
         self,
         model: FittedModel,
         request: ForecastRequest,
-        levels: Mapping[str, float],
+        quantiles: Mapping[str, float],
         pools: Pools | None = None,
     ) -> tuple[dict[str, Array], list[Note]]:
-        """Return columns of forecasts and intervals, (n, h) each, and what was unusual."""
+        """Return columns of forecasts and quantiles, (n, h) each, and what was unusual.
+
+        `quantiles` are probabilities by the names of columns.
+        """
         n_jobs, n = self.options.n_jobs, len(request.panel)
-        names = column_names([*levels])
         if self.rehearsal:
-            model.ask(request, list(levels.values()))
-            return {name: np.zeros((n, request.h)) for name in names}, []
-        alone = 1.0 - model.interval_share if levels else 1.0
+            model.ask(request, self.asked(quantiles.values(), request) if quantiles else [])
+            return {name: np.zeros((n, request.h)) for name in (NAME, *quantiles)}, []
+        alone = 1.0 - model.interval_share if quantiles else 1.0
         with progress_between(0.0, alone):
             forecasts = model.forecast(request, n_jobs)
-        columns = {NAME: self.bound(forecasts.values)}
-        notes = [
+        columns = {NAME: self.bound(_fill_newcomers(forecasts.values, request))}
+        notes = [*request.notes]
+        notes += [
             Note(
                 i,
                 kinds.NOT_FINITE,
@@ -112,38 +176,211 @@ class Pipeline:
             Note(i, kinds.HELD_BACK, "held within bounds", detail=text)
             for i, text in forecasts.runaway.items()
         ]
-        if not levels or not n:
-            return columns | {name: np.empty((0, request.h)) for name in names[1:]}, notes
+        if not quantiles or not n:
+            return columns | {name: np.empty((0, request.h)) for name in quantiles}, notes
+        probabilities = sorted(set(quantiles.values()))
         with progress_between(alone, 1.0):
-            low, high, enough = self._intervals(model, request, levels, pools)
-        for j, label in enumerate(levels):
-            lowest = np.minimum(low[:, :, j], forecasts.values)
-            columns[f"{NAME}-lo-{label}"] = self.bound(lowest)
-            highest = np.maximum(high[:, :, j], forecasts.values)
-            columns[f"{NAME}-hi-{label}"] = self.bound(highest)
+            found, enough = self.find_quantiles(model, request, probabilities, pools)
+        columns |= {name: found[:, :, probabilities.index(p)] for name, p in quantiles.items()}
         action, text = "the largest error was taken", "too few errors for the intervals"
         notes += [
             Note(int(i), kinds.FEW_ERRORS, action, detail=text) for i in np.flatnonzero(~enough)
         ]
-        return columns, notes
+        return hold_forecasts(columns), notes
 
-    def _intervals(
+    def explain(
+        self, model: FittedModel, request: ForecastRequest, names: InputNames, chosen: Sequence[int]
+    ) -> tuple[Array, list[Terms]]:
+        """Return forecasts (n, h), and for chosen series the terms they are the sum of."""
+        values, tables = model.explain(request, names, chosen, self.options.n_jobs)
+        values = _fill_newcomers(values, request)
+        for group in request.newcomers:
+            for k in np.flatnonzero(np.isin(chosen, group.series)).tolist():
+                tables[k] = Terms()
+                tables[k].add("fallback", f"median of {group.describe()}", values[chosen[k]])
+        return values, tables
+
+    def find_quantiles(
         self,
         model: FittedModel,
         request: ForecastRequest,
-        levels: Mapping[str, float],
-        pools: Pools | None,
-    ) -> tuple[Array, Array, Mask]:
-        wanted, n_jobs = list(levels.values()), self.options.n_jobs
-        return model.find_intervals(request, wanted, self.plan.collective, pools, n_jobs)
+        probabilities: Sequence[float],
+        pools: Pools | None = None,
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P), and which series had enough errors for them."""
+        found, enough = self._quantiles(model, request, probabilities, pools)
+        return self._finish(found, _find_counts(request)), enough
+
+    def _quantiles(
+        self,
+        model: FittedModel,
+        request: ForecastRequest,
+        probabilities: Sequence[float],
+        pools: Pools | None = None,
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P) that know of all but bounds."""
+        found, enough = self._sure_quantiles(model, request, probabilities, pools)
+        _spread_single_values(request, found, probabilities)
+        if request.excess is not None:
+            found = self._stretch(model, request, request.excess, found, probabilities)
+        return found, enough
+
+    def asked(
+        self, probabilities: Iterable[float], request: ForecastRequest | None = None
+    ) -> list[float]:
+        """Return at which probabilities a model must tell quantiles: at many if all are needed."""
+        needed = request is not None and (request.stds is not None or request.newcomers)
+        return sorted({*probabilities, *(GRID_PROBABILITIES if self.detailed or needed else ())})
+
+    def _sure_quantiles(
+        self,
+        model: FittedModel,
+        request: ForecastRequest,
+        probabilities: Sequence[float],
+        pools: Pools | None = None,
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P) that know of uncertain inputs and newcomers."""
+        asked, n_jobs = self.asked(probabilities, request), self.options.n_jobs
+        found, enough = model.find_quantiles(request, asked, self.plan.collective, pools, n_jobs)
+        if asked == list(probabilities) and request.stds is None and not request.newcomers:
+            return found, enough
+        known = asked if request.newcomers else list(probabilities)  # of the peers: all
+        if request.stds is not None:
+            found = self._widen(model, request, found, asked, known)
+        elif known != asked:
+            found = found[:, :, [asked.index(p) for p in known]]
+        result = found[:, :, [known.index(p) for p in probabilities]]
+        for group in request.newcomers:
+            theirs, counts = group.align(found)
+            result[group.series] = mix_quantiles(theirs, counts, asked, probabilities)
+            enough[group.series] = True
+        return result, enough
+
+    def _widen(
+        self,
+        model: FittedModel,
+        request: ForecastRequest,
+        quantiles: Array,
+        asked: Sequence[float],
+        wanted: Sequence[float],
+    ) -> Array:
+        """Return quantiles (n, h, W) of forecasts plus what uncertain inputs add to them."""
+        result = quantiles[:, :, [asked.index(p) for p in wanted]]
+        _, std = self._effects(model, request, request.stds or ())
+        some = std > 0.0
+        wider = add_normal(self._link(quantiles[some]), asked, std[some], wanted)
+        result[some] = self._unlink(wider, request, some)
+        return result
+
+    def _stretch(
+        self,
+        model: FittedModel,
+        request: ForecastRequest,
+        excess: Sequence[Array],
+        quantiles: Array,
+        probabilities: Sequence[float],
+    ) -> Array:
+        """Return quantiles (n, h, P) where inputs outside of training are uncertain by how far.
+
+        Nothing is known of effects there, so a root of a sum of squares is exact enough.
+        """
+        usual, std = self._effects(model, request, excess)
+        some, result = std > 0.0, quantiles.copy()
+        score = ndtri(np.asarray(probabilities))
+        center = usual[some][:, None]
+        away = np.hypot(self._link(quantiles[some]) - center, std[some][:, None] * score)
+        wider = np.sort(center + np.sign(score) * away, axis=1)
+        result[some] = self._unlink(wider, request, some)
+        return result
+
+    def _link(self, values: Array) -> Array:
+        """Return values on the scale on which inputs have straight effects."""
+        return np.log1p(np.maximum(values, 0.0)) if self.plan.log else values
+
+    def _unlink(self, values: Array, request: ForecastRequest, some: Mask) -> Array:
+        """Return linked quantiles (m, P) of some steps (n, h) as they are, never below 0 if so."""
+        positive = [never_negative(series.y[np.isfinite(series.y)]) for series in request.seen]
+        floor = np.where(positive, 0.0, -np.inf)[np.nonzero(some)[0], None]
+        return np.maximum(np.expm1(values) if self.plan.log else values, floor)
+
+    def _effects(
+        self, model: FittedModel, request: ForecastRequest, changes: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        """Return forecasts, linked, and how much inputs matter that change so much; (n, h) each.
+
+        Forecasts are straight lines in an input, until they are held at 0: the larger one of two
+        differences is the whole effect. With logarithms, so are the logarithms of forecasts.
+        """
+
+        def forecast(ahead: Array) -> Array:
+            changed = replace(request, ahead=list(ahead))
+            return self._link(model.forecast(changed, self.options.n_jobs).values)
+
+        ahead, stds = np.stack(request.ahead), np.stack(changes)
+        usual, variance = forecast(ahead), np.zeros(stds.shape[:2])
+        for j in np.flatnonzero(stds.any(axis=(0, 1))).tolist():
+            change = np.zeros_like(stds)
+            change[:, :, j] = stds[:, :, j]
+            up, down = forecast(ahead + change) - usual, forecast(ahead - change) - usual
+            variance += np.maximum(np.abs(up), np.abs(down)) ** 2
+        return usual, np.asarray(np.sqrt(variance))
+
+    def simulate(
+        self,
+        model: FittedModel,
+        request: ForecastRequest,
+        names: Sequence[str],
+        n_paths: int,
+        seed: int,
+        *,
+        joint: bool = False,
+        among: Ints | None = None,
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield sample paths (k, h, n_paths) of k series with names, and the number of the first.
+
+        Chunks keep memory bounded. With `joint` series share shocks, as much as those `among` all
+        do that are no sums of others.
+        """
+        n_jobs, n = self.options.n_jobs, len(request.panel)
+        with progress_between(0.0, 0.5):
+            model.forecast(request, n_jobs)
+        with progress_between(0.5, 0.7):
+            quantiles, _ = self._quantiles(model, request, GRID_PROBABILITIES)
+            errors = model.error_paths(request, n_jobs)
+        clouds, counts = model.state_paths(request), _find_counts(request)
+        shared = None if not joint else np.arange(n) if among is None else among
+        dependence = find_dependence(quantiles, errors, seeds_of(names), clouds, shared)
+        for chunk in even_chunks(n, max(VALUES_AT_ONCE // (request.h * n_paths), 1)):
+            report_progress(0.7 + 0.3 * chunk.start / n)
+            paths = dependence.draw(quantiles[chunk], n_paths, seed, chunk.start)
+            yield chunk.start, self._finish(paths, counts[chunk])
+
+    def _finish(self, values: Array, counts: Mask) -> Array:
+        """Return values (n, h, m) within bounds; where `counts` (n,) says so they are counts."""
+        values[counts] = np.maximum(np.floor(values[counts] + 0.5), 0.0)
+        return self.bound(values)
 
     def bound(self, values: Array) -> Array:
-        """Return forecasts within what was asked for, and what a number can hold."""
-        largest, lower = np.finfo(np.float64).max / 4, self.options.lower
-        values = np.clip(values, -largest, largest)
-        return values if lower is None else np.maximum(values, lower)
+        """Return forecasts within what was asked for, and what a number can hold.
 
-    def notes(self, panel: Panel, model: FittedModel, series: SeriesPanel) -> tuple[Note, ...]:
+        In a hierarchy bounds are those of its series, not of groups; see `bound_series`.
+        """
+        largest = np.finfo(np.float64).max / 4
+        values = np.clip(values, -largest, largest)
+        return values if self.options.hierarchy is not None else self.bound_series(values)
+
+    def bound_series(self, values: Array) -> Array:
+        """Return values of series within what was asked for."""
+        lower, upper = self.options.lower, self.options.upper
+        return values if lower is None and upper is None else np.clip(values, lower, upper)
+
+    def notes(
+        self,
+        panel: Panel,
+        model: FittedModel,
+        series: SeriesPanel,
+        newcomers: Sequence[Newcomers] = (),
+    ) -> tuple[Note, ...]:
         """Return what was unusual about the series of a panel that was fitted."""
         if self.rehearsal:
             return ()
@@ -154,15 +391,13 @@ class Pipeline:
                 f"Series {panel.name(i)!r} cannot be fitted: {reason}. Leave it out, or use "
                 "errors='fallback' to get a naive forecast for it."
             )
-        notes = [
-            Note(
-                i,
-                kinds.NO_MODEL,
-                kinds.FORECAST_ZERO if reason == NO_VALUES else kinds.FORECAST_NAIVE,
-                detail=reason,
-            )
-            for i, reason in reasons.items()
-        ]
+        borrowed = {i: group.describe() for group in newcomers for i in group.series.tolist()}
+        notes = []
+        for i, reason in reasons.items():
+            action = kinds.FORECAST_ZERO if reason == NO_VALUES else kinds.FORECAST_NAIVE
+            if i in borrowed:
+                action, reason = kinds.FORECAST_LIKE, f"{reason}; {borrowed[i]}"
+            notes.append(Note(i, kinds.NO_MODEL, action, detail=reason))
         notes += self._noise_notes(model)
         for i, steps in model.find_outliers(series):
             first = panel.format_date(i, int(steps[0]))
@@ -183,23 +418,75 @@ class Pipeline:
         return notes
 
 
+def _fill_newcomers(values: Array, request: ForecastRequest) -> Array:
+    """Return forecasts (n, h) in which newcomers have the medians of those of their peers."""
+    filled = values.copy() if request.newcomers else values
+    for group in request.newcomers:
+        theirs, counts = group.align(values)
+        filled[group.series] = np.nanmedian(np.where(counts, theirs, np.nan), axis=0)
+    return filled
+
+
+def _spread_single_values(
+    request: ForecastRequest, quantiles: Array, probabilities: Sequence[float]
+) -> None:
+    """Spread quantiles (n, h, P) of series of one value, of whose changes nothing is known.
+
+    They are those of a normal variable whose standard deviation is half the value (of 0, one half),
+    but never below 0 if the value is not.
+    """
+    for i in np.flatnonzero((np.ptp(quantiles, axis=2) == 0.0).all(axis=1)).tolist():
+        y = request.panel[i].until(int(request.origins[i])).y
+        (known,) = np.nonzero(np.isfinite(y))
+        if known.size == 1:
+            value = float(y[known[0]])
+            spread = value + 0.5 * (abs(value) or 1.0) * ndtri(np.asarray(probabilities))
+            quantiles[i] = np.maximum(spread, 0.0) if value >= 0.0 else spread
+
+
+def _find_counts(request: ForecastRequest) -> Mask:
+    """Tell which series hold counts, (n,); newcomers do if all those like them do."""
+    counts = find_counts([series.y for series in request.seen])
+    for group in request.newcomers:
+        counts[group.series] = counts[group.peers].all()
+    return counts
+
+
+def hold_forecasts(columns: dict[str, Array]) -> dict[str, Array]:
+    """Return columns whose intervals hold their forecasts."""
+    ends = {f"{NAME}-lo-": np.minimum, f"{NAME}-hi-": np.maximum}
+    found = dict(columns)
+    for start, outermost in ends.items():
+        for name in columns:
+            if name.startswith(start):
+                found[name] = outermost(columns[name], columns[NAME])
+    return found
+
+
 def notes_frame(panel: Panel, notes: Sequence[Note]) -> Any:
     """Return a frame of everything unusual, series by series."""
     ordered = sorted((*panel.problems, *notes), key=lambda note: note.series)
     return panel.make_table(
         np.array([note.series for note in ordered], dtype=np.int64),
         {
-            "problem": [note.problem for note in ordered],
-            "action": [note.action for note in ordered],
+            "problem": np.array([note.problem for note in ordered], dtype=object),
+            "action": np.array([note.action for note in ordered], dtype=object),
         },
     )
 
 
-def explanation_frame(panel: Panel, tables: Sequence[Terms], values: Array, bounded: Array) -> Any:
-    """Return the frame `RBFDiffNet.explain` promises; values (n, h) are bounded afterwards."""
-    for terms, before, after in zip(tables, values, bounded, strict=True):
+def explanation_frame(
+    panel: Panel, tables: Sequence[Terms], values: Array, bounded: Array, final: Array
+) -> Any:
+    """Return the frame `RBFDiffNet.explain` promises.
+
+    Values (n, h) are bounded afterwards, and the final ones are those that add up in a hierarchy.
+    """
+    for terms, before, after, end in zip(tables, values, bounded, final, strict=True):
         if np.any(after != before):
-            terms.add("bound", "lower bound", after - before)
+            terms.add("bound", "lower or upper bound", after - before)
+        if np.any(end != after):
+            terms.add("hierarchy", "what makes the levels add up", end - after)
     h = bounded.shape[1]
     n_terms = np.array([len(t.rows) for t in tables], dtype=np.int64)
     texts: dict[str, list[str]] = {"part": [], "term": [], "nearest": []}

@@ -17,7 +17,7 @@ class Preset:
     clean: bool = True  # whether outliers count as missing
     seasons_of_lags: int = 0  # how many seasons of lags; 0 chooses by season and length
     fast: bool = False  # whether networks of single series are trained all at once
-    thorough: bool = False  # whether long series in a stack have networks of their own
+    thorough: bool = False  # whether each series in a stack is looked at for a rule of its own
     scope: str | None = None  # which model is meant, unless a scope is given
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from rbfdiffnet import regressors
 from rbfdiffnet.forecasting.options import Options
-from rbfdiffnet.forecasting.pipeline import FittedPanel
+from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline
 from rbfdiffnet.models.networks.files import (
     UnknownNameError,
     check_basis,
@@ -38,7 +38,7 @@ from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Arrays
-from rbfdiffnet.support.files import replace_file, unpacked_limit
+from rbfdiffnet.support.files import check_regular, replace_file, unpacked_limit
 from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.parallel import SINGLE_MACHINE
 from rbfdiffnet.support.stability import LARGEST
@@ -46,6 +46,7 @@ from rbfdiffnet.support.stability import LARGEST
 FORMAT_VERSION = 6
 _FORMAT = "rbfdiffnet-forecaster"
 _MOST_SETTINGS, _MOST_TIMES = 2**24, 100  # bytes, and times the size of a file, that are read
+_READ_AT_ONCE = 2**20  # bytes
 _LABEL, _DIGITS = b"sha256:", 64
 _MOST_MEMBERS = 100_000
 _MEMBER = b"PK\x01\x02"  # begins what the directory says of a member
@@ -55,7 +56,9 @@ _KINDS = "biufU"
 
 def save_model(options: Options, fitted: FittedPanel, path: Any) -> None:
     """Save a fitted forecaster; see `RBFDiffNet.save`."""
-    keep, arrays, words = fitted.model.to_arrays(fitted.series)
+    # Levels must have the same dates, and errors are found anew for forecasts that add up.
+    keep_all = options.hierarchy is not None
+    keep, arrays, words = fitted.model.to_arrays(fitted.series, keep_all=keep_all)
     panel_arrays, panel_words = fitted.panel.keep_last(keep).to_arrays()
     arrays = {f"panel/{name}": values for name, values in panel_arrays.items()} | arrays
     words = {
@@ -121,7 +124,7 @@ def _restore(words: Mapping[str, Any], arrays: Arrays) -> tuple[Options, FittedP
     panel = Panel.from_arrays(inside, words["panel"])
     if Frequency.parse(options.freq) != panel.frequency:
         raise ValueError("steps of time differ")
-    exogenous = Exogenous.from_json(words["exogenous"])
+    exogenous = options.with_groups(Exogenous.from_json(words["exogenous"]))
     series = exogenous.series(panel)
     block = int(words["block"])
     h = block if options.strategy == "direct" else None
@@ -130,15 +133,21 @@ def _restore(words: Mapping[str, Any], arrays: Arrays) -> tuple[Options, FittedP
     if model.n_series != panel.n_series:
         raise ValueError("numbers of series differ")
     notes = tuple(Note(**note) for note in words["notes"])
-    return options, FittedPanel(panel, exogenous, model, series, notes)
+    newcomers = Pipeline(options, plan).find_newcomers(panel, exogenous)
+    return options, FittedPanel(panel, exogenous, model, series, notes, newcomers)
 
 
 def _check_panel(arrays: Arrays) -> None:
     """Check that sizes agree, before anything is made of these sizes."""
-    offsets, sizes = arrays["offsets"], {arrays[name].size for name in ("ids", "origin", "day")}
+    labels = [name for name in arrays if name.startswith("label")]
+    own = ("ids", "origin", "day", *labels)
+    offsets, sizes = arrays["offsets"], {arrays[name].size for name in own}
     inputs = {values.size for name, values in arrays.items() if name.startswith("input")}
     if offsets[0] != 0 or (np.diff(offsets) < 0).any() or sizes != {offsets.size - 1}:
         raise ValueError("numbers of series differ")
+    shapes = {values.shape for name, values in arrays.items() if name.startswith("range")}
+    if shapes - {(2, offsets.size - 1)}:
+        raise ValueError("numbers of ranges differ")
     if {arrays["y"].size, *inputs} != {int(offsets[-1])}:
         raise ValueError("numbers of steps differ")
     if arrays["y"].dtype != np.float64 or (np.abs(arrays["y"]) > LARGEST).any():
@@ -222,6 +231,7 @@ def write_arrays(path: Any, arrays: Arrays) -> None:
 
 def read_arrays(path: Any) -> tuple[Arrays, bool]:
     """Read arrays, and whether the file has a digest (which earlier versions did not write)."""
+    check_regular(path)
     data = Path(path).read_bytes()
     try:
         if data.count(_MEMBER) > _MOST_MEMBERS:
@@ -273,7 +283,10 @@ def _seal(path: Path) -> None:
 
 
 def _read_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> npt.NDArray[Any]:
-    """Read an array whose header says as many bytes as there are; floats as 64 bits."""
+    """Read an array whose header says as many bytes as there are; floats as 64 bits.
+
+    Sizes are checked before memory is taken, and there is one copy.
+    """
     if not _NAME.fullmatch(member.filename):
         raise Damaged(f"{member.filename!r} is no name of an array")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -285,13 +298,17 @@ def _read_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> n
             (2, 0): np.lib.format.read_array_header_2_0,
         }
         shape, fortran, dtype = read[version](stream)
-        content = stream.read()  # to the end, where the checksum is compared
-    if dtype.kind not in _KINDS or not dtype.itemsize:
-        raise Damaged(f"{member.filename!r} has no numbers or text")
-    if math.prod(shape) * dtype.itemsize != len(content):
-        raise Damaged(f"{member.filename!r} is larger or smaller than it says")
-    wide = np.dtype(np.float64) if dtype.kind == "f" else dtype
-    if math.prod(shape) * wide.itemsize > most:
-        raise Damaged(f"{member.filename!r} would take more than {most:,} bytes")
-    flat: npt.NDArray[Any] = np.frombuffer(content, dtype).astype(wide)
+        if dtype.kind not in _KINDS or not dtype.itemsize:
+            raise Damaged(f"{member.filename!r} has no numbers or text")
+        count, wide = math.prod(shape), np.dtype(np.float64) if dtype.kind == "f" else dtype
+        if count * dtype.itemsize != member.file_size - stream.tell():
+            raise Damaged(f"{member.filename!r} is larger or smaller than it says")
+        if count * wide.itemsize > most:
+            raise Damaged(f"{member.filename!r} would take more than {most:,} bytes")
+        flat: npt.NDArray[Any] = np.empty(count, wide)
+        at_once = max(_READ_AT_ONCE // dtype.itemsize, 1)
+        for first in range(0, count, at_once):
+            part = flat[first : first + at_once]
+            part[:] = np.frombuffer(stream.read(part.size * dtype.itemsize), dtype)
+        stream.read()  # to the end, where the checksum is compared
     return flat.reshape(shape, order="F" if fortran else "C")

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_intervals
+from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_quantiles
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.panel.newcomers import Newcomers
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
+from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.parallel import Collective
 
 if TYPE_CHECKING:
@@ -33,19 +35,34 @@ class ForecastRequest:
     """The h steps after an origin of each series of a panel.
 
     Series may go on after their origins (n,); models do not look there. `ahead` holds the inputs
-    that are known in advance, an array of shape (h, q) for each series.
+    that are known in advance, an array of shape (h, q) for each series, and `stds` their standard
+    deviations where some are uncertain; `excess` is how far they are outside of their range in
+    training where some are. Of these, of `newcomers` without values and of `notes` on inputs models
+    know nothing; see `forecasting.pipeline`.
     """
 
     panel: Sequence[Series]
     origins: Ints
     h: int
     ahead: Sequence[Array]
+    stds: Sequence[Array] | None = None
+    newcomers: Sequence[Newcomers] = ()
+    excess: Sequence[Array] | None = None
+    notes: Sequence[Note] = ()
 
     @classmethod
     def after(cls, panel: Sequence[Series], h: int) -> ForecastRequest:
         """Return the steps after the ends of series without inputs known in advance."""
         ends = np.array([series.y.size for series in panel], dtype=np.int64)
         return cls(panel, ends, h, [np.empty((h, 0))] * len(panel))
+
+    @classmethod
+    def within(cls, panel: Sequence[Series], origins: Ints, h: int) -> ForecastRequest:
+        """Return the steps after origins inside of series, whose inputs are known; 0 beyond."""
+        pairs = zip(panel, origins.tolist(), strict=True)
+        known = [series.known_ahead[origin : origin + h] for series, origin in pairs]
+        ahead = [np.pad(rows, ((0, h - len(rows)), (0, 0))) for rows in known]
+        return cls(panel, origins, h, ahead)
 
     @property
     def seen(self) -> list[Series]:
@@ -148,30 +165,47 @@ class FittedModel(ABC):
         """Return the model for a panel with newer values, and perhaps new series at its end."""
 
     @abstractmethod
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+    def to_arrays(
+        self, panel: SeriesPanel, *, keep_all: bool = False
+    ) -> tuple[Ints, Arrays, dict[str, Any]]:
         """Return how many latest steps of each series to keep, and arrays and words to save."""
 
     # What follows has an answer for models that can say nothing of their own ----------------------
 
-    def ask(self, request: ForecastRequest, levels: Sequence[float]) -> None:
-        """Ask the other machines of a cluster for all that forecasts and intervals need."""
-        if levels and len(request.panel):
-            self.find_intervals(request, levels, self.plan.collective)
+    def ask(self, request: ForecastRequest, probabilities: Sequence[float]) -> None:
+        """Ask the other machines of a cluster for all that forecasts and quantiles need."""
+        if probabilities and len(request.panel):
+            self.find_quantiles(request, probabilities, self.plan.collective)
 
     def held_out_errors(self, request: ForecastRequest, n_jobs: int = 1) -> HeldOutErrors:
-        """Return errors of forecasts of known values, from which intervals are made."""
-        raise NotImplementedError("This model has intervals of its own.")
+        """Return errors of forecasts of known values, from which quantiles are made."""
+        raise NotImplementedError("This model has quantiles of its own.")
 
-    def find_intervals(
+    def find_quantiles(
         self,
         request: ForecastRequest,
-        levels: Sequence[float],
+        probabilities: Sequence[float],
         collective: Collective,
         pools: Pools | None = None,
         n_jobs: int = 1,
-    ) -> tuple[Array, Array, Mask]:
-        """Return lower and upper bounds (n, h, n_levels), and where (n,) errors were enough."""
-        return find_intervals(self.held_out_errors(request, n_jobs), levels, collective, pools)
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P) at ascending probabilities, and where errors were enough."""
+        held_out = self.held_out_errors(request, n_jobs)
+        return find_quantiles(held_out, probabilities, collective, pools)
+
+    def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
+        """Return errors (m, k) of up to h steps for each series, a row for each earlier window.
+
+        An error of 1 is usual for its series. Rows are in the order of time; there may be none.
+        """
+        errors = self.held_out_errors(request, n_jobs).errors
+        known = [np.where(np.isfinite(own), own, 0.0) for own in errors]
+        sizes = [np.sqrt((own**2).sum() / max(np.count_nonzero(own), 1)) for own in known]
+        return [own / (size or 1.0) for own, size in zip(errors, sizes, strict=True)]
+
+    def state_paths(self, request: ForecastRequest) -> dict[int, Array]:
+        """Return paths (N, h) of states, whose order is that of forecasts, of noisy series."""
+        return {}
 
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Return series with outliers, and the steps at which the outliers are."""
@@ -247,6 +281,8 @@ class PanelMethod(ABC):
     knows_longer_season: ClassVar[bool] = False
     #: Rough share of the time of a fit and a forecast that the fit takes.
     fit_share: ClassVar[float] = 0.0
+    #: Rough seconds that a core takes for each value, and for each step ahead of a series.
+    seconds: ClassVar[tuple[float, float]] = (3e-4, 2e-3)
     #: Why refit="weights" is not possible; empty where it is.
     weights_refusal: ClassVar[str] = ""
     #: How many series a cluster puts into a group at most, and how many groups there are at most.
@@ -279,8 +315,12 @@ class PanelMethod(ABC):
         """Return the model that `FittedModel.to_arrays` has written."""
 
     def split(
-        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+        self, names: Sequence[str], n_values: int, limit: int, by_memory: Callable[[], list[Ints]]
     ) -> list[Ints]:
-        """Return the positions of the series that are forecast together, chunk by chunk."""
-        del names, n_values
+        """Return the positions of the series that are forecast together, chunk by chunk.
+
+        A chunk is to take no more than a limit in bytes. Steps ahead count as some of the
+        `n_values`.
+        """
+        del names, n_values, limit
         return by_memory()

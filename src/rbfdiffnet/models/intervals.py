@@ -1,17 +1,21 @@
-r"""Prediction intervals with a guarantee: split conformal prediction over rolling origins.
+r"""Quantiles of forecasts with a guarantee: split conformal prediction over rolling origins.
 
 A model is fitted without the last part of a series (a third of it, at most 200 steps) and
-forecasts from every origin in that part. The absolute errors at horizon k are its scores, and
+forecasts from every origin in that part. Its errors e at horizon k, value minus forecast, are
+its scores, and
 
-.. math:: \tilde y_{T+k} \pm q_k, \qquad q_k = \text{the } \lceil (n + 1)\,\gamma \rceil
-    \text{-th smallest of n scores}
+.. math:: \tilde y_{T+k} + q_k(p), \qquad q_k(p) = \text{the } \lceil (n + 1)\,p \rceil
+    \text{-th smallest of n scores}, \quad p > \tfrac12
 
-is the interval of level :math:`\gamma`, where :math:`\tilde y` is the forecast of that same model
-from the end of the series. If the errors are exchangeable with the next one, it covers with
-probability at least :math:`\gamma`, whatever their distribution and however bad the model: the +1
-is the finite-sample correction. (The forecast of the model fitted to everything is taken into the
-interval if it lies outside.) Errors of a series that changes its ways are not exchangeable with
-later ones; then coverage is only as good as the past resembles the future.
+is the quantile of probability p, where :math:`\tilde y` is the forecast of that same model from the
+end of the series; below one half, it is the same of the errors with the other sign. If the errors
+are exchangeable with the next one, the next value stays below with probability at least p, whatever
+their distribution and however bad the model: the +1 is the finite-sample correction. So an
+interval of level :math:`\gamma` lies between the quantiles of :math:`(1 \mp \gamma) / 2`, is as
+asymmetric as the errors, and covers with probability at least :math:`\gamma`. (The forecast of the
+model fitted to everything is taken into the interval if it lies outside.) Errors of a series that
+changes its ways are not exchangeable with later ones; then coverage is only as good as the past
+resembles the future.
 
 Where noise is filtered (`rbfdiffnet.noise`), how far ahead a series can be seen depends on its
 state, and the filter says how far: errors made elsewhere are first multiplied by the ratio of the
@@ -22,7 +26,7 @@ are more) are divided by the mean step size of their series, pooled, and multipl
 series in question. The guarantee then holds on average over the panel. A series without a network,
 whose forecast is a naive one, borrows errors of naive forecasts instead.
 
-`HeldOutErrors` is what models of networks give, and `find_intervals` makes intervals of it.
+`HeldOutErrors` is what models of networks give, and `find_quantiles` makes quantiles of it.
 `ErrorScale` is for few errors of many series, made at the ends of the series. There, errors of
 series i in window w at step k are taken as
 
@@ -49,11 +53,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from rbfdiffnet.pretrained.network import MEDIAN, PROBABILITIES
-from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import Collective, flatten
+from rbfdiffnet.pretrained.network import PROBABILITIES
+from rbfdiffnet.series.outliers import usual_and_limit
+from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
+from rbfdiffnet.support.parallel import Collective, flatten, group_equal
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -68,14 +73,14 @@ _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are f
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
 _TRUST = 20.0  # windows that count as much as a network's own quantiles
 _MOST = 2.5  # times the score of a normal variable
-_SCORES = ndtri(np.array(PROBABILITIES[MEDIAN:]))
+_GRID = ndtri(np.array(PROBABILITIES))
 
 
 @dataclass(frozen=True)
 class HeldOutErrors:
     """Errors of forecasts of known values: what the intervals of every model are made of.
 
-    `errors` holds absolute errors (m, h) for each of n series, NaN where unknown;
+    `errors` holds errors (m, h), value minus forecast, for each of n series, NaN where unknown;
     `scales` (n,) the usual size of changes of each series; `centers` (n, h) the
     forecasts around which intervals lie; `modeled` (n,) whether a series has a model. `naive`
     returns errors and scales of naive forecasts of chosen series, `fingerprints` a digest of each
@@ -90,27 +95,28 @@ class HeldOutErrors:
     fingerprints: Callable[[], list[bytes]]
 
 
-def find_intervals(
+def find_quantiles(
     held_out: HeldOutErrors,
-    levels: Sequence[float],
+    probabilities: Sequence[float],
     collective: Collective,
     pools: Pools | None = None,
-) -> tuple[Array, Array, Mask]:
-    """Return lower and upper bounds, (n, h, n_levels), and which series (n,) had enough errors.
+) -> tuple[Array, Mask]:
+    """Return quantiles (n, h, P) at ascending probabilities, and which series had enough errors.
 
-    `levels` ascend between 0 and 1. `pools` are borrowed errors; by default those of this panel.
+    `pools` are borrowed errors; by default those of this panel.
     """
     pools = pools or collective.all_reduce(
-        partial(lend_errors, held_out), partial(_pool_loans, levels=levels)
+        partial(lend_errors, held_out), partial(_pool_loans, probabilities=probabilities)
     )
-    widths = np.empty((*held_out.centers.shape, len(levels)))
-    enough = np.ones(len(widths), dtype=bool)
+    away = np.empty((*held_out.centers.shape, len(probabilities)))
+    enough = np.ones(len(away), dtype=bool)
     for own, pool in ((held_out.modeled, pools.networks), (~held_out.modeled, pools.fallbacks)):
         if own.any():
             some = [held_out.errors[i] for i in np.flatnonzero(own).tolist()]
-            widths[own], enough[own] = half_widths(some, held_out.scales[own], levels, pool)
-    centers = held_out.centers[:, :, None]
-    return centers - widths, centers + widths, enough
+            away[own], enough[own] = error_quantiles(
+                some, held_out.scales[own], probabilities, pool
+            )
+    return held_out.centers[:, :, None] + away, enough
 
 
 def calibration_length(n: int) -> int:
@@ -118,14 +124,43 @@ def calibration_length(n: int) -> int:
     return min(n // 3, _LONGEST_CALIBRATION)
 
 
-def conformal_quantile(scores: Array, level: float) -> float:
-    """Return the smallest bound that covers the next score with the given probability.
+def conformal_quantiles(errors: Array, probabilities: Sequence[float]) -> Array:
+    """Return bounds (..., h, P) that the next error of columns of (..., m, h) stays within.
 
-    It is infinite if there are too few scores for the level.
+    It stays below with a probability of at least p where that is more than one half, and above with
+    at least 1 - p where it is less. Where errors are too few for that, both bounds are as far away,
+    and the next error stays between them with at least the probability of the interval. Bounds are
+    infinite where errors are too few for that as well; NaN are unknown.
     """
+    ordered, sizes = np.sort(errors, axis=-2), np.sort(np.abs(errors), axis=-2)  # NaN come last
+    n, found = np.isfinite(errors).sum(axis=-2), []
+    for p in probabilities:
+        sign = 1.0 if p > 0.5 else -1.0
+        rank = _rank(n, max(p, 1.0 - p))
+        own = _take_rank(ordered, n, rank if p > 0.5 else n + 1 - rank)
+        if p == 0.5:
+            own = 0.5 * (own + _take_rank(ordered, n, rank))
+        if np.isnan(own).any():
+            alike = sign * _take_rank(sizes, n, _rank(n, abs(2.0 * p - 1.0)))
+            alike = np.where(np.isfinite(alike), alike, sign * np.inf)
+            own = np.where(np.isfinite(own), own, alike)
+        found.append(own)
+    return np.stack(found, axis=-1)
+
+
+def _rank(n: Ints, level: float) -> Ints:
+    """Return the smallest sufficient rank for a level, of n scores each."""
     # Rounded first, since (n + 1) times .95 may exceed an integer by a rounding error.
-    rank = int(np.ceil(np.round((scores.size + 1) * level, 9)))
-    return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= scores.size else np.inf
+    return np.ceil(np.round((n + 1) * level, 9)).astype(np.int64)
+
+
+def _take_rank(ordered: Array, n: Ints, rank: Ints) -> Array:
+    """Return the values of ranks from 1 to n of ordered columns (..., m, h), NaN for others."""
+    fair = (rank >= 1) & (rank <= n)
+    if not fair.any():
+        return np.full(n.shape, np.nan)
+    at = np.where(fair, rank - 1, 0)[..., None, :]
+    return np.where(fair, np.take_along_axis(ordered, at, axis=-2)[..., 0, :], np.nan)
 
 
 def take_evenly(rows: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -142,35 +177,57 @@ def choose_lenders(fingerprints: Sequence[bytes]) -> list[int]:
 class ErrorPool(NamedTuple):
     """Errors that series with few errors borrow, each divided by the step size of its series.
 
-    `size` (h,) counts the errors; `quantiles` (h, n_levels) are infinite where errors are too few;
-    `largest` (h,) is that of earlier steps where a step has no error; `usual_step` is the median
-    step size, for series without two values.
+    `size` (h,) counts the errors; `quantiles` (h, P) are infinite where errors are too few;
+    `extremes` (h, 2), the lowest and the highest, are those of earlier steps where a step has no
+    error; `usual_step` is the median step size, for series without two values. Series whose mean
+    error is beyond the `limit` lend nothing, and borrow by how much it exceeds the `usual` one.
     """
 
     size: Ints
     quantiles: Array
-    largest: Array
+    extremes: Array
     usual_step: float
+    usual: float
+    limit: float
 
 
-def pool_errors(errors: Sequence[Array], scales: Array, levels: Sequence[float]) -> ErrorPool:
+def pool_errors(
+    errors: Sequence[Array], scales: Array, probabilities: Sequence[float]
+) -> ErrorPool:
     """Pool errors (m, h) of series with step sizes `scales` (n,), NaN where there is none."""
     h = errors[0].shape[1] if len(errors) else 0
     usual_step = float(np.nanmedian(scales)) if np.any(np.isfinite(scales)) else 0.0
     scales = np.where(np.isfinite(scales), scales, usual_step)
-    usable = np.flatnonzero(scales > 0.0).tolist()
+    sizes = _mean_sizes(errors, scales)
+    usual, limit = usual_and_limit(sizes)
+    usable = np.flatnonzero((scales > 0.0) & ~(sizes > limit)).tolist()
     shares = [errors[i] / scales[i] for i in usable if len(errors[i])]
     pool = np.concatenate(shares) if shares else np.empty((0, h))
-    scores = [pool[np.isfinite(pool[:, k]), k] for k in range(h)]
-    size = np.array([s.size for s in scores], dtype=np.int64)
-    largest = np.array([s.max(initial=0.0) for s in scores])
-    quantiles = [[conformal_quantile(s, level) for level in levels] for s in scores]
+    size, extremes = np.isfinite(pool).sum(axis=0), _extremes(pool)
+    before = np.stack(
+        [np.minimum.accumulate(extremes[:, 0]), np.maximum.accumulate(extremes[:, 1])], axis=1
+    )
     return ErrorPool(
         size,
-        np.array(quantiles).reshape(h, len(levels)),
-        np.where(size > 0, largest, np.maximum.accumulate(largest)),
+        conformal_quantiles(pool, probabilities),
+        np.where(size[:, None] > 0, extremes, before),
         usual_step,
+        usual,
+        limit,
     )
+
+
+def _mean_sizes(errors: Sequence[Array], scales: Array) -> Array:
+    """Return mean sizes (n,) of errors (m, h) in units of scales (n,), NaN where unknown."""
+    sizes = np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors])
+    return np.asarray(sizes / np.where(scales > 0.0, scales, np.nan)) if len(errors) else sizes
+
+
+def _extremes(errors: Array) -> Array:
+    """Return the lowest and the highest error (..., h, 2) of columns, at most and at least 0."""
+    known = np.where(np.isfinite(errors), errors, 0.0)
+    ends = known.min(axis=-2, initial=0.0), known.max(axis=-2, initial=0.0)
+    return np.stack(ends, axis=-1)
 
 
 class Loan(NamedTuple):
@@ -193,13 +250,13 @@ class Pools(NamedTuple):
     fallbacks: ErrorPool
 
     @classmethod
-    def of(cls, loans: Sequence[Loan], levels: Sequence[float]) -> Pools:
+    def of(cls, loans: Sequence[Loan], probabilities: Sequence[float]) -> Pools:
         """Pool loans."""
         scales = np.array([loan.scale for loan in loans])
         naive_scales = np.array([loan.naive_scale for loan in loans])
         return cls(
-            pool_errors([loan.errors for loan in loans], scales, levels),
-            pool_errors([loan.naive_errors for loan in loans], naive_scales, levels),
+            pool_errors([loan.errors for loan in loans], scales, probabilities),
+            pool_errors([loan.naive_errors for loan in loans], naive_scales, probabilities),
         )
 
 
@@ -216,39 +273,50 @@ def lend_errors(held_out: HeldOutErrors) -> list[Loan]:
     ]
 
 
-def _pool_loans(parts: Sequence[list[Loan]], levels: Sequence[float]) -> Pools:
+def _pool_loans(parts: Sequence[list[Loan]], probabilities: Sequence[float]) -> Pools:
     """Pool the loans of all parts of a cluster."""
     loans = sorted(flatten(parts), key=lambda loan: loan.fingerprint)[:MOST_POOLED]
-    return Pools.of(loans, levels)
+    return Pools.of(loans, probabilities)
 
 
-def half_widths(
-    errors: Sequence[Array], scales: Array, levels: Sequence[float], pool: ErrorPool | None = None
+def error_quantiles(
+    errors: Sequence[Array],
+    scales: Array,
+    probabilities: Sequence[float],
+    pool: ErrorPool | None = None,
 ) -> tuple[Array, Mask]:
-    """Return half-widths (n, h, n_levels) of conformal intervals, finite and rising with the level.
+    """Return conformal quantiles (n, h, P) of errors (m, h), finite and rising.
 
     Also returned is where (n,) the errors were enough: elsewhere even the pool had too few scores,
     and the largest was taken. By default the pool is that of these series.
     """
-    h = errors[0].shape[1] if len(errors) else 0
-    pool = pool or pool_errors([take_evenly(own) for own in errors], scales, levels)
+    h, p = errors[0].shape[1] if len(errors) else 0, np.array(probabilities)
+    some = [take_evenly(own) for own in errors]
+    pool = pool or pool_errors(some, scales, probabilities)
     # Nothing is known of a series without two values: it is taken for an ordinary one.
     scales = np.where(np.isfinite(scales), scales, pool.usual_step)
-    widths = np.empty((len(errors), h, len(levels)))
-    enough = np.ones(len(errors), dtype=bool)
-    for i, own in enumerate(errors):
-        for k in range(h):
-            scores = own[np.isfinite(own[:, k]), k]
-            alone = scores.size >= min(_ENOUGH_SCORES, int(pool.size[k]))
-            for j, level in enumerate(levels):
-                width = conformal_quantile(scores, level) if alone else np.inf
-                if not np.isfinite(width):
-                    width = pool.quantiles[k, j] * scales[i] if scales[i] > 0.0 else 0.0
-                if not np.isfinite(width):
-                    enough[i] = False
-                    width = max(pool.largest[k] * scales[i], scores.max(initial=0.0))
-                widths[i, k, j] = width
-    return np.maximum.accumulate(widths, axis=2), enough
+    sizes = _mean_sizes(some, scales)
+    wild = sizes > pool.limit
+    scales[wild] *= sizes[wild] / pool.usual
+    found, enough = np.empty((len(errors), h, p.size)), np.ones(len(errors), dtype=bool)
+    lent, borrowed = pool.extremes[None], pool.quantiles[None]
+    for members in group_equal(len(own) for own in errors).values():
+        own, scale = np.stack([errors[i] for i in members]), scales[members][:, None, None]
+        alone = np.isfinite(own).sum(axis=1) >= np.minimum(_ENOUGH_SCORES, pool.size)
+        quantiles = conformal_quantiles(own, probabilities)
+        usual = np.where(scale > 0.0, borrowed * np.where(scale > 0.0, scale, 1.0), 0.0)
+        seen, far = _extremes(own), lent * np.maximum(scale, 0.0)
+        alone, reach = alone[:, :, None], np.abs(seen).max(axis=2, keepdims=True)
+        # No quantile depends on which others are asked for: a borrowed one that stands beside own
+        # ones is at least as far away as all of these.
+        farther = np.where(p < 0.5, np.minimum(usual, -reach), np.maximum(usual, reach))
+        usual = np.where(alone & (p != 0.5), farther, usual)
+        quantiles = np.where(alone & np.isfinite(quantiles), quantiles, usual)
+        reach = np.maximum(reach, np.abs(far).max(axis=2, keepdims=True))
+        outermost = np.sign(p - 0.5) * reach
+        enough[members] = np.isfinite(quantiles).all(axis=(1, 2))
+        found[members] = np.where(np.isfinite(quantiles), quantiles, outermost)
+    return found, enough
 
 
 @dataclass(frozen=True)
@@ -258,6 +326,7 @@ class ErrorScale:
     `rise` is the power of the step with which errors grow. Logarithms of spreads are `usual` on
     average and vary by `between` from series to series, and by `within` from window to window of a
     series; sizes of errors below `least` say nothing more. `scores` (m, h) are the z of the pool.
+    Series whose mean error is beyond the `limit` say nothing of others, and borrow only the z.
     """
 
     rise: float
@@ -266,6 +335,7 @@ class ErrorScale:
     between: float
     within: float
     scores: Array
+    limit: float
 
     @classmethod
     def of(cls, errors: Array, changes: Array, usual_rise: float = _USUAL_RISE) -> ErrorScale:
@@ -273,13 +343,17 @@ class ErrorScale:
 
         `changes` (n,) are mean step sizes, positive where the errors of a series count.
         """
-        n, _, h = errors.shape
+        n, n_windows, h = errors.shape
         # In an order of their own: sums must not depend on that of the panel.
-        order = np.lexsort(np.column_stack([changes, errors.reshape(n, -1)]).T)
+        order = np.lexsort(np.column_stack([changes, errors.reshape(n, n_windows * h)]).T)
         relative = _divide(errors[order], changes[order])
+        sizes = mean_of_known(relative, axis=(1, 2))
+        limit = usual_and_limit(sizes)[1]
+        relative = relative[~(sizes > limit)]
         rise = _rise(relative, usual_rise)
         steps = np.arange(1.0, h + 1.0) ** rise
-        found = cls(rise, *_spread_of_spreads(_mean(relative / steps, axis=2)), np.empty((0, h)))
+        spreads = _spread_of_spreads(mean_of_known(relative / steps, axis=2))
+        found = cls(rise, *spreads, np.empty((0, h)), limit)
         _, then = found._spreads(relative)
         scores = relative / (steps * then[:, :, None])
         return replace(found, scores=scores.reshape(-1, h))
@@ -300,27 +374,35 @@ class ErrorScale:
         widths = (unit * spread)[:, None, None] * (steps[:, None] * quantiles)
         return np.nan_to_num(widths, nan=0.0), ~counts | enough
 
+    def usual_widths(self, levels: Sequence[float]) -> Array:
+        """Return half-widths (h, n_levels) of the usual series, in units of its changes."""
+        quantiles, _ = _quantiles(self.scores, levels)
+        steps = np.arange(1.0, len(quantiles) + 1.0) ** self.rise
+        return np.asarray(np.nan_to_num(np.exp(self.usual) * steps[:, None] * quantiles, nan=1.0))
+
     def _spreads(self, relative: Array) -> tuple[Array, Array]:
         """Return the spread of each series (n,), and that of each window from the other windows.
 
         Errors (n, n_windows, h) are relative to changes.
         """
         steps = np.arange(1.0, relative.shape[2] + 1.0) ** self.rise
-        logs = _log_sizes(_mean(relative / steps, axis=2), self.least)
+        logs = _log_sizes(mean_of_known(relative / steps, axis=2), self.least)
         known = np.isfinite(logs)
         filled, count = np.where(known, logs, 0.0), known.sum(axis=1)
+        wild = mean_of_known(relative, axis=(1, 2)) > self.limit
 
-        def shrink_to_usual(total: Array, count: Array) -> Array:
+        def shrink_to_usual(total: Array, count: Array, wild: Mask) -> Array:
             """Move the usual spread by what so many windows say."""
-            trust = 0.0 * count
+            trust = np.where(wild, 1.0, 0.0 * count)
             if self.between > 0.0:
                 own = self.between * count
-                trust = own / (own + max(self.within, 1e-12))
+                trust = np.where(wild, 1.0, own / (own + max(self.within, 1e-12)))
             away = total / np.maximum(count, 1) - self.usual
             return np.asarray(np.exp(self.usual + trust * away))
 
         total, others = filled.sum(axis=1), count[:, None] - known
-        return shrink_to_usual(total, count), shrink_to_usual(total[:, None] - filled, others)
+        own = shrink_to_usual(total, count, wild)
+        return own, shrink_to_usual(total[:, None] - filled, others, wild[:, None])
 
 
 def _divide(errors: Array, changes: Array) -> Array:
@@ -335,7 +417,7 @@ def _log_sizes(sizes: Array, least: float) -> Array:
 
 def _rise(relative: Array, usual: float) -> float:
     """The power of the step with which errors grow, drawn to the usual one."""
-    size = _mean(relative.reshape(-1, relative.shape[2]), axis=0)
+    size = mean_of_known(relative.reshape(-1, relative.shape[2]), axis=0)
     known = np.isfinite(size) & (size > 0.0)
     if not known.any():
         return usual
@@ -343,13 +425,6 @@ def _rise(relative: Array, usual: float) -> float:
     step, level = step - step.mean(), np.log(size[known])
     drawn = step @ level + _RISE_WEIGHT * usual
     return float(np.clip(drawn / (step @ step + _RISE_WEIGHT), usual - 0.3, usual + 0.7))
-
-
-def _mean(values: Array, axis: int) -> Array:
-    """Mean of what is known; NaN where nothing is."""
-    known = np.isfinite(values)
-    total, count = np.where(known, values, 0.0).sum(axis=axis), known.sum(axis=axis)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _spread_of_spreads(sizes: Array) -> tuple[float, float, float, float]:
@@ -379,53 +454,86 @@ def _spread_of_spreads(sizes: Array) -> tuple[float, float, float, float]:
 # Quantiles of a network ------------------------------------------------------------------------
 
 
-def to_scores(away: Array, distances: Array) -> Array:
+def to_scores(away: Array, distances: Array, grain: Array | float = 0.0) -> Array:
     """Return the scores that errors have under a network's quantiles: 1.28 at that of 90 %.
 
     So errors of a calibrated network have normal scores. `distances` (..., q) are those of the
     quantiles at `PROBABILITIES` from the forecast, which may be the median or not. Between two
     quantiles scores are linear in the errors; beyond the outermost they are proportional to them.
     They are infinite or NaN where there are no distances.
+
+    A value of which only whole multiples of two `grain` occur stands for all scores within a grain
+    of it; its score is their mean size.
     """
-    size, side = np.abs(away), _one_side(distances, np.asarray(away) < 0.0)
-    score = np.zeros_like(size)
+    grain = np.broadcast_to(grain, np.shape(away))
+    if not grain.any():
+        return _score(away, distances)
+    low, high = (_score(away + sign * grain, distances) for sign in (-1.0, 1.0))
+    middle = 0.5 * (low + high)
+    share = ndtr(high) - ndtr(low)
+    outside, inside = _density(low) - _density(high), 2.0 * _density(0.0 * low)
+    both = np.where(low * high < 0.0, inside - _density(low) - _density(high), np.abs(outside))
     with np.errstate(all="ignore"):
-        for k in range(_SCORES.size - 1):
-            step = side[k + 1] - side[k]
-            share = np.where(step > 0.0, np.clip((size - side[k]) / step, 0.0, 1.0), size > side[k])
-            score += (_SCORES[k + 1] - _SCORES[k]) * share
-        score += np.maximum(size / side[-1] - 1.0, 0.0) * _SCORES[-1]
-    return np.copysign(score, away)
+        mean = np.where(share > 1e-6, both / share, np.abs(middle))
+    return np.asarray(np.where(grain > 0.0, np.copysign(mean, middle), middle))
 
 
-def to_distances(scores: Array, distances: Array) -> Array:
-    """Return sizes of the errors (..., n_levels) that have scores, those of one sign."""
-    size, side = np.abs(scores), _one_side(distances[..., None, :], np.signbit(scores))
-    found = 0.0 * size + side[0]
-    for k in range(_SCORES.size - 1):
-        share = np.clip((size - _SCORES[k]) / (_SCORES[k + 1] - _SCORES[k]), 0.0, 1.0)
-        found += share * (side[k + 1] - side[k])
-    return np.asarray(found + np.maximum(size / _SCORES[-1] - 1.0, 0.0) * side[-1])
+def _density(scores: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * scores**2) / np.sqrt(2.0 * np.pi))
 
 
-def _one_side(distances: Array, is_below: Mask) -> list[Array]:
-    """Return sizes of the distances on one side, from the median outward; 0 on the other side."""
-    pairs = [(distances[..., MEDIAN - k], distances[..., MEDIAN + k]) for k in range(_SCORES.size)]
-    return [np.maximum(np.where(is_below, -below, above), 0.0) for below, above in pairs]
+def _score(away: Array, distances: Array) -> Array:
+    """Return the score of errors; the inverse of `to_errors`."""
+    low, step = distances[..., :-1], np.diff(distances, axis=-1)
+    first, last, x = distances[..., 0], distances[..., -1], np.asarray(away)[..., None]
+    with np.errstate(all="ignore"):
+        flat = 0.5 * ((x > low) + 1.0 * (x >= low))
+        share = np.where(step > 0.0, np.clip((x - low) / step, 0.0, 1.0), flat)
+        score = _GRID[0] + share @ np.diff(_GRID)
+        below = np.maximum(away / np.where(first < 0.0, first, -np.inf) - 1.0, 0.0)
+        above = np.maximum(away / np.where(last > 0.0, last, np.inf) - 1.0, 0.0)
+        below, above = np.where(away < first, below, 0.0), np.where(away > last, above, 0.0)
+    score = score + below * _GRID[0] + above * _GRID[-1]
+    return np.where(np.isnan(first + last + away), np.nan, score)
 
 
-def correct_scores(scores: Array, pool: Array, n_windows: int, levels: Sequence[float]) -> Array:
+def to_errors(scores: Array, distances: Array) -> Array:
+    """Return the errors (..., P) that have signed scores (..., P); the inverse of `to_scores`.
+
+    Where the forecast is not the median, a score of 0 is an error, too: that of the median.
+    """
+    d = [distances[..., k, None] for k in range(_GRID.size)]
+    found = 0.0 * scores + d[0]
+    for k in range(_GRID.size - 1):
+        share = np.clip((scores - _GRID[k]) / (_GRID[k + 1] - _GRID[k]), 0.0, 1.0)
+        found += share * (d[k + 1] - d[k])
+    found += np.maximum(scores / _GRID[0] - 1.0, 0.0) * np.minimum(d[0], 0.0)
+    found += np.maximum(scores / _GRID[-1] - 1.0, 0.0) * np.maximum(d[-1], 0.0)
+    return np.asarray(found)
+
+
+def correct_scores(scores: Array, usual: Array, n_windows: float, levels: Sequence[float]) -> Array:
     """Draw scores (n, h, n_levels) that held-out ones ask for to those of a normal variable.
 
-    The fewer windows there were, the closer. The usual score, that of a `pool` (m, h, n_levels) of
-    series, is no more than so many times the normal one: a few series that broke off do not widen
-    the intervals of all others.
+    The fewer windows there were, the closer. The `usual` score (h, n_levels) of a panel is no more
+    than so many times the normal one: a few series that broke off do not widen the intervals of all
+    others.
     """
     trust = n_windows / (n_windows + _TRUST)
     normal = np.array([_normal(level) for level in levels])
-    usual = np.median(pool, axis=0) if len(pool) else np.ones(scores.shape[1:])
     limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
     return np.asarray(trust * limit * scores + (1.0 - trust) * normal)
+
+
+def split_levels(probabilities: Sequence[float]) -> tuple[list[float], Ints, Array]:
+    """Return levels of intervals whose bounds are quantiles: ascending, and without repetition.
+
+    Also returned are the number of the level that each probability (P,) belongs to, and its side:
+    -1 below the median, 1 above, 0 for the median itself.
+    """
+    p = np.array(probabilities)
+    levels, which = np.unique(np.round(np.abs(2.0 * p - 1.0), 12), return_inverse=True)
+    return levels.tolist(), which.ravel(), np.sign(np.round(p - 0.5, 12))
 
 
 def _normal(level: float) -> float:
@@ -435,24 +543,41 @@ def _normal(level: float) -> float:
 
 def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
     """Quantiles (h, n_levels) of scores (m, h), and whether there were enough of them."""
-    by_step, h = scores, scores.shape[1]
-    known = np.isfinite(by_step).sum(axis=0)
-    found, enough = np.full((h, len(levels)), np.nan), True
-    for k in range(h):
-        near = np.abs(np.arange(h) - k)
-        reach = next((r for r in range(h) if known[near <= r].sum() >= _ENOUGH_ERRORS), h - 1)
-        pool = by_step[:, near <= reach]
+    h = scores.shape[1]
+    known = np.isfinite(scores).sum(axis=0)
+    at, found = np.flatnonzero(known), np.full((h, len(levels)), np.nan)
+    if not at.size:
+        return found, not h
+    enough = True
+    for (first, last), steps in group_equal(_nearest_columns(at, known[at], h)).items():
+        pool = scores[:, at[first:last]]
         pool = np.sort(pool[np.isfinite(pool)])
-        if not pool.size:
-            enough = False
-            continue
-        count = pool.size / np.sqrt(np.count_nonzero(known[near <= reach]))
+        count = pool.size / np.sqrt(last - first)
         for j, level in enumerate(levels):
             # Rounded first, since the product may exceed an integer by a rounding error.
+            if not level:
+                found[steps, j] = 0.0
+                continue
             rank = int(np.ceil(np.round((count + 1.0) * level / count * pool.size, 9)))
             if rank <= pool.size:
-                found[k, j] = pool[rank - 1]
+                found[steps, j] = pool[rank - 1]
             else:
                 enough = False
-                found[k, j] = pool[-1] * _normal(level) / _normal(count / (count + 1.0))
+                found[steps, j] = pool[-1] * _normal(level) / _normal(count / (count + 1.0))
     return found, enough
+
+
+def _nearest_columns(at: Ints, counts: Ints, h: int) -> list[tuple[int, int]]:
+    """Return which columns ``at`` (c,) are pooled for each of h steps: from the first to the last.
+
+    They are those no farther away than the nearest that hold scores enough, of which there are
+    `counts` (c,) in each.
+    """
+    before, found = np.concatenate([[0], np.cumsum(counts)]), []
+    for k in range(h):
+        away = np.sort(np.abs(at - k))
+        low, high = np.searchsorted(at, k - away), np.searchsorted(at, k + away, side="right")
+        wide = np.flatnonzero(before[high] - before[low] >= _ENOUGH_ERRORS)
+        best = wide[0] if wide.size else -1
+        found.append((int(low[best]), int(high[best])))
+    return found

@@ -40,7 +40,8 @@ class Plan:
     device: str = "cpu"  # where `batch.train` runs
     noise: Noise = None  # whether noise in the observations is treated; see `series_model`
     like: StateFilter | None = None  # what was learned from more of the same series
-    thorough: bool = False  # whether long series in a stack have networks of their own
+    thorough: bool = False  # whether each series in a stack is looked at for a rule of its own
+    adds_up: bool = False  # whether forecasts are changed afterwards so that they add up
     collective: Collective = SINGLE_MACHINE  # the machines that hold parts of the panel
 
     @property

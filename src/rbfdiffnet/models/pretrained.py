@@ -6,7 +6,7 @@ factor for each level and all series: how much wider they had to be at the ends 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
@@ -21,7 +21,7 @@ from rbfdiffnet.models.base import (
     InputNames,
     Terms,
 )
-from rbfdiffnet.models.intervals import Pools
+from rbfdiffnet.models.intervals import Pools, split_levels
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.sampled import (
@@ -31,14 +31,14 @@ from rbfdiffnet.models.sampled import (
     scatter,
 )
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window, measure_distances
 from rbfdiffnet.pretrained.explain import explain
 from rbfdiffnet.pretrained.network import PROBABILITIES, Outlook, forecast
 from rbfdiffnet.series.naive import values_after
+from rbfdiffnet.series.outliers import find_wild
 from rbfdiffnet.series.prepare import Preparation
-from rbfdiffnet.series.series import SeriesPanel
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.series.series import SeriesPanel, find_sparse
+from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
 from rbfdiffnet.support.parallel import Collective, parallel_map
 from rbfdiffnet.support.stability import describe_runaway
 
@@ -46,6 +46,7 @@ T = TypeVar("T")
 
 _WINDOWS = 2  # at the ends of the series, by which intervals are corrected
 _FEWEST_BEFORE = 4  # values before such a window
+_USUAL_LEVEL = 0.8  # by which errors of different series compare
 _TRUST = 20  # windows that count as much as the network's own quantiles
 
 
@@ -54,6 +55,7 @@ class Pretrained(SampledMethod):
 
     has_networks = False
     fits_networks = False
+    seconds = (5e-7, 2e-5)
     weights_refusal = (
         "refit='weights' needs scope='global': the pretrained network never learns from "
         "observations."
@@ -82,28 +84,39 @@ class FittedPretrained(FittedSampled):
         runaway = by_position(self.chunks, [each.runaway for each in found])
         return Forecasts(scatter(self.chunks, [each.values for each in found]), runaway=runaway)
 
-    def find_intervals(
+    def find_quantiles(
         self,
         request: ForecastRequest,
-        levels: Sequence[float],
+        probabilities: Sequence[float],
         collective: Collective,
         pools: Pools | None = None,
         n_jobs: int = 1,
-    ) -> tuple[Array, Array, Mask]:
-        """Return the network's quantiles (n, h, n_levels), corrected, which are always enough."""
+    ) -> tuple[Array, Mask]:
+        """Return the network's quantiles (n, h, P), corrected, which are always enough."""
         del pools
         some = request.select(self.chunks[0].tolist())
-        factors = collective.learn(
+        levels, which, _ = split_levels(probabilities)
+        found = collective.learn(
             "factors",
             lambda: collective.all_reduce(
                 lambda: self.parts[0].score(some, levels),
                 partial(_find_factors, levels=levels, h=request.h),
             ),
         )
-        task = partial(_Chunk.find_intervals, levels=levels, factors=factors)
-        found = self._each(request, task, n_jobs)
-        low, high = (scatter(self.chunks, list(side)) for side in zip(*found, strict=True))
-        return low, high, np.ones(self.n_series, dtype=bool)
+        factors = [found[k] for k in which.tolist()]
+        task = partial(_Chunk.find_quantiles, probabilities=probabilities, factors=factors)
+        quantiles = scatter(self.chunks, self._each(request, task, n_jobs))
+        return quantiles, np.ones(self.n_series, dtype=bool)
+
+    def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
+        """Return errors of two windows of the series that factors are found from."""
+        del n_jobs
+        some = request.select(self.chunks[0].tolist())
+        found = [np.empty((0, request.h))] * self.n_series
+        for fair, shares in self.parts[0].look_back(some, [_USUAL_LEVEL]):
+            for i, own in zip(self.chunks[0][fair].tolist(), shares[:, :, 0], strict=True):
+                found[i] = np.concatenate([own[None], found[i]])
+        return found
 
     def explain(
         self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
@@ -170,13 +183,11 @@ class _Chunk:
                 runaway[i] = text
         return Forecasts(window.restore(request.ahead)[""], runaway=runaway)
 
-    def find_intervals(
-        self, request: ForecastRequest, levels: Sequence[float], factors: Sequence[float]
-    ) -> tuple[Array, Array]:
-        found = self._bounds(self.look_ahead(request), request.ahead, levels, factors)
-        low = np.stack([found[f"low {level}"] for level in levels], axis=2)
-        high = np.stack([found[f"high {level}"] for level in levels], axis=2)
-        return np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
+    def find_quantiles(
+        self, request: ForecastRequest, probabilities: Sequence[float], factors: Sequence[float]
+    ) -> Array:
+        found = self._quantiles(self.look_ahead(request), request.ahead, probabilities, factors)
+        return np.sort(np.stack([found[str(p)] for p in probabilities], axis=2), axis=2)
 
     def look_ahead(self, request: ForecastRequest) -> tuple[PreparedPanel, Outlook]:
         """Return the panel at its origins, and the network's forecasts; the latest are kept."""
@@ -206,26 +217,39 @@ class _Chunk:
                 found = Outlook(median[:, :, None] + wide, found.mean)
         return prepared, found
 
-    def _bounds(
+    def _quantiles(
         self,
         found: tuple[PreparedPanel, Outlook],
         ahead: Sequence[Array],
-        levels: Sequence[float],
+        probabilities: Sequence[float],
         factors: Sequence[float],
     ) -> dict[str, Array]:
-        """Return the "median" (n, h), and bounds "low 0.8" and "high 0.8" for each level."""
+        """Return the "median" (n, h), and quantiles by their probabilities as text.
+
+        Distances from the median are multiplied by factors.
+        """
         prepared, outlook = found
-        median, bounds = outlook.median, {"median": outlook.median}
-        for level, factor in zip(levels, factors, strict=True):
-            for side, p in (("low", 0.5 - level / 2.0), ("high", 0.5 + level / 2.0)):
-                away = quantile(outlook.quantiles, p) - median
-                bounds[f"{side} {level}"] = median + factor * away
-        window = Window(prepared, bounds, self.plan.season_length)
-        return window.restore(ahead)
+        median, quantiles = outlook.median, {"median": outlook.median}
+        for p, factor in zip(probabilities, factors, strict=True):
+            quantiles[str(p)] = median + factor * (quantile(outlook.quantiles, p) - median)
+        return Window(prepared, quantiles, self.plan.season_length).restore(ahead)
 
     def score(self, some: ForecastRequest, levels: Sequence[float]) -> Array:
-        """Return how much wider distances from the median had to be, (m, n_levels)."""
-        h, scores = some.h, [np.empty((0, len(levels)))]
+        """Return how much wider distances from the median had to be, (n, m, n_levels)."""
+        found = np.full((len(some.panel), _WINDOWS, some.h, len(levels)), np.nan)
+        for k, (fair, shares) in enumerate(self.look_back(some, levels)):
+            found[fair, k] = np.abs(shares)
+        return found.reshape(len(found), _WINDOWS * some.h, len(levels))
+
+    def look_back(
+        self, some: ForecastRequest, levels: Sequence[float]
+    ) -> Iterator[tuple[Ints, Array]]:
+        """Yield the series of each window before the origins, the latest first, and their errors.
+
+        Errors (n, h, n_levels) are shares of the distance from the median to the bound of a level.
+        """
+        h, sides = some.h, [(0.5 - level / 2.0, 0.5 + level / 2.0) for level in levels]
+        both = [p for pair in sides for p in pair]
         for window in range(1, _WINDOWS + 1):
             fair = np.flatnonzero(some.origins - window * h >= _FEWEST_BEFORE)
             if not fair.size:
@@ -236,19 +260,17 @@ class _Chunk:
             ahead = [values_after(series.known_ahead, o, h)[0] for series, o in pairs]
             past = ForecastRequest(then.panel, at[:, 0], h, ahead)
             actual = np.stack([values_after(series.y, o, h)[0] for series, o in pairs])
-            found = self._bounds(self._run(past), ahead, levels, [1.0] * len(levels))
+            found = self._quantiles(self._run(past), ahead, both, [1.0] * len(both))
             away = actual - found["median"]
             with np.errstate(all="ignore"):  # series without any spread do not count
                 shares = [
                     away
-                    / (
-                        np.where(away > 0.0, found[f"high {p}"], found[f"low {p}"])
-                        - found["median"]
+                    / np.abs(
+                        np.where(away > 0.0, found[str(high)], found[str(low)]) - found["median"]
                     )
-                    for p in levels
+                    for low, high in sides
                 ]
-            scores.append(np.stack(shares, axis=2).reshape(-1, len(levels)))
-        return np.concatenate(scores)
+            yield fair, np.stack(shares, axis=2)
 
 
 def explain_one(prepared: PreparedPanel, i: int, point: Array, plan: Plan) -> Terms:
@@ -288,9 +310,13 @@ def _points(prepared: PreparedPanel, outlook: Outlook) -> Array:
 
 
 def _find_factors(parts: list[Array], levels: Sequence[float], h: int) -> list[float]:
-    """Return a factor for the distances from the median of each level."""
+    """Return a factor for the distances from the median of each level.
+
+    Wild series do not count, see `series.outliers`; nor do those without any spread.
+    """
     table = np.concatenate(parts)
-    return [_factor(table[:, j], level, h) for j, level in enumerate(levels)]
+    table = table[~find_wild(mean_of_known(table, axis=(1, 2)))].reshape(-1, len(levels))
+    return [_factor(table[:, j], level, h) if level else 1.0 for j, level in enumerate(levels)]
 
 
 def _factor(scores: Array, level: float, h: int) -> float:

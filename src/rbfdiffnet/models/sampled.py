@@ -30,7 +30,8 @@ Digests = npt.NDArray[np.uint64]
 
 MOST_LEARNED_FROM = 1_000  # series
 _LARGEST_CHUNK = 200_000  # values
-_MOST_AT_ONCE = 4_000_000  # values of which something is kept until forecasts are made
+_LARGEST_ON_DEVICE = 4_000_000  # the same on a GPU
+_BYTES = 500  # of the memory limit for each value, of which something is kept until it is forecast
 
 
 class SampledMethod(PanelMethod):
@@ -48,20 +49,20 @@ class SampledMethod(PanelMethod):
         return self.fit(panel, plan)
 
     def split(
-        self, names: Sequence[str], n_values: int, by_memory: Callable[[], list[Ints]]
+        self, names: Sequence[str], n_values: int, limit: int, by_memory: Callable[[], list[Ints]]
     ) -> list[Ints]:
         """Return the series that are learned from, then the others in chunks; one chunk for few.
 
         The fitted model of such a chunk has smaller chunks of its own.
         """
         del by_memory
-        n = len(names)
-        if n <= MOST_LEARNED_FROM or n_values <= _MOST_AT_ONCE:
+        n, most = len(names), limit // _BYTES
+        if n <= MOST_LEARNED_FROM or n_values <= most:
             return [np.arange(n)]
         hashes = hash_names(names)
         learned_from = hashes <= find_limit(hashes)
         others = np.flatnonzero(~learned_from)
-        chunks = even_chunks(others.size, max(_MOST_AT_ONCE * n // n_values, 1))
+        chunks = even_chunks(others.size, max(most * n // n_values, 1))
         return [np.flatnonzero(learned_from), *(others[chunk] for chunk in chunks)]
 
 
@@ -130,11 +131,17 @@ class FittedSampled(FittedModel):
         return list(by_position(self.chunks, found).items())
 
     def with_networks(self, panel: SeriesPanel, chosen: Sequence[int]) -> FittedNetworks:
-        """Fit networks to chosen series."""
+        """Fit networks to chosen series; inputs that are missing there are as on average."""
+        known = np.isfinite(panel.extra)
+        means = np.where(known, panel.extra, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        panel = replace(panel, extra=np.where(known, panel.extra, means))
         return LocalNetworks().fit(panel.select(chosen), self.plan)
 
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+    def to_arrays(
+        self, panel: SeriesPanel, *, keep_all: bool = False
+    ) -> tuple[Ints, Arrays, dict[str, Any]]:
         """Keep all steps, and save nothing else: the model is nothing but its data."""
+        del keep_all
         return panel.ends - panel.starts, {}, {}
 
 
@@ -151,7 +158,7 @@ def split_panel(panel: SeriesPanel, collective: Collective, device: str = "cpu")
         learned_from = hashes <= (find_limit(hashes) if limit is None else np.uint64(limit))
     others = np.flatnonzero(~learned_from)
     lengths = (panel.ends - panel.starts)[others]
-    most = _LARGEST_CHUNK if device == "cpu" else _MOST_AT_ONCE
+    most = _LARGEST_CHUNK if device == "cpu" else _LARGEST_ON_DEVICE
     size = max(most // max(int(lengths.max(initial=1)), 1), 1)
     return [
         np.flatnonzero(learned_from),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rbfdiffnet.network.basis import gaussian, squared_distances
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import check_choice
+from rbfdiffnet.support.checks import as_floats, call_given, check_choice
 
 __all__ = [
     "CENTERS",
@@ -310,7 +310,8 @@ def place_centers(
         how = CENTERS[how]
     weight = np.ones(len(X)) if weight is None else weight
     rng = np.random.default_rng(0) if rng is None else rng
-    centers = np.asarray(how(X, n_centers, y=y, weight=weight, rng=rng), dtype=np.float64)
+    found = call_given("centers", how, X, n_centers, y=y, weight=weight, rng=rng)
+    centers = as_floats("centers: what the function returned", found)
     if centers.ndim != 2 or centers.shape[1] != X.shape[1] or not len(centers):
         raise ValueError(
             f"centers: the function must return an array with {X.shape[1]} columns like X; it "

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.checks import call_given
 
 LOSSES = ("squared", "huber", "absolute", "quantile")
 
@@ -118,7 +119,7 @@ class CustomLoss:
         y_pred = (self.target - r).T * self.y_scale + self.y_shift
         if len(r) == 1:
             y_true, y_pred = y_true[:, 0], y_pred[:, 0]
-        answer = self.function(y_true, y_pred)
+        answer = call_given("loss", self.function, y_true, y_pred)
         try:
             value, slope = (np.asarray(part, dtype=float) for part in answer)
         except (TypeError, ValueError):

@@ -23,7 +23,7 @@ import numpy as np
 
 from rbfdiffnet.network.differential import squared_distances
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import check_choice
+from rbfdiffnet.support.checks import as_floats, call_given, check_choice
 
 __all__ = ["WIDTH_RULES", "WidthRule", "widths"]
 
@@ -111,7 +111,8 @@ def widths(
         check_choice("width", rule, WIDTH_RULES)
         rule = WIDTH_RULES[rule]
     weight = np.ones(len(X)) if weight is None else weight
-    sigma = np.asarray(rule(X, centers, weight=weight, n_nearest=n_nearest), dtype=np.float64)
+    found = call_given("width", rule, X, centers, weight=weight, n_nearest=n_nearest)
+    sigma = as_floats("width: what the rule returned", found)
     if sigma.shape != (len(centers),) or not np.all(np.isfinite(sigma) & (sigma >= 0.0)):
         raise ValueError(
             f"width: the rule must return {len(centers)} finite numbers that are not negative, "

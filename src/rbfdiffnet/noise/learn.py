@@ -19,13 +19,14 @@ from rbfdiffnet.noise.maps import (
     known_rows,
 )
 from rbfdiffnet.noise.search import MapSearch
-from rbfdiffnet.noise.trajectory import Observations, smooth_latent
+from rbfdiffnet.noise.trajectory import Estimate, Observations, smooth_latent
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Mask
 
 _FEWEST = 100  # observations
 _SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
 _TRACKED = 300  # last values on which the filter is tuned
+_SMOOTHED = 300  # latest values of a series that are cleaned
 _LONGEST = 4_000  # values from which map and variances are learned
 
 _SPIKE_DECAYS = (1.0, 0.25)
@@ -47,6 +48,7 @@ class Trajectory:
     ``blurred_error`` are the standard deviations of the noise, of the map's own errors and of the
     blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
+    ``estimate`` is of the series less ``shift``, divided by ``scale``.
     """
 
     network: Network
@@ -59,6 +61,25 @@ class Trajectory:
     penalty: float
     on: bool
     reason: str
+    estimate: Estimate | None = None
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def clean(self, s: Array) -> Array:
+        """Return a series (T,), NaN where missing, without gaps, its latest values without noise.
+
+        The map and the variances stay as they were learned. Values that are long ago stay, too.
+        """
+        if self.estimate is None:
+            raise ValueError("No trajectory was learned.")
+        if s.size <= self.network.n_lags:
+            raise ValueError(f"{s.size} values are too few to clean; give more history.")
+        filled = fill_missing(s)
+        z = (filled[-_SMOOTHED:] - self.shift) / self.scale
+        known = np.isfinite(s[-_SMOOTHED:]).astype(np.float64)
+        observed = Observations(z, known, self.estimate.noise)
+        smooth = smooth_latent(observed, replace(self.estimate, z=z)).z * self.scale + self.shift
+        return np.concatenate([filled[:-_SMOOTHED], smooth])
 
     @property
     def signal_to_noise(self) -> float:
@@ -125,6 +146,9 @@ def learn_trajectory(
         penalty=process / (prior * s.size),
         on=found is not None,
         reason=reason,
+        estimate=found,
+        shift=shift,
+        scale=scale,
     )
 
 

@@ -11,9 +11,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.noise.committee import LaggedMap
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import are_known, known_rows
+from rbfdiffnet.noise.series_model import SeriesModel, learn_series
+from rbfdiffnet.series.equal_steps import to_equal_steps
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.support.arrays import Array
@@ -38,37 +41,123 @@ class SeriesMixin(ABC):
     n_features_in_: int
     _tracker: StateFilter | None
     _rolls: Network | None  # to forecast with, if not the network
+    _series: SeriesModel | None  # the same, where lags were not given
 
     @show_progress("Fitting")
-    def fit_series(self, s: npt.ArrayLike, n_lags: int) -> Self:
-        """Train the network on the windows of a series.
+    def fit_series(
+        self,
+        s: npt.ArrayLike,
+        n_lags: int | str = "auto",
+        delay: int | None = None,
+        times: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Train on the windows of a series.
 
         Parameters
         ----------
-        s : array-like of shape (T,)
-            Equally spaced values; NaN where missing.
-        n_lags : int
-            Length of the windows.
+        s : array-like of shape (T,) or (T, k), or list of arrays
+            Values in the order of time; NaN where missing. Columns are sensors of one system, and
+            one map is learned of all of them. A list of arrays has several trajectories of one
+            system: the map is learned from all of them, and forecasts go on from the last one.
+            Both are for ``n_lags="auto"``.
+        n_lags : int or "auto", default="auto"
+            Length of the windows. With "auto", maps with many kinds of windows are compared by how
+            well they continue the series, and forecasts are the median of the good ones; `predict`
+            is the best of them. With a number, the estimator's own settings decide.
+        delay : int, optional
+            Steps between the values of a window, and from the last of them to the value that is
+            predicted. By default 1 where `n_lags` is a number, otherwise found in the data.
+        times : array-like of shape (T,), optional
+            When the values were observed, if not at equal distances. They are brought to equal
+            steps of their median distance, ``step_``, which forecasts have, too.
 
         Returns
         -------
         self
-            With the attributes ``latent_`` (the clean series, gaps filled), ``noise_std_``,
-            ``signal_to_noise_`` and ``noise_reason_`` (why no noise was treated; empty if it was).
+            With the attributes ``latent_`` (the clean series, gaps filled; without a number of lags
+            the latest 4,000 values, which are learned from), ``noise_std_``,
+            ``signal_to_noise_``, ``noise_reason_`` (why no noise was treated; empty if it was),
+            ``n_lags_``, ``delay_`` and ``step_``. Of several sensors the first three have a column,
+            or a number, for each; of several trajectories ``latent_`` is the last one.
 
         Examples
         --------
+        Without any settings:
+
         >>> import numpy as np
         >>> from rbfdiffnet import RBFDiffNetRegressor
         >>> from rbfdiffnet.datasets import mackey_glass
-        >>> noisy = mackey_glass(400, step=6.0) + 0.05 * np.random.default_rng(0).normal(size=400)
+        >>> clean = mackey_glass(420, step=6.0)
+        >>> model = RBFDiffNetRegressor(noise="auto").fit_series(clean[:400])
+        >>> bool(np.abs(model.forecast(20) - clean[400:]).max() < 0.05), model.noise_std_
+        (True, 0.0)
+
+        Two sensors of one system, and two trajectories of it:
+
+        >>> from rbfdiffnet.datasets import lorenz
+        >>> one, other = lorenz(200), lorenz(120, start=(5.0, -3.0, 20.0))
+        >>> model = RBFDiffNetRegressor().fit_series([one[:, :2], other[:100, :2]])
+        >>> model.forecast(20).shape
+        (20, 2)
+        >>> bool(np.abs(model.forecast(20) - other[100:, :2]).max() < 1.0)
+        True
+
+        With windows of four values, and noise:
+
+        >>> noisy = clean[:400] + 0.05 * np.random.default_rng(0).normal(size=400)
         >>> model = RBFDiffNetRegressor(noise="auto").fit_series(noisy, n_lags=4)
         >>> bool(0.04 < model.noise_std_ < 0.06), model.latent_.shape
         (True, (400,))
         """
         check_noise(self.noise, self.basis)
-        check_number("n_lags", n_lags, at_least=1, integer=True)
-        values = _check_series(s)
+        chosen = not isinstance(n_lags, str) or n_lags != "auto"
+        if chosen:
+            check_number("n_lags", n_lags, at_least=1, integer=True)
+        if delay is not None:
+            check_number("delay", delay, at_least=1, integer=True)
+        by_committee = not chosen or (delay or 1) > 1
+        values = _check_trajectories(s, by_committee)
+        step = 1.0
+        if times is not None:
+            if len(values) > 1 or values[0].ndim > 1:
+                raise ValueError("times are for one series of shape (T,), from one sensor.")
+            even, step = to_equal_steps(_check_times(times, values[0]), values[0])
+            values = [even]
+        if by_committee:
+            self._fit_committee(values, int(n_lags) if chosen else None, delay)
+        else:
+            self._fit_windows(values[0], int(n_lags))
+        self.step_ = step
+        return self
+
+    def _fit_committee(self, values: list[Array], n_lags: int | None, delay: int | None) -> None:
+        """Learn maps with windows of many kinds; the best of them becomes the network."""
+        columns = [own.reshape(len(own), -1) for own in values]
+        with one_blas_thread():
+            found = learn_series(columns, self.noise, n_lags, delay)
+        best, cleaner = found.committee.best_map, found.trajectory
+        self._rolls = self._tracker = self._series = None
+        if cleaner is not None and found.filters:
+            best = LaggedMap(cleaner.network, 1, cleaner.penalty)
+        else:
+            self._series = found
+        self._adopt(best.network, best.penalty, found.committee.error)
+        if cleaner is not None and best.delay == 1:
+            enough = cleaner.network.n_lags <= best.n_lags
+            self._tracker = cleaner.tracker(values[-1]) if enough else None
+        self._history = values[-1]
+        noise = found.noise
+        ratio = np.var(found.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2
+        ratio = np.where(noise > 0.0, ratio, np.inf)
+        one = values[-1].ndim == 1
+        self.latent_ = found.latent[:, 0] if one else found.latent
+        self.noise_std_ = float(noise[0]) if one else noise
+        self.signal_to_noise_ = float(ratio[0]) if one else ratio
+        self.noise_reason_ = found.reason
+        self.n_lags_, self.delay_ = best.n_lags, best.delay
+
+    def _fit_windows(self, values: Array, n_lags: int) -> None:
+        """Fit the network to windows of consecutive values."""
         known = np.isfinite(values)
         if values.size <= n_lags or not are_known(known, n_lags + 1).any():
             raise ValueError(
@@ -76,22 +165,22 @@ class SeriesMixin(ABC):
                 f"{int(known.sum())} of them known. Use fewer lags, or more data."
             )
         found, reason = self._learn(values, n_lags)
-        self._rolls = self._tracker = None
+        self._rolls = self._tracker = self._series = None
         if found is not None and found.on:
-            self._adopt(found)
+            self._adopt(found.network, found.penalty, found.process, found.width)
             self._tracker = found.tracker(values)
         else:
             X, y = known_rows(values, known, n_lags)
             self._fit_rows(X, y)
             if found is not None and _is_outdone(self.network_, found, X, y):
                 self._rolls = _choose_to_roll(self.network_, found.network, fill_missing(values))
-                self._adopt(found)
+                self._adopt(found.network, found.penalty, found.process, found.width)
         self.latent_ = fill_missing(values).copy() if found is None else found.latent
         self._history = self.latent_ if self._tracker is None else values
         self.noise_std_ = 0.0 if found is None else found.noise
         self.signal_to_noise_ = np.inf if found is None else found.signal_to_noise
         self.noise_reason_ = reason
-        return self
+        self.n_lags_, self.delay_ = n_lags, 1
 
     @show_progress("Filtering")
     def predict_noisy(self, X: npt.ArrayLike) -> Array:
@@ -127,6 +216,11 @@ class SeriesMixin(ABC):
         """
         check_is_fitted(self)
         if self._tracker is None:
+            if self._series is not None and any(self._series.cleaners):
+                raise ValueError(
+                    f"Windows of {self.n_lags_} values {self.delay_} steps apart are too little to "
+                    "find the noise in; use forecast with a history."
+                )
             return np.asarray(self.predict(X))  # type: ignore[attr-defined]
         inputs: Array = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
@@ -147,16 +241,18 @@ class SeriesMixin(ABC):
         ----------
         h : int
             Number of steps.
-        history : array-like of shape (T,), optional
+        history : array-like of shape (T,) or (T, k), optional
             Values up to now, as they are observed, NaN where missing; the training series if
             omitted.
         quantiles : sequence of float, optional
-            Quantiles of the clean series' distribution, between 0 and 1. Only where noise was
-            found is there one; otherwise all quantiles are the forecast.
+            Quantiles of the clean series' distribution, between 0 and 1. After
+            ``fit_series(s)`` they come from errors on the last part of the series. With a given
+            number of lags there is a distribution only where noise was found; otherwise all
+            quantiles are the forecast.
 
         Returns
         -------
-        ndarray of shape (h,) or (h, n_quantiles)
+        ndarray of shape (h,) or (h, n_quantiles); of k sensors (h, k) or (h, k, n_quantiles)
             Medians, or the quantiles.
 
         Examples
@@ -171,25 +267,37 @@ class SeriesMixin(ABC):
         True
         """
         check_is_fitted(self)
-        check_number("h", h, at_least=1, integer=True)
+        check_number("h", h, at_least=1, below=10**9, integer=True)
         if not hasattr(self, "_history"):
             raise ValueError("forecast needs a model of a series: use fit_series, not fit.")
-        n_lags: int = self.n_features_in_
-        values = self._history if history is None else _check_series(history)
-        if values.size < n_lags:
-            raise ValueError(f"The history has {values.size} values; {n_lags} are needed.")
-        if not np.isfinite(values).any():
+        series = self._series
+        fewest: int = self.n_features_in_ if series is None else series.committee.reach
+        values = self._history
+        if history is not None:
+            values = _check_series(history)
+            if values.shape[1:] != self._history.shape[1:]:
+                raise ValueError(
+                    f"The history has shape {values.shape}, and the series that was learned "
+                    f"{self._history.shape}; give as many sensors."
+                )
+        if len(values) < fewest:
+            raise ValueError(f"The history has {len(values)} values; {fewest} are needed.")
+        if not np.isfinite(values).any(axis=0).all():
             raise ValueError("The history has no known value.")
         levels = as_floats("quantiles", [0.5] if quantiles is None else quantiles)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
         with one_blas_thread():
-            if self._tracker is None:
+            if series is not None:
+                columns = None if history is None else values.reshape(len(values), -1)
+                paths = series.forecast(columns, h, levels)
+                paths = paths[:, 0] if values.ndim == 1 else paths
+            elif self._tracker is None:
                 path = _roll(self._rolls or self.network_, fill_missing(values), h)
                 paths = np.repeat(path[:, None], levels.size, axis=1)
             else:
                 paths = self._tracker.forecast(values, h, levels)
-        return paths[:, 0] if quantiles is None else paths
+        return paths[..., 0] if quantiles is None else paths
 
     def _learn(self, values: Array, n_lags: int) -> tuple[Trajectory | None, str]:
         """Return what was learned of the noise, or None, and why no noise is treated."""
@@ -210,8 +318,10 @@ class SeriesMixin(ABC):
         """Fit the estimator to rows."""
 
     @abstractmethod
-    def _adopt(self, found: Trajectory) -> None:
-        """Take over a network that was learned with a trajectory."""
+    def _adopt(
+        self, network: Network, penalty: float, error: float, width: float | None = None
+    ) -> None:
+        """Take over a network that was learned elsewhere, and its error."""
 
 
 def _is_outdone(network: Network, found: Trajectory, X: Array, y: Array) -> bool:
@@ -238,16 +348,49 @@ def _roll(network: Network, histories: Array, h: int) -> Array:
     return forecast_recursive(lambda X: network.predict(X)[:, 0], histories, h, n_lags=n_lags)
 
 
+def _check_trajectories(s: Any, by_committee: bool) -> list[Array]:
+    """Return one series or several as arrays, or raise an error that says what is wrong."""
+    several = isinstance(s, (list, tuple)) and bool(s)
+    several = several and all(isinstance(own, np.ndarray) and own.ndim for own in s)
+    values = [_check_series(own) for own in (s if several else [s])]
+    if not by_committee and (len(values) > 1 or values[0].ndim > 1):
+        raise ValueError(
+            "Several sensors or trajectories are for n_lags='auto'; with a number of lags, give "
+            "one series of shape (T,)."
+        )
+    if len({own.shape[1:] for own in values}) > 1:
+        shapes = ", ".join(str(own.shape) for own in values)
+        raise ValueError(f"Trajectories must have the same sensors; got shapes {shapes}.")
+    return values
+
+
 def _check_series(s: npt.ArrayLike) -> Array:
-    """Return a series as an array, or raise an error that says what is wrong with it."""
+    """Return a series (T,) or (T, k), or raise an error that says what is wrong with it."""
     values = as_floats("The series", s)
-    if values.ndim != 1:
-        raise ValueError(f"The series must be one-dimensional, got shape {values.shape}.")
+    if values.ndim not in (1, 2) or (values.ndim == 2 and not values.shape[1]):
+        raise ValueError(
+            f"The series must have shape (T,), or (T, k) for k sensors; got {values.shape}."
+        )
     if np.isinf(values).any():
-        position = int(np.argmax(np.isinf(values)))
+        position = int(np.argwhere(np.isinf(values))[0, 0])
         raise ValueError(f"The series is infinite at position {position}; use NaN where missing.")
     check_size("The series", values)
     return values
+
+
+def _check_times(times: npt.ArrayLike, values: Array) -> Array:
+    """Return times as numbers that rise, or raise an error that says what is wrong with them."""
+    at = as_floats("times", times)
+    if at.shape != values.shape:
+        raise ValueError(f"times must have shape {values.shape}, got {at.shape}.")
+    wrong = np.flatnonzero(~(np.diff(at) > 0.0))
+    if wrong.size:
+        position = int(wrong[0]) + 1
+        raise ValueError(
+            f"times must rise, but {at[position]} at position {position} comes after "
+            f"{at[position - 1]}."
+        )
+    return at
 
 
 def series_of(X: Array, y: Array) -> Array | None:

@@ -7,7 +7,7 @@ which a daily series never has a value, such as Sundays of a closed shop, are fo
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from itertools import chain
 from numbers import Integral
@@ -98,8 +98,11 @@ class Event:
         """Check the settings and bring the dates to days."""
         if not isinstance(self.name, str):
             raise ValueError(f"The name of an event must be a text; got {self.name!r}.")
-        single = isinstance(self.dates, str) or not isinstance(self.dates, Iterable)
-        days = {self._day(value) for value in ([self.dates] if single else self.dates)}
+        given: Any = self.dates
+        if isinstance(given, np.ndarray) and not given.ndim:
+            given = given[()]
+        single = isinstance(given, str) or not isinstance(given, Iterable)
+        days = {self._day(value) for value in ([given] if single else given)}
         if not days:
             raise ValueError(f"Event {self.name!r} has no dates; give at least one.")
         check_days(f"Event {self.name!r}: lead", self.lead)
@@ -135,6 +138,7 @@ class CalendarInputs:
     are those of ISO 8601. `holidays` is a country ("US") or a subdivision ("US-CA") whose public
     holidays the package ``holidays`` knows. Those in `holiday_names`, in English where the package
     can, have columns, and so have `holiday_lead` days before and `holiday_lag` days after each.
+    `new_events` are the columns of events of which no day was there in training.
     """
 
     parts: tuple[str, ...]
@@ -143,6 +147,7 @@ class CalendarInputs:
     holiday_names: tuple[str, ...] = ()
     holiday_lead: int = 0
     holiday_lag: int = 0
+    new_events: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -180,7 +185,16 @@ class CalendarInputs:
         seen = tuple(
             sorted(name for name in found if _mark_days_around(days, found[name], 0, 0).any())
         )
-        return cls(tuple(parts), tuple(events), holidays, seen, holiday_lead, holiday_lag)
+        calendar = cls(tuple(parts), tuple(events), holidays, seen, holiday_lead, holiday_lag)
+        return replace(calendar, new_events=calendar.find_new(dates))
+
+    def find_new(self, dates: Dates) -> tuple[str, ...]:
+        """Return the columns of events of which no day is among the dates."""
+        days, found = _check_dates(dates).astype("datetime64[D]"), []
+        for event in self.events:
+            marks = _mark_days_around(days, event.dates, event.lead, event.lag)
+            found += [name for name, own in zip(event.names, marks.T, strict=True) if not own.any()]
+        return tuple(found)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +231,9 @@ class CalendarInputs:
     def from_json(cls, settings: Mapping[str, Any]) -> Self:
         """Return the inputs that `to_json` described."""
         events = tuple(Event(**event) for event in settings["events"])
-        tuples = {name: tuple(settings[name]) for name in ("parts", "holiday_names")}
+        tuples = {
+            name: tuple(settings.get(name, ())) for name in ("parts", "holiday_names", "new_events")
+        }
         return cls(**{**settings, **tuples, "events": events})
 
 
@@ -242,11 +258,15 @@ def _part_values(times: Dates) -> Arrays:
 def _mark_days_around(days: Dates, centers: Sequence[date], lead: int, lag: int) -> Mask:
     """Mark the days `lead` days before a center, ..., on a center, ..., `lag` days after one."""
     known = np.array(centers, dtype="datetime64[D]")
-    return np.column_stack([np.isin(days, known + shift) for shift in range(-lead, lag + 1)])
+    return np.column_stack([np.isin(days, known + shift) for shift in _days_around(lead, lag)])
 
 
 def _names_around(name: str, lead: int, lag: int) -> tuple[str, ...]:
-    return tuple(f"{name}{shift:+d}" if shift else name for shift in range(-lead, lag + 1))
+    return tuple(f"{name}{shift:+d}" if shift else name for shift in _days_around(lead, lag))
+
+
+def _days_around(lead: int, lag: int) -> range:
+    return range(-int(lead), int(lag) + 1)  # small types of NumPy would overflow
 
 
 def check_days(name: str, value: Any) -> None:

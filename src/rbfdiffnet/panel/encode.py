@@ -30,13 +30,15 @@ class ColumnEncoding:
     for numbers, for text, and for whole numbers that may be codes, where
     :math:`v_1, \ldots, v_k` are the values known from training, `values`. Any other text has no
     known effect and gives zeros; any other whole number still has its slope. `means` are those of
-    the resulting columns in training, which stand in for a missing number. For text they are None,
-    and a missing text gives zeros.
+    the resulting columns in training, which stand in for a missing number; a mean of NaN leaves it
+    missing. For text they are None, and a missing text gives zeros. `span` is the smallest and the
+    largest number in training that is no typo.
     """
 
     name: str
     values: tuple[str, ...] | tuple[int, ...] | None
     means: tuple[float, ...] | None
+    span: tuple[float, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +73,8 @@ class Encoder:
     with 3 to 31 different values may be codes, like the days 1 to 7 of a week, or amounts, like a
     discount: they get both, one 0/1 column for each value and the number itself. All other numbers
     stay as they are, and columns that never change are left out. Missing numbers raise an error, or
-    get the mean of training if `allow_missing`.
+    get the mean of training if `allow_missing`. Fitted with `as_is`, all numbers stay as they are,
+    missing ones, too.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -83,21 +86,31 @@ class Encoder:
         columns: FlatColumns,
         where: DescribeRow,
         *,
+        ranges: Mapping[str, Array] | None = None,
         allow_missing: bool = False,
+        as_is: bool = False,
         collective: Collective = SINGLE_MACHINE,
     ) -> Self:
-        """Decide from training data how each column, of shape (n,), is encoded."""
+        """Decide from training data how each column, of shape (n,), is encoded.
+
+        `ranges`, (2, n_series) each, are the smallest and the largest numbers that are no typos; by
+        default no number is one.
+        """
 
         def summarize() -> list[_TextSummary | _NumberSummary]:
             return [
                 _TextSummary.of(values)
                 if values.dtype == object
-                else _NumberSummary.of(_check_numbers(name, values, where, allow_missing))
+                else _NumberSummary.of(
+                    check_numbers(name, values, where, allow_missing), (ranges or {}).get(name)
+                )
                 for name, values in columns.items()
             ]
 
         found = (
-            collective.all_reduce(summarize, partial(_choose_encodings, names=list(columns)))
+            collective.all_reduce(
+                summarize, partial(_choose_encodings, names=list(columns), as_is=as_is)
+            )
             if columns
             else []
         )
@@ -130,7 +143,7 @@ class Encoder:
                     f"give it as {before}."
                 )
             if not text:
-                values = _check_numbers(column.name, values, where, self.allow_missing)
+                values = check_numbers(column.name, values, where, self.allow_missing)
             blocks.append(column.encode(values))
         return np.hstack(blocks)
 
@@ -138,7 +151,10 @@ class Encoder:
     def from_json(cls, settings: Mapping[str, Any]) -> Self:
         """Restore an encoder that was written as a dictionary."""
         columns = tuple(
-            ColumnEncoding(column["name"], _as_tuple(column["values"]), _as_tuple(column["means"]))
+            ColumnEncoding(
+                column["name"],
+                *(_as_tuple(column.get(part)) for part in ("values", "means", "span")),
+            )
             for column in settings["columns"]
         )
         return cls(columns, settings["allow_missing"])
@@ -166,11 +182,13 @@ class _NumberSummary:
     mean: float
     smallest: float
     largest: float
+    span: tuple[float, float]
     counts: dict[float, int] | None
 
     @classmethod
-    def of(cls, values: Array) -> Self:
+    def of(cls, values: Array, ranges: Array | None) -> Self:
         known = values[~np.isnan(values)]
+        low, high = (known, known) if ranges is None else ranges
         distinct, counts = np.unique(known, return_counts=True)
         codes = distinct.size <= _MOST_CODES and bool((distinct == np.rint(distinct)).all())
         return cls(
@@ -178,12 +196,13 @@ class _NumberSummary:
             float(known.mean()) if known.size else 0.0,
             float(known.min(initial=np.inf)),
             float(known.max(initial=-np.inf)),
+            (float(low.min(initial=np.inf)), float(high.max(initial=-np.inf))),
             dict(zip(distinct.tolist(), counts.tolist(), strict=True)) if codes else None,
         )
 
 
 def _choose_encodings(
-    parts: list[list[_TextSummary | _NumberSummary]], names: list[str]
+    parts: list[list[_TextSummary | _NumberSummary]], names: list[str], as_is: bool
 ) -> list[ColumnEncoding]:
     """Choose the encodings of the columns that change, from what each machine has seen."""
     found = []
@@ -194,7 +213,7 @@ def _choose_encodings(
         if any(part.values for part in texts) and any(part.n for part in numbers):
             raise ValueError(f"Column {name!r} holds text in some rows, numbers in others.")
         if any(part.n for part in numbers) or not texts:
-            column = _encode_numbers(name, numbers)
+            column = _encode_numbers(name, numbers, as_is)
         else:
             missing = any(part.missing for part in texts) or bool(numbers)
             column = _encode_text(name, set(flatten(part.values for part in texts)), missing)
@@ -214,10 +233,13 @@ def _encode_text(name: str, values: set[str], missing: bool) -> ColumnEncoding |
     return ColumnEncoding(name, tuple(sorted(values)), None) if changes else None
 
 
-def _encode_numbers(name: str, parts: list[_NumberSummary]) -> ColumnEncoding | None:
+def _encode_numbers(name: str, parts: list[_NumberSummary], as_is: bool) -> ColumnEncoding | None:
     """Return the encoding of a numeric column, None if it never changes."""
     if not min(part.smallest for part in parts) < max(part.largest for part in parts):
         return None
+    span = min(part.span[0] for part in parts), max(part.span[1] for part in parts)
+    if as_is:
+        return ColumnEncoding(name, None, (math.nan,), span)
     n = sum(part.n for part in parts)
     mean = sum(part.mean * (part.n / n) for part in parts)
     if all(part.counts is not None for part in parts):
@@ -227,11 +249,11 @@ def _encode_numbers(name: str, parts: list[_NumberSummary]) -> ColumnEncoding | 
         if _FEWEST_CODES <= len(counts) <= _MOST_CODES:
             values = sorted(counts)
             shares = [counts[value] / n for value in values]
-            return ColumnEncoding(name, tuple(int(value) for value in values), (mean, *shares))
-    return ColumnEncoding(name, None, (mean,))
+            return ColumnEncoding(name, tuple(map(int, values)), (mean, *shares), span)
+    return ColumnEncoding(name, None, (mean,), span)
 
 
-def _check_numbers(
+def check_numbers(
     name: str, values: npt.NDArray[Any], where: DescribeRow, allow_missing: bool
 ) -> Array:
     """Return the numbers of a column, or say which one is missing or infinite."""

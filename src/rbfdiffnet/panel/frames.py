@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -38,8 +39,13 @@ class ColumnNames:
     target: str = "y"
 
 
-def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
-    """Return the named columns of a pandas or polars frame behind one interface."""
+def read_frame(
+    df: Any, names: Sequence[str], what: str = "The frame", id_col: str | None = None
+) -> nw.DataFrame[Any]:
+    """Return the named columns of a pandas or polars frame behind one interface.
+
+    Messages call the frame `what`, and say how to add a column of ids called `id_col`.
+    """
     try:
         frame: Any = nw.from_native(df)
     except TypeError as error:
@@ -57,13 +63,18 @@ def read_frame(df: Any, names: Sequence[str]) -> nw.DataFrame[Any]:
     missing = [name for name in names if name not in frame.columns]
     if missing:
         index = getattr(getattr(df, "index", None), "names", ())
-        remedy = (
-            "call .reset_index() first"
-            if missing[0] in index
-            else "rename a column, or say which one to use"
-        )
+        remedy = "rename a column, or say which one to use"
+        if missing[0] in index:
+            remedy = "call .reset_index() first"
+        elif missing[0] == id_col:
+            remedy = (
+                f"rename the column that names the series, say id_col='...', or, for one series, "
+                f"add a column {id_col!r} with the same name in every row"
+            )
+        elif what == "X_df":
+            remedy = "add it to the rows of make_future_frame(h)"
         raise ValueError(
-            f"The frame has no column {missing[0]!r}, only {', '.join(map(repr, frame.columns))}; "
+            f"{what} has no column {missing[0]!r}, only {', '.join(map(repr, frame.columns))}; "
             f"{remedy}."
         )
     chosen: nw.DataFrame[Any] = frame.select(*dict.fromkeys(names))
@@ -89,8 +100,7 @@ def read_keys(
             f"Series {str(ids[int(codes[null[0]])])!r}: column {columns.time!r} has no value in "
             f"row {null[0]}; give each row a date, or drop it."
         )
-    typed = time.dtype.is_integer() or time.dtype in (nw.Date, nw.Datetime)
-    if len(frame) == 0 and not typed:
+    if len(frame) == 0 and not (time.dtype.is_integer() or _holds_dates(time)):
         polars = time.implementation.is_polars()
         words: dict[str, Any] = {"name": time.name}
         words["library"] = "polars" if polars else "pandas"
@@ -134,7 +144,12 @@ def _first_rows(codes: Ints) -> Ints:
 
 
 def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
-    """Raise ValueError where pandas may take two ids for one: zeros in text, broken Unicode."""
+    """Raise ValueError where pandas may take two ids for one.
+
+    These are text with zeros or broken Unicode, and values that are equal, such as 1 and True.
+    """
+    import pandas as pd
+
     python_text = getattr(ids.dtype, "storage", "") == "python"
     if ids.dtype != np.dtype(object) and not python_text:
         return
@@ -145,6 +160,13 @@ def _check_text(name: str, ids: Any, codes: Ints, first: Ints) -> None:
     for chunk in even_chunks(len(values), _ROWS_AT_ONCE):
         for wrong in np.flatnonzero(names[codes[chunk]] != values[chunk])[:1]:
             raise _invalid_text(name, values[chunk][wrong], chunk.start + int(wrong))
+    if "mixed" in pd.api.types.infer_dtype(values, skipna=True):
+        for row, (one, other) in enumerate(zip(names[codes], values, strict=True)):
+            if str(one) != str(other):
+                raise ValueError(
+                    f"Column {name!r} holds {one!r} and, in row {row}, {other!r}, which are equal "
+                    "and cannot be told apart; use text, or numbers of one kind."
+                )
     for row, value in zip(first.tolist(), names.tolist(), strict=True):
         try:
             str(value).encode()
@@ -170,14 +192,17 @@ def read_times(times: FrameColumn) -> Ints:
                 f"-2**61 and 2**61."
             )
         return numbers.astype(np.int64)
-    if times.dtype not in (nw.Datetime, nw.Date):
+    if not _holds_dates(times):
         raise TypeError(
             f"Column {times.name!r} must hold dates or whole numbers, not "
             f"{times.to_native().dtype}; {_suggest_conversion(times)}."
         )
     if times.dtype == nw.Date:
         times = times.cast(nw.Datetime("us"))
-    elif times.dtype.time_zone is not None:  # type: ignore[attr-defined]
+    elif times.dtype != nw.Datetime:
+        stamps = times.to_native().dt.tz_convert("UTC").dt.tz_localize(None)
+        times = nw.from_native(stamps, series_only=True)
+    elif time_zone(times) is not None:
         times = times.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     stamps = times.to_numpy()
     far = np.flatnonzero((stamps < _EARLIEST) | (stamps > _LATEST))
@@ -198,8 +223,27 @@ def latest_time(like: FrameColumn) -> int:
 
 
 def time_zone(times: FrameColumn) -> str | None:
-    """Return the time zone of a column of dates, None where there is none."""
-    return getattr(times.dtype, "time_zone", None)
+    """Return the time zone of a column of dates, None where there is none.
+
+    Narwhals does not know all zones of pandas: the name of America/New_York has a low line.
+    """
+    if times.dtype == nw.Datetime:
+        return times.dtype.time_zone  # type: ignore[attr-defined,no-any-return]
+    zone = getattr(times.to_native().dtype, "tz", None)
+    return None if zone is None else str(zone)
+
+
+def _holds_dates(times: FrameColumn) -> bool:
+    """Tell whether a column holds dates; a time zone must be one that has a name."""
+    import pandas as pd
+
+    if (zone := time_zone(times)) is None:
+        return times.dtype in (nw.Datetime, nw.Date)
+    try:
+        pd.DatetimeTZDtype("ns", zone)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 def read_values(values: FrameColumn) -> npt.NDArray[Any]:
@@ -215,6 +259,12 @@ def read_values(values: FrameColumn) -> npt.NDArray[Any]:
         text[known] = values.cast(nw.String).to_numpy()[known]
         return text
     objects = values.to_numpy()[known]
+    durations = (isinstance(value, timedelta | np.timedelta64) for value in objects)
+    if values.dtype == nw.Duration or any(durations):
+        raise TypeError(
+            f"Column {values.name!r} holds durations, which have no unit of their own; convert "
+            f"them to numbers, such as seconds with df[{values.name!r}].dt.total_seconds()."
+        )
     if all(isinstance(value, Real | Decimal) for value in objects):
         floats = np.full(len(known), np.nan)
         try:
@@ -226,6 +276,33 @@ def read_values(values: FrameColumn) -> npt.NDArray[Any]:
         f"Column {values.name!r} must hold numbers or text, not {values.to_native().dtype}; "
         "convert it first."
     )
+
+
+def read_labels(column: FrameColumn, codes: Ints, ids: FrameColumn) -> npt.NDArray[Any]:
+    """Return the text of a column that never changes within a series, shape (n_series,).
+
+    `codes` has the number of each row's series. Whole numbers are written without a point.
+    """
+    import pandas as pd
+
+    values, kinds = pd.factorize(read_values(column))
+    first = np.full(len(ids), -1)
+    first[codes[::-1]] = values[::-1]
+    texts = [f"{kind:.15g}" if isinstance(kind, float) else str(kind) for kind in kinds]
+    missing = (values < 0) | np.isin(values, [k for k, text in enumerate(texts) if not text])
+    for row in np.flatnonzero(missing)[:1].tolist():
+        raise ValueError(
+            f"Series {str(ids[int(codes[row])])!r}: column {column.name!r} has no value in row "
+            f"{row}; a series belongs to one group of it in every row."
+        )
+    group_rows(column)  # refuses values that are equal, but not the same
+    for row in np.flatnonzero(values != first[codes])[:1].tolist():
+        one, other = texts[first[codes[row]]], texts[values[row]]
+        raise ValueError(
+            f"Series {str(ids[int(codes[row])])!r}: column {column.name!r} changes from {one!r} to "
+            f"{other!r} in row {row}; a series belongs to one group of it in every row."
+        )
+    return np.asarray(np.array(texts, dtype=object)[first])
 
 
 def read_target(column: FrameColumn) -> Array:
@@ -293,18 +370,22 @@ def make_times(like: FrameColumn, times: Ints, zone: str | None) -> Any:
     return (column if zone is None else column.dt.tz_localize("UTC")).astype(dtype)
 
 
-def make_frame(like: FrameColumn, columns: Mapping[str, Any]) -> Any:
-    """Return a native frame of native columns and arrays, in the library of the column `like`."""
+def make_frame(like: FrameColumn, columns: Mapping[str, Any], *, null: bool = False) -> Any:
+    """Return a native frame of native columns and arrays, in the library of the column `like`.
+
+    With `null`, NaN becomes a missing value in polars, as it is one in pandas.
+    """
     if like.implementation.is_polars():
         import polars as pl
 
-        # Polars finds the data type of text in a list, but not in an array of objects.
+        # Polars finds the data type of text in a list with values, but not in an array of objects.
         lists = {
-            name: column.tolist()
+            name: column.tolist() or pl.Series(dtype=pl.String)
             for name, column in columns.items()
             if isinstance(column, np.ndarray) and column.dtype.kind == "O"
         }
-        return pl.DataFrame({**columns, **lists})
+        frame = pl.DataFrame({**columns, **lists})
+        return frame.fill_nan(None) if null else frame
     import pandas as pd
 
     return pd.DataFrame(
@@ -318,8 +399,9 @@ def _suggest_conversion(times: FrameColumn) -> str:
     dtype = str(times.to_native().dtype)
     if dtype.startswith("period"):
         return f"convert periods with df[{name!r}].dt.to_timestamp()"
-    if dtype.startswith("datetime64"):
-        return f"name the time zone with df[{name!r}].dt.tz_convert('Europe/Berlin') or the like"
+    if time_zone(times) is not None:
+        convert = "convert_time_zone" if times.implementation.is_polars() else "tz_convert"
+        return f"name the time zone with df[{name!r}].dt.{convert}('Europe/Berlin') or the like"
     if times.dtype.is_numeric():
         return f"convert it with df[{name!r}].astype(int)"
     if times.implementation.is_polars():

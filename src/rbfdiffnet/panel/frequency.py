@@ -17,6 +17,7 @@ from rbfdiffnet.support.checks import is_number
 
 DAY = 86_400_000_000_000  # nanoseconds
 _MINUTE = 60_000_000_000
+_LARGEST = 2**61  # whole number that is a step
 # Unit: (kind, size of a step, steps in a season, counted in wall time).
 _UNITS: dict[str, tuple[str, int, int, bool]] = {
     "ns": ("tick", 1, 1, False),
@@ -87,7 +88,7 @@ class Frequency:
         if isinstance(freq, Frequency):
             return freq
         if is_number(freq, Integral):
-            if freq < 1:
+            if not 1 <= freq <= _LARGEST:
                 raise _not_a_frequency(freq)
             return cls(str(freq), "integer", int(freq))
         if isinstance(freq, str) and freq == "m":  # a minute to polars, once a month to pandas

@@ -15,6 +15,8 @@ import numpy as np
 from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.support.arrays import Ints, Mask
 
+_HOUR = DAY // 24
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -81,7 +83,23 @@ class Grid:
         return to_utc(counted, self.zone) if self.frequency.wall else counted
 
     def locate(self, times: Ints, codes: Ints) -> tuple[Ints, Mask]:
-        """Return the steps of times, and which times are on the grid; other steps are rounded."""
+        """Return the steps of times, and which times are on the grid; other steps are rounded.
+
+        Of days and longer steps, times an hour off count as on the grid: midnights of a place with
+        daylight saving, written in UTC, are an hour earlier in summer.
+        """
+        steps, on_grid = self.locate_exactly(times, codes)
+        if on_grid.all() or not (self.frequency.wall and self.step >= DAY):
+            return steps, on_grid
+        for shift in (_HOUR, -_HOUR):
+            off = np.flatnonzero(~on_grid)
+            steps[off], on_grid[off] = self.locate_exactly(times[off] + shift, codes[off])
+        off = np.flatnonzero(~on_grid)
+        steps[off], _ = self.locate_exactly(times[off], codes[off])
+        return steps, on_grid
+
+    def locate_exactly(self, times: Ints, codes: Ints) -> tuple[Ints, Mask]:
+        """Return the steps of times, and which are on the grid to the nanosecond."""
         counted = to_wall(times, self.zone) if self.frequency.wall else times
         steps = self._steps(counted, codes)
         expected = self._counted(codes, steps)

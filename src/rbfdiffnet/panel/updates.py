@@ -20,10 +20,11 @@ from rbfdiffnet.panel.frames import (
 from rbfdiffnet.panel.regularize import (
     ProblemList,
     concatenate_ranges,
-    longest_grid,
+    longest_pause,
     place_values,
 )
 from rbfdiffnet.support.arrays import Ints, Mask
+from rbfdiffnet.support.notes import MISSING_DATE
 from rbfdiffnet.support.stability import LARGEST
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def extend_panel(panel: Panel, other: Panel) -> Panel:
     _check_same_kind(panel, other)
     home = panel.find_series(other.ids)
     new = home < 0
+    other = other.trim(new)
     home[new] = panel.n_series + np.arange(new.sum())
     ids = _concatenate_ids(panel, other, new)
     grid = panel.grid.concatenate(other.grid.select(np.flatnonzero(new)))
@@ -60,7 +62,7 @@ def extend_panel(panel: Panel, other: Panel) -> Panel:
     gaps = ProblemList(grid, offsets)
     between = np.ones(offsets[-1], dtype=bool)
     between[old] = between[fresh] = False
-    gaps.add_places("missing date", "treated as missing", np.flatnonzero(between))
+    gaps.add_places(MISSING_DATE, "treated as missing", np.flatnonzero(between))
 
     def merge(name: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return place_values(_concatenate(name, a, b), np.concatenate([old, fresh]), len(between))
@@ -74,6 +76,14 @@ def extend_panel(panel: Panel, other: Panel) -> Panel:
         problems=(*panel.problems, *gaps.problems(), *moved),
         grid=grid,
         ids=ids,
+        labels={
+            name: _extend_labels(panel, other, name, home, len(old_lengths))
+            for name in panel.labels
+        },
+        ranges={
+            name: np.hstack([own, np.outer([np.inf, -np.inf], np.ones(new.sum()))])
+            for name, own in panel.ranges.items()
+        },
     )
 
 
@@ -106,11 +116,30 @@ def _check_same_kind(panel: Panel, other: Panel) -> None:
 
     def facts(one: Panel) -> dict[str, Any]:
         names, zone = sorted(one.inputs), one.grid.zone
-        return {**asdict(one.columns), "inputs": names, "freq": one.frequency, "zone": zone}
+        same = {"inputs": names, "groups": [*one.labels], "freq": one.frequency, "zone": zone}
+        return {**asdict(one.columns), **same}
 
     for what, mine in facts(panel).items():
         if mine != (theirs := facts(other)[what]):
             raise ValueError(f"The new rows have {what} {theirs}, the series {mine}.")
+
+
+def _extend_labels(
+    panel: Panel, other: Panel, name: str, home: Ints, n_series: int
+) -> npt.NDArray[Any]:
+    """Return the groups of known series, which must be the same in the new rows, and of new ones.
+
+    `home` has the positions, of all n_series, of the series of the new rows.
+    """
+    old, new = panel.labels[name], other.labels[name]
+    labels = np.append(old, np.full(n_series - len(old), None))
+    for k in np.flatnonzero((home < len(old)) & (labels[home] != new))[:1].tolist():
+        raise ValueError(
+            f"Series {other.name(k)!r}: column {name!r} is {new[k]!r} in the new rows, but was "
+            f"{labels[home[k]]!r}; a series belongs to one group of it for ever."
+        )
+    labels[home] = new
+    return labels
 
 
 def _concatenate_ids(panel: Panel, other: Panel, new: Mask) -> FrameColumn:
@@ -137,7 +166,7 @@ def _check_steps(other: Panel, steps: Ints, on_grid: Mask, lengths: Ints) -> Non
     import pandas as pd
 
     codes = other.row_series
-    limit = longest_grid(lengths + other.lengths)
+    limit = longest_pause(lengths) + lengths + other.lengths
     known = np.any([pd.notna(column) for column in (other.y, *other.inputs.values())], 0)
     for wrong, what in (
         (steps < lengths[codes], f"is at or before its last known date; {_REMEDY_IF_KNOWN}"),

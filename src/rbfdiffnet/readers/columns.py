@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,19 @@ import pandas as pd
 
 from rbfdiffnet.readers.dates import (
     TIME_UNITS,
-    find_month,
-    find_time_unit,
     fold_text,
     mentions_time,
     mentions_weeks,
     parse_times,
+    split_words,
 )
 from rbfdiffnet.readers.numbers import parse_numbers
-from rbfdiffnet.readers.table import Table, first_cells, is_text
+from rbfdiffnet.readers.table import NAMELESS, Table, first_cells, is_text
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.text import unquote_formula
 
+NONE = "none"  # what the user says where no column names series, or no column has dates
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
 _SAMPLE = 200  # cells that tell what a column is
 _FEWEST_STEPS = 3  # columns named by dates
@@ -42,12 +43,21 @@ _TIME_PART_NAMES = (
 )
 _VALUE_NAMES = (
     *("y", "value", "values", "target", "sales", "sold", "demand", "quantity", "qty", "units"),
-    *("amount", "volume", "menge", "umsatz", "absatz", "wert"),
+    *("amount", "close", "volume", "count", "counts", "menge", "umsatz", "absatz", "wert"),
 )
+# Labels of rows say nothing else, whatever they are; the others do so where they count the rows.
+_LABEL_NAMES = ("rownames", "rowname", "rowid", "rownumber", "rownum", "rowno", "rownr")
+_COUNTER_NAMES = (
+    *("x", "index", "idx", "id", "#", "row", "rows", "no", "nr", "num", "number", "n", "obs"),
+    *("observation", "t", "i", "counter", "seq", "sequence", "sno", "srno", "serial", "lfdnr"),
+)
+_KEY_WORDS = {"id", "key", "code", "nr", "no", "number", "zip", "plz", "postcode"}
+_KEY_WORDS |= {"lat", "lon", "lng", "long", "latitude", "longitude"}
 _ID_NAMES = (
     *("unique_id", "id", "series_id", "series", "item_id", "item", "sku", "product", "product_id"),
     *("store", "store_id", "shop", "key", "name", "artikel", "filiale"),
 )
+CLOCK = r"\d{1,3}:\d\d(:\d\d)?([.,]\d+)?( ?[AaPp][Mm])?"
 _NUMBER_WITH_UNIT = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 
 
@@ -55,16 +65,46 @@ _NUMBER_WITH_UNIT = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 class ColumnChoices:
     """What the user said about the columns; what is left open is guessed.
 
-    `layout` is "long", "wide" or "rows"; `ids`, `time` and `target` are columns; `order` is "dmy",
-    "mdy" or "ymd"; `repeats`, "sum" or "mean", joins rows of the same series and date.
+    `layout` is "long", "wide" or "rows"; `ids`, `time` (one, or several with parts of the dates)
+    and `target` (one, or several series) are columns. `ids` of "none" mean one series, a `time` of
+    "none" means that rows are in the order of time. `order` is "dmy", "mdy" or "ymd"; `repeats`,
+    "sum" or "mean", joins rows of the same series and date. `groups` are columns that say to which
+    groups a series belongs, `past` inputs that are known only afterwards.
     """
 
     layout: str | None = None
     ids: Sequence[str] = ()
-    time: str | None = None
-    target: str | None = None
+    time: Sequence[str] = ()
+    target: Sequence[str] = ()
     order: str | None = None
     repeats: str | None = None
+    groups: Sequence[str] = ()
+    past: Sequence[str] = ()
+
+    @property
+    def has_one_series(self) -> bool:
+        """Whether the user said that no column names series."""
+        return [*self.ids] == [NONE]
+
+    @property
+    def has_row_order(self) -> bool:
+        """Whether the user said that no column has dates."""
+        return [*self.time] == [NONE]
+
+    def find_columns(self, table: Table) -> ColumnChoices:
+        """Return the same with the names that the table has, or raise where it has none."""
+
+        def find(names: Sequence[str], option: str) -> list[str]:
+            if [*names] == [NONE] and option != "--target-col":
+                return [NONE]
+            return [table.find_column(name, option) for name in names]
+
+        return replace(
+            self,
+            ids=find(self.ids, "--id-col"),
+            time=find(self.time, "--time-col"),
+            target=find(self.target, "--target-col"),
+        )
 
 
 # Names and contents ---------------------------------------------------------------------------
@@ -92,7 +132,8 @@ def is_number_column(table: Table, column: str) -> bool:
     return len(bad) <= len(cells) / 2 and bool(np.isfinite(values.astype(np.float64)).any())
 
 
-def _has_numbers_or_nothing(table: Table, column: str) -> bool:
+def has_numbers_or_nothing(table: Table, column: str) -> bool:
+    """Tell whether a column is mostly numbers, or empty."""
     return is_number_column(table, column) or bool(table.frame[column].isna().all())
 
 
@@ -104,46 +145,149 @@ def has_units(table: Table, column: str) -> bool:
     return bool(cells.str.fullmatch(_NUMBER_WITH_UNIT).mean() > 0.5)
 
 
+# Rows that are counted -------------------------------------------------------------------------
+
+
+def find_counters(table: Table) -> list[str]:
+    """Return the columns that only count or label the rows, by their names and cells."""
+    found = []
+    for column in table.columns:
+        cells, word = table.frame[column], _fold_name(column)
+        if word in _LABEL_NAMES and cells.dtype.kind in "iuf" and cells.is_unique:
+            found.append(column)
+        elif NAMELESS.fullmatch(column) or word in (*_LABEL_NAMES, *_COUNTER_NAMES):
+            numbers = _read_whole_numbers(cells)
+            if numbers is not None and _counts_rows(numbers):
+                found.append(column)
+    return found
+
+
+def is_label_name(column: str) -> bool:
+    """Tell whether a column without a name, or with one like `rownames`, labels the rows."""
+    return NAMELESS.fullmatch(column) is not None or _fold_name(column) in _LABEL_NAMES
+
+
+def _fold_name(column: str) -> str:
+    """Return a name in small letters, without the marks inside of it."""
+    return re.sub(r"[\s._:-]", "", fold_text(column))
+
+
+def _read_whole_numbers(cells: pd.Series[Any]) -> Ints | None:
+    """Return the numbers of a column; None where one is missing or not whole."""
+    if cells.dtype.kind not in "iuf" or cells.isna().any():
+        return None
+    values = cells.to_numpy()
+    return values.astype(np.int64) if np.all(values == np.rint(values)) else None
+
+
+def _counts_rows(numbers: Ints, *, restarts: bool = False) -> bool:
+    """Tell whether numbers go up or down by one from row to row, perhaps from the start again."""
+    steps = np.diff(numbers)
+    if np.all(steps == 1) or np.all(steps == -1):
+        return True
+    again = numbers[1:][steps != 1]
+    return restarts and bool((again == numbers[0]).all()) and _FEWEST_ROWS * len(again) < len(steps)
+
+
+def _restarts(table: Table, column: str) -> bool:
+    """Tell whether a column counts the rows of each series, by its name and cells."""
+    if _fold_name(column) not in (*_LABEL_NAMES, *_COUNTER_NAMES):
+        return False
+    numbers = _read_whole_numbers(table.frame[column])
+    return numbers is not None and _counts_rows(numbers, restarts=True)
+
+
 # Dates and values -----------------------------------------------------------------------------
 
 
 def find_time_column(table: Table, choices: ColumnChoices) -> str | None:
-    """Return the column of dates: the chosen one, one with a usual name, or one of dates."""
-    if choices.time is not None:
-        return table.check_column(choices.time, "--time-col")
+    """Return the column of dates: the chosen one, one with a usual name, or one of dates.
+
+    A column that counts steps is taken where no dates have as many different cells.
+    """
+    if choices.time:
+        return None if choices.has_row_order else choices.time[0]
     frame = table.frame
     kinds = frame.dtypes
     dates = [column for column in table.columns if kinds[column].kind == "M"]
     named = [c for name in _TIME_NAMES for c in table.columns if fold_text(c) == name]
     text = [column for column in table.columns if is_text(frame[column])]
-    taken = {*choices.ids, choices.target}
-    for column in dict.fromkeys([*dates, *named, *text]):
+    labels = [column for column in table.columns if is_label_name(column)]
+    taken = {*choices.ids, *choices.target}
+    steps = None
+    for column in dict.fromkeys([*dates, *named, *text, *labels]):
         if column in taken:
             continue
         cells = first_cells(table.date_cells(column), _SAMPLE).reset_index(drop=True)
         times = parse_times(cells, choices.order, weeks=mentions_weeks(column))
-        by_name_only = times.is_integer and column not in named
-        readable = len(times.bad) <= len(cells) / 2 or times.hint
-        if len(cells) and readable and not by_name_only:
-            return str(column)
-    return None
+        if not len(cells) or not (len(times.bad) <= len(cells) / 2 or times.hint):
+            continue
+        if times.is_integer:
+            steps = steps or (column if column in named else None)
+        elif steps is None or frame[column].nunique() >= frame[steps].nunique():
+            return column
+    return steps
 
 
-def find_target_column(table: Table, choices: ColumnChoices, taken: Sequence[str]) -> str:
-    """Return the column of values: the chosen one, one with a usual name, or the first numbers."""
-    if choices.target is not None:
-        return table.check_column(choices.target, "--target-col")
+def _find_likely_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return those of some columns that may be forecast, the best ones only.
+
+    Numbers that count the rows of each series, parts of dates (`year`, `weeks_reporting`) and keys
+    (`zip`) are taken only where nothing else is there, flags of 0 and 1 where nothing but these is.
+    """
+    numbers = [c for c in columns if is_number_column(table, c)]
+    values = [c for c in numbers if not (mentions_time(c) or _is_part_name(c) or _is_key(c))]
+    values = [c for c in values if not _restarts(table, c)]
+    return [c for c in values if not _is_flag(table.frame[c])] or values or numbers
+
+
+def _is_key(column: str) -> bool:
+    """Tell whether the last word of a name is one for keys: `store_id`, `zip`, `Artikel-Nr`."""
+    return bool(_KEY_WORDS.intersection(split_words(column)[-1:]))
+
+
+def _is_flag(cells: pd.Series[Any]) -> bool:
+    """Tell whether a column has no numbers but 0 and 1."""
+    return cells.dtype.kind in "iufb" and bool(cells.dropna().isin([0, 1]).all())
+
+
+def is_date_part(table: Table, column: str) -> bool:
+    """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells."""
+    numbers = _read_whole_numbers(table.frame[column].dropna())
+    return numbers is not None and _is_part_name(column)
+
+
+def _is_part_name(column: str) -> bool:
+    words = [word for word in split_words(column) if word != "of"]
+    return bool(words) and all(len(word) > 1 and is_time_name(word) for word in words)
+
+
+def find_target_column(
+    table: Table, choices: ColumnChoices, taken: Collection[str], counters: Collection[str] = ()
+) -> tuple[str, str]:
+    """Return the column of values, and how it was chosen where others are as likely.
+
+    It is the chosen one, one with a usual name, or the first that may be forecast; one of the
+    `counters` only where there are no other columns.
+    """
+    if choices.target:
+        return choices.target[0], ""
     free = [column for column in table.columns if column not in taken]
+    free = [column for column in free if column not in counters] or free
     named = [c for name in _VALUE_NAMES for c in free if c.lower() == name]
-    usable = named or [column for column in free if is_number_column(table, column)]
-    if not usable and len(free) == 1:
-        usable = free  # its first cell that is no number will be named
-    if not usable:
+    likely = _find_likely_columns(table, free)
+    if not (named or likely) and len(free) == 1:
+        likely = free  # its first cell that is no number will be named
+    if not (named or likely):
         raise CommandError(
             f"{table.name} has no column of numbers (columns: {table.list_columns()}); add one, or "
             "name it with --target-col"
         )
-    return str(usable[0])
+    target = (named or likely)[0]
+    if not set(likely) - {target}:
+        return target, ""
+    how = "by its name" if named else f"the first of {len(likely)} columns of numbers"
+    return target, f"{how}; another: --target-col"
 
 
 def find_step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
@@ -161,152 +305,11 @@ def find_step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
         elif re.search(r"\d{4}|\d[./-]\d", name):
             groups.setdefault("date", []).append(name)
     largest = max(groups.values(), key=len, default=[])
-    steps = [name for name in largest if _has_numbers_or_nothing(table, name)]
+    steps = [name for name in largest if has_numbers_or_nothing(table, name)]
     if len(steps) < max(_FEWEST_STEPS, len(names) - len(steps)):
         return []
     times = parse_times(pd.Series(steps, dtype=object))
     return [] if len(times.bad) or times.values.duplicated().any() else steps
-
-
-# Dates in parts: years in one column and months in another, or a column for each month ---------
-
-_RANGES = {"year": (1700, 2261), "quarter": (1, 4), "month": (1, 12), "week": (1, 53)}
-_RANGES["day"] = (1, 31)
-_DATE_FORMS = {
-    ("year", "month", "day"): "{:04d}-{:02d}-{:02d}",
-    ("year", "month"): "{:04d}-{:02d}",
-    ("year", "week"): "{:04d}-W{:02d}",
-    ("year", "quarter"): "{:04d}Q{}",
-}
-_WEEKDAYS = 7  # days up to here are rather days of a week
-_NAMELESS = re.compile(r"column \d+|Unnamed: \d+")
-_LABELED_NUMBER = re.compile(r"[^\W\d_]*\.? ?(\d{1,2})")
-
-
-@dataclass(frozen=True)
-class CrossTable:
-    """A table whose rows have one part of the dates, and whose columns the other.
-
-    `rows` is the column with the part of the rows; `columns` are named by the other part. `dates`
-    has a list for each of the columns: the date of every row. `description` says what rows and
-    columns are.
-    """
-
-    rows: str
-    columns: list[str]
-    dates: list[list[str]]
-    description: str
-
-
-def join_date_parts(
-    table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
-) -> tuple[Table, str | None, list[str]]:
-    """Find the column of dates; join one from years and months, weeks or days if there is none.
-
-    Returns the table, with the joined column in place of its parts, the column of dates and notes.
-    Columns in `inputs` are no parts.
-    """
-    time = find_time_column(table, choices)
-    taken = {*choices.ids, choices.target, *inputs}
-    parts: dict[str, tuple[str, Ints]] = {}
-    for column in table.columns:
-        unit = find_time_unit(column)
-        if unit and unit not in parts and column not in taken:
-            numbers = _read_time_numbers(table, column, unit)
-            if numbers is not None:
-                parts[unit] = (column, numbers)
-    columns = [column for column, _ in parts.values()]
-    if choices.time is not None or not (time is None or time in columns):
-        return table, time, []
-    dates: list[str] = []
-    names: list[str] = []
-    for units, form in _DATE_FORMS.items():
-        if all(unit in parts for unit in units):
-            cells = zip(*(parts[unit][1].tolist() for unit in units), strict=True)
-            joined = [form.format(*row) for row in cells]
-            if len(set(joined)) > len(set(dates)):  # the finest steps
-                dates, names = joined, [parts[unit][0] for unit in units]
-    if not dates:
-        return table, time, []
-    joint = " + ".join(names)
-    frame = table.frame.drop(columns=columns)
-    frame.insert(0, joint, np.array(dates, dtype=object))
-    *most, last = (f"'{name}'" for name in names)
-    note = f"Dates are joined from {', '.join(most)} and {last}, the first is {dates[0]}"
-    return table.with_frame(frame), joint, [note]
-
-
-def find_cross_table(table: Table, totals: Collection[str] = ()) -> CrossTable | None:
-    """Find years in rows and months (or quarters) in columns, or the other way round.
-
-    Columns in `totals` are no parts of dates. Raises where columns are years and rows are parts of
-    dates that are not understood.
-    """
-    free = [column for column in table.columns if column not in totals]
-    months = {c: find_month(c) for c in free if find_month(c)}
-    months = months if len(set(months.values())) == len(months) else {}
-    quarters = {c: int(c[1]) for c in free if re.fullmatch(r"[QqTt][1-4]", c)}
-    for unit, labels in (("month", months), ("quarter", quarters)):
-        others = [c for c in free if is_time_name(c) or _NAMELESS.fullmatch(c)]
-        years = next((c for c in others if _read_time_numbers(table, c, "year") is not None), None)
-        complete = len(labels) == _RANGES[unit][1]
-        numbers = complete and all(_has_numbers_or_nothing(table, c) for c in labels)
-        if numbers and years is not None:
-            return _make_cross_table(table, years, "year", labels, unit)
-    named = {c: int(c) for c in free if re.fullmatch(r"(1[789]|2[012])\d\d", c)}
-    rest = [column for column in free if column not in named]
-    if len(named) < max(2, len(rest)) or not all(_has_numbers_or_nothing(table, c) for c in named):
-        return None
-    for column in rest:
-        unit = find_time_unit(column) or "month"
-        if unit in ("month", "week", "quarter"):
-            clear = find_time_unit(column) or is_text(table.frame[column])
-            if clear and _read_time_numbers(table, column, unit) is not None:
-                return _make_cross_table(table, column, unit, named, "year")
-        cells = table.text(column).dropna()
-        if is_time_name(column) and len(parse_times(cells).bad) > len(cells) / 2:
-            raise CommandError(
-                f"{table.locate(0, column)}: '{cells.iloc[0]}' has no year, and the columns "
-                f"'{next(iter(named))}' to '{list(named)[-1]}' are years; put the values below "
-                "each other, with dates as YYYY-MM-DD"
-            )
-    return None
-
-
-def _make_cross_table(
-    table: Table, rows: str, unit: str, labels: dict[str, int], other: str
-) -> CrossTable:
-    numbers = _read_time_numbers(table, rows, unit)
-    assert numbers is not None
-    form = _DATE_FORMS[("year", other if unit == "year" else unit)]
-    dates = [
-        [form.format(*((n, label) if unit == "year" else (label, n))) for n in numbers.tolist()]
-        for label in labels.values()
-    ]
-    return CrossTable(rows, list(labels), dates, f"Rows are {unit}s and columns {other}s")
-
-
-def _read_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
-    """Return a column as numbers of a unit of time; return nothing where a cell is none."""
-    cells: Any = table.frame[column]
-    if is_text(cells):
-        codes, distinct = pd.factorize(table.text(column))
-        known = [_read_time_number(word, unit) for word in distinct]
-        values = np.array([*known, 0], dtype=np.int64)[codes]
-    elif cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and (cells % 1 == 0).all()):
-        values = cells.to_numpy().astype(np.int64)
-    else:
-        return None
-    low, high = _RANGES[unit]
-    within = values.size and values.min() >= low and values.max() <= high
-    return values if within and not (unit == "day" and values.max() <= _WEEKDAYS) else None
-
-
-def _read_time_number(word: str, unit: str) -> int:
-    if unit == "month" and (month := find_month(word)):
-        return month
-    match = re.fullmatch(r"(\d{4})", word) if unit == "year" else _LABELED_NUMBER.fullmatch(word)
-    return int(match[1]) if match else 0
 
 
 # Names of series ------------------------------------------------------------------------------
@@ -317,10 +320,10 @@ def find_id_columns(
 ) -> list[str]:
     """Return the columns whose values together name the series, as few as are needed."""
     if choices.ids:
-        return [table.check_column(column, "--id-col") for column in choices.ids]
+        return [] if choices.has_one_series else [*choices.ids]
     frame = table.frame
     rows = len(frame)
-    free = [c for c in table.columns if c not in taken and c != choices.target]
+    free = [c for c in table.columns if c not in {*taken, *choices.target}]
     named = [c for name in _ID_NAMES for c in free if c.lower() == name]
     text = [column for column in free if _is_name_column(table, column)]
     candidates = [
@@ -330,6 +333,8 @@ def find_id_columns(
     if not count_repeats([dates]):
         # Dates that never repeat are one series, unless a column says otherwise by its name.
         return candidates[:1] if candidates and candidates[0] in named else []
+    if count_repeats([dates]) <= MANY_REPEATS * rows:  # text that is not always there is a remark
+        candidates = [c for c in candidates if c in named or frame[c].notna().all()]
     codes = {c: encode(table.text(c)) for c in candidates}
     for column in candidates:
         if not count_repeats([dates, codes[column]]):
@@ -380,12 +385,17 @@ def _find_whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]
 
 
 def _is_name_column(table: Table, column: str) -> bool:
-    """Tell whether a column is text that is no number, or numbers with leading zeros."""
+    """Tell whether a column is text, but no numbers, clocks or dates, or has leading zeros."""
     cells = table.frame[column]
     if not is_text(cells):
         return False
-    zeros = first_cells(cells, _SAMPLE).astype(str).str.match(r"0\d")
-    return bool(zeros.any()) or not is_number_column(table, column)
+    words = first_cells(cells, _SAMPLE).astype(str)
+    dates = parse_times(words.reset_index(drop=True))
+    if len(words) and (
+        words.str.fullmatch(CLOCK).all() or not (dates.is_integer or len(dates.bad))
+    ):
+        return False
+    return bool(words.str.match(r"0\d").any()) or not is_number_column(table, column)
 
 
 def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
@@ -397,17 +407,44 @@ def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
         if missing.size:
             raise CommandError(
                 f"{table.locate(int(missing[0]), column)}: the name of the series is missing; fill "
-                "it in, or choose another column with --id-col"
+                "it in, choose another column with --id-col, or say --id-col none for one series"
             )
         codes, distinct = pd.factorize(cells)
         joint = encode(joint * len(distinct) + codes)
     first = np.flatnonzero(np.diff(np.maximum.accumulate(joint), prepend=-1))
     parts = [table.text(column).iloc[first] for column in columns]
-    names = ["/".join(cells) for cells in zip(*parts, strict=True)]
+    names = [unquote_formula("/".join(cells)) for cells in zip(*parts, strict=True)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise CommandError(f"{table.name}: two series are called '{twice}'; rename one")
     return pd.Categorical.from_codes(joint, categories=pd.Index(names))
+
+
+def read_groups(
+    table: Table, columns: Sequence[str], ids: pd.Categorical[str]
+) -> pd.DataFrame | None:
+    """Return the groups of each series, as text, by the names of the series; None without any.
+
+    `ids` names the series of each row.
+    """
+    found: dict[str, Any] = {}
+    codes = ids.codes.astype(np.int64)
+    for column in columns:
+        if column in ("unique_id", "ds", "y"):
+            raise CommandError(f"--group {column}: groups cannot be called '{column}'; rename it")
+        cells = table.text(table.find_column(column, "--group"))
+        own, kinds = pd.factorize(cells)
+        first = np.zeros(len(ids.categories), dtype=np.int64)
+        first[codes[::-1]] = own[::-1]
+        for row in np.flatnonzero((own < 0) | (own != first[codes]))[:1].tolist():
+            what = "the group is missing" if own[row] < 0 else f"'{kinds[own[row]]}'"
+            before = "" if own[row] < 0 else f", but '{kinds[first[codes[row]]]}' before"
+            raise CommandError(
+                f"{table.locate(row, column)}: {what} for series '{ids[row]}'{before}; a series "
+                "belongs to one group of a column in every line"
+            )
+        found[column] = kinds.take(first)
+    return pd.DataFrame(found, index=ids.categories) if columns else None
 
 
 def encode(values: npt.NDArray[Any] | pd.Series[Any]) -> Ints:

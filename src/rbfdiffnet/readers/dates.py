@@ -55,25 +55,26 @@ def fold_text(text: str) -> str:
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
-def _split_words(name: str) -> list[str]:
+def split_words(name: str) -> list[str]:
+    """Return the words of a name, in small letters without accents."""
     return re.findall(r"[^\W\d_]+", fold_text(name))
 
 
 def find_time_unit(name: str) -> str:
     """Return the unit of time that a column's name means as a whole, empty where it means none."""
-    words = [word for word in _split_words(name) if word not in _FILLERS]
+    words = [word for word in split_words(name) if word not in _FILLERS]
     return _UNIT_OF_WORD.get(words[0], "") if len(words) == 1 else ""
 
 
 def mentions_weeks(name: str) -> bool:
     """Tell whether the name of a column says that its dates are weeks."""
-    words = _split_words(name)
+    words = split_words(name)
     return any(_UNIT_OF_WORD.get(word) == "week" or word == "yearweek" for word in words)
 
 
 def mentions_time(name: str) -> bool:
-    """Tell whether the name of a column has a unit of time among its words."""
-    return any(word in _UNIT_OF_WORD for word in _split_words(name))
+    """Tell whether the name of a column has a unit of time among its words, or several of it."""
+    return any({word, word.removesuffix("s")} & _UNIT_OF_WORD.keys() for word in split_words(name))
 
 
 def find_month(word: str) -> int:
@@ -133,6 +134,12 @@ _WEEK = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
+_DECIMAL_YEAR = re.compile(r"\d{4}(\.\d+)?")
+_SINGLE = 0.02  # hundredths that numbers in 32 bits may be off by
+_STEPS_IN_YEAR = {52: 7 * 24, 365: 24, 8760: 1}  # weeks, days and hours, by hours
+_CLOSE = 0.9  # of a step, that is taken for one
+_UNEVEN = 0.3  # of a step, that decimal years may be off by
+_ROUNDED = 0.07  # months that two decimals of a year may be off by
 _OFFSET = re.compile(r".*\d[+-](?!00:?00)\d{2}:?\d{2}")
 # What pandas may parse as a date; it would take a lone 'may' for one, too.
 _DATE = re.compile(r".*(\d{4}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2}).*")
@@ -187,7 +194,7 @@ def parse_times(
         return _parse_integers(cells, order, weeks)
     codes, distinct = pd.factorize(cells)
     if not len(distinct):
-        return ParsedTimes(pd.Series(cells.to_numpy(dtype="M8[ns]")), np.arange(len(cells)))
+        return ParsedTimes(pd.Series(pd.NaT, cells.index, "M8[ns]"), np.arange(len(cells)))
     if kind == "f" and np.isfinite(distinct).all() and np.all(distinct == np.rint(distinct)):
         found = _parse_integers(pd.Series(distinct.astype(np.int64)), order, weeks)
     else:
@@ -256,8 +263,9 @@ def _parse_texts(cells: list[str], order: str | None, weeks: bool) -> ParsedTime
         return ParsedTimes(pd.Series([int(match[2]) for match in counted]))
     if all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
         return _parse_integers(pd.Series([int(cell) for cell in cells]), order, weeks)
-    if (found := _parse_weeks(cells, weeks)) is not None:
-        return found
+    for found in (_parse_decimal_years(cells), _parse_weeks(cells, weeks)):
+        if found is not None:
+            return found
     if all(_NAME_YEAR.fullmatch(cell) for cell in cells):
         return _parse_names_and_years(cells)
     if any(_TRIPLE.fullmatch(cell) for cell in cells):
@@ -268,6 +276,51 @@ def _parse_texts(cells: list[str], order: str | None, weeks: bool) -> ParsedTime
     if not found.note and str(zone) == "UTC" and any(_OFFSET.fullmatch(cell) for cell in cells):
         return replace(found, note="Times have different offsets from UTC: they are given in UTC")
     return found
+
+
+def _parse_decimal_years(cells: list[str]) -> ParsedTimes | None:
+    """Parse 1960.25 and the like as dates; return nothing where cells are none, or irregular.
+
+    Decimals that are all from .01 to .12 are months. Otherwise steps of about a month or longer are
+    counted in months, where 1960.04, the middle of January, is January, too. Shorter ones are
+    weeks, days or hours from the first date on.
+    """
+    if not all(map(_DECIMAL_YEAR.fullmatch, cells)):
+        return None
+    years = np.array(cells, dtype=np.float64)
+    if not _are_years(years):
+        return None
+    hundredths = 100 * (years % 1)
+    months = np.rint(hundredths)
+    if np.all((np.abs(hundredths - months) < _SINGLE) & (months >= 1) & (months <= 12)):
+        pairs = zip(years.astype(int), months.astype(int), strict=True)  # 1947.1 is October
+        return ParsedTimes(_parse_by_pandas([f"{year}-{month:02d}-01" for year, month in pairs]))
+    distinct, rows = np.unique(years, return_inverse=True)
+    if len(distinct) < 3 or np.all(distinct % 1 == 0):
+        return None
+    gaps = np.diff(distinct)
+    usual = float(np.median(gaps))
+    monthly = 12 * usual > _CLOSE
+    counts = 12 * gaps if monthly else gaps / usual
+    if np.any(np.abs(counts - np.rint(counts)) > _UNEVEN) or counts.min() < 1 - _UNEVEN:
+        return None
+    if monthly:
+        since = np.floor(distinct * 12 + _ROUNDED).astype(np.int64) - 12 * 1970
+        found = since.view("M8[M]")
+    else:
+        fitting = [(n, hours) for n, hours in _STEPS_IN_YEAR.items() if n * usual > _CLOSE]
+        n, hours = fitting[0] if fitting else (8760, 1)
+        begin, end = (pd.Timestamp(int(distinct[0]) + more, 1, 1) for more in (0, 1))
+        first = begin + float(distinct[0] % 1) * (end - begin)
+        places = np.append(0, np.cumsum(np.rint(counts))).astype(np.int64)
+        step = np.timedelta64(hours * round(n * usual), "h")
+        found = first.round("h" if hours == 1 else "D").to_datetime64() + places * step
+    if len(np.unique(found)) < len(distinct):
+        return None
+    row = int(np.argmax(years % 1))
+    dates = pd.Series(found[rows].astype("M8[ns]"))
+    note = f"Years such as {cells[row]} are read as dates, this one as {dates[row]:%Y-%m-%d}"
+    return ParsedTimes(dates, note=f"{note} (otherwise: --time-col)")
 
 
 def _parse_weeks(cells: list[str], weeks: bool) -> ParsedTimes | None:

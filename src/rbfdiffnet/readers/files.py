@@ -29,7 +29,8 @@ from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import BoundedStream, unpacked_limit
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
-_DATA = re.compile(r"[-+]?[\d.,]+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*")
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*|\d{4}-[QW]?\d{1,2}|\d{1,2}/\d{4}")
+_DATA = re.compile(rf"[-+]?[\d.,]+|{_DATE.pattern}")
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
 _THREE_DIGITS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
@@ -79,9 +80,14 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _unpack(data: bytes, name: str) -> bytes:
+    """Return what gzip has packed, once all of it was counted."""
     try:
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
-        return BoundedStream(stream, unpacked_limit(len(data))).read()
+        packed = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data)))
+        stream = BoundedStream(packed, unpacked_limit(len(data)))
+        while block := stream.read(_BLOCK):
+            if not block.strip(b"\x00"):
+                raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
+        return gzip.decompress(data)
     except ValueError as error:
         raise CommandError(f"{name} cannot be read: {error}") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -184,7 +190,7 @@ def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
     (line, header), body = sample[0], sample[1:]
-    source.check_header(header, line)
+    source.check_header(header, line, body[0][1] if body else [])
     if not body:
         raise CommandError(f"{name} has a header but no values; add lines below it")
     frame = source.read_all(header, decimal or ".")
@@ -240,18 +246,23 @@ class _CsvText:
         found = next(islice(self.rows(), row + 1, None), None)
         return f"row {row + 1}" if found is None else f"line {found[0]}"
 
-    def check_header(self, header: list[str], line: int) -> None:
-        """Refuse a header with a title above it, that looks like data, or has a name twice."""
+    def check_header(self, header: list[str], line: int, below: list[str]) -> None:
+        """Refuse a header with a title above it, that looks like data, or has a name twice.
+
+        A date above another date, in the line `below`, is data.
+        """
         named = [cell for cell in header if cell]
         lines = [other for other in self.head.splitlines()[:20] if re.search(r"\w", other)]
         if len(named) == 1 and header[0] and len(lines) > 2:
-            below = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
-            if len(below[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in below[0]):
+            rest = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
+            if len(rest[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in rest[0]):
                 raise CommandError(
                     f"{self.name}, line {line} has one cell ('{named[0]}'), lines below it have "
                     "more; remove lines above the names of the columns"
                 )
-        if _DATA.fullmatch(header[0]) and any(_DATA.fullmatch(cell) for cell in header[1:]):
+        dates = (all(map(_DATE.fullmatch, pair)) for pair in zip(header, below, strict=False))
+        numbers = _DATA.fullmatch(header[0]) and any(map(_DATA.fullmatch, header[1:]))
+        if numbers or any(dates):
             raise CommandError(
                 f"{self.name}, line {line} looks like data ('{self.delimiter.join(header[:4])}'); "
                 "add a line with the names of the columns above it"
@@ -265,7 +276,7 @@ class _CsvText:
             )
 
     def read_all(self, header: list[str], decimal: str) -> pd.DataFrame:
-        """Read all columns but those without a name that are empty, or count the rows."""
+        """Read all columns but those without a name that are empty."""
         self.labels = [cell or f"column {i + 1}" for i, cell in enumerate(header)]
         self.body = self.text.after(self._blank_above())
         try:
@@ -278,7 +289,7 @@ class _CsvText:
             for label, cell in zip(self.labels, header, strict=True)
             if re.fullmatch(r"(Unnamed: \d+)?", cell)
         ]
-        return frame.drop(columns=[label for label in nameless if _is_useless(frame[label])])
+        return frame.drop(columns=[label for label in nameless if frame[label].isna().all()])
 
     def _blank_above(self) -> int:
         """Count the bytes of lines before the header that have nothing but delimiters."""
@@ -396,13 +407,6 @@ class _Column:
         """Tell whether whole numbers are the same as floats."""
         whole = (piece for kind, piece in self.pieces if kind == "i")
         return all(piece.min() >= -_EXACT and piece.max() <= _EXACT for piece in whole)
-
-
-def _is_useless(cells: pd.Series[Any]) -> bool:
-    """Tell whether a column without a name is empty, or counts the rows."""
-    if cells.dtype.kind == "i":
-        return bool((cells.diff().iloc[1:] == 1).all() and cells.iloc[0] in (0, 1))
-    return bool(cells.isna().all())
 
 
 def _guess_delimiter(head: str) -> str:

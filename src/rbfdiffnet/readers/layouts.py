@@ -13,25 +13,30 @@ import pandas as pd
 
 from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
+    NONE,
     ColumnChoices,
-    CrossTable,
     count_repeats,
     encode,
-    find_cross_table,
+    find_counters,
     find_id_columns,
     find_step_columns,
     find_target_column,
+    find_time_column,
     has_units,
+    is_date_part,
     is_id_name,
+    is_label_name,
     is_number_column,
     is_time_name,
     is_value_name,
-    join_date_parts,
     make_ids,
+    read_groups,
 )
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
+from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
 from rbfdiffnet.readers.table import (
+    NAMELESS,
     Layout,
     LongLayout,
     MatrixLayout,
@@ -43,6 +48,8 @@ from rbfdiffnet.readers.table import (
 from rbfdiffnet.support.arrays import Mask
 from rbfdiffnet.support.checks import CommandError
 
+_ORDER = "the order of the rows"  # the dates of a table that has none
+_MOST_FORECAST = 3  # columns that are named where it is said what is forecast
 _MOST_UNUSED = 8  # columns without use that a note names
 _MOST_TOTALS = 3  # lines at the end that may be totals, and series whose totals are noted
 _TOTAL = re.compile(
@@ -53,15 +60,21 @@ _TOTAL = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class ParsedTable:
-    """Series, from which columns they were read, and what was assumed."""
+    """Series, from which columns they were read, what was assumed, and the groups of series.
+
+    `target` names the columns that are forecast; it is empty where columns are dates.
+    """
 
     series: Layout
     source: str
+    target: str = ""
     notes: tuple[str, ...] = ()
+    groups: pd.DataFrame | None = None
 
 
 def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()) -> ParsedTable:
     """Find the series in a table; `inputs` are further columns to keep, of long tables only."""
+    choices = choices.find_columns(table)
     _check_choices(choices, inputs)
     layout = choices.layout
     is_open = layout is None and not (choices.target or inputs)
@@ -74,9 +87,10 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
             return _parse_rows(table, choices, steps)
     time, joined = None, list[str]()
     if layout != "rows":
-        table, time, joined = join_date_parts(table, choices, inputs)
-    if layout == "rows" or (is_open and time is None):
-        if steps := find_step_columns(table):
+        table, time, joined = find_dates(table, choices, inputs)
+    if layout == "rows" or (is_open and time is None and not choices.time):
+        steps = find_step_columns(table)
+        if steps and (layout == "rows" or _are_steps(table, steps)):
             return _parse_rows(table, choices, steps)
         if layout == "rows":
             raise CommandError(
@@ -84,62 +98,129 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
                 f"{table.list_columns()}), which --layout rows needs"
             )
     if time is None:
-        raise CommandError(
-            f"{table.name} has no column of dates (columns: {table.list_columns()}); "
-            "add one, or name it with --time-col"
-        )
+        table, time, joined = _count_rows(table, choices, inputs)
     table, left_out = _drop_totals(table, time)
     parsed = _parse_dated_rows(table, choices, time, inputs)
     return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
 
 
 def _check_choices(choices: ColumnChoices, inputs: Sequence[str]) -> None:
-    """Refuse a column that is named by two options, and inputs where there is no place for them."""
+    """Refuse a column that is named by two options, and columns that a layout has no place for."""
     if inputs and choices.layout in ("wide", "rows"):
+        option = _option(inputs[0], choices.past)
         raise CommandError(
-            f"--exog {inputs[0]}: with --layout {choices.layout} no column is an input; give "
+            f"{option} {inputs[0]}: with --layout {choices.layout} no column is an input; give "
             "inputs in a file of their own"
         )
-    named = [c for c in (*choices.ids, choices.time, choices.target) if c is not None]
+    unused = {
+        "wide": {"--id-col": () if choices.has_one_series else choices.ids},
+        "rows": {"--time-col": choices.time, "--target-col": choices.target},
+    }
+    for option, columns in unused.get(choices.layout or "", {}).items():
+        if columns:
+            raise CommandError(
+                f"{option} {' '.join(columns)}: with --layout {choices.layout} there is no such "
+                f"column; leave out one of the two"
+            )
+    if len(choices.target) > 1 and (choices.layout in ("long", "rows") or choices.ids):
+        raise CommandError(
+            f"--target-col {' '.join(choices.target)}: several columns are series of a table with "
+            "a column for each series; name one of them, or leave out --id-col and --layout"
+        )
+    named = [*choices.ids, *choices.time, *choices.target]
     for column in named:
-        if named.count(column) > 1:
+        if named.count(column) > 1 and column != NONE:
             raise CommandError(
                 f"column '{column}' cannot be two of --id-col, --time-col and --target-col; name "
                 "different ones"
             )
 
 
+def _are_steps(table: Table, steps: Sequence[str]) -> bool:
+    """Tell whether counted columns are steps: beside names of series, or not fewer than rows."""
+    counters = find_counters(table)
+    names = [c for c in table.columns if c not in steps and (c not in counters or is_id_name(c))]
+    return bool(names) or len(steps) >= len(table.frame)
+
+
+def _count_rows(
+    table: Table, choices: ColumnChoices, inputs: Sequence[str]
+) -> tuple[Table, str, list[str]]:
+    """Take the order of the rows as that of time, in a table without dates; raise where in doubt.
+
+    Returns the table, its column of steps, and notes. Rows are counted in each series.
+    """
+    counters = find_counters(table)
+    dates = find_time_column(table, replace(choices, time=())) if choices.time else None
+    told = {*choices.ids, *choices.target, *choices.groups, *inputs, *counters, dates}
+    others = [c for c in table.columns if c not in told and not is_label_name(c)]
+    names = [c for c in others if is_id_name(c) or not is_number_column(table, c)]
+    if names and not choices.ids:
+        which = f"which columns name the series (--id-col {names[0]}, or --id-col {NONE} for one)"
+        raise CommandError(
+            f"--time-col {NONE}: rows of {table.name} may be of several series; say {which}"
+            if choices.time
+            else f"{table.name} has no column of dates (columns: {table.list_columns()}); add one, "
+            f"or name it with --time-col; if rows are in the order of time, say {which}"
+        )
+    note = "Rows are taken in the order of time, oldest first"
+    if not choices.time:
+        note += ", since there are no dates (otherwise: --time-col)"
+    ids = [] if choices.has_one_series else choices.ids
+    whole = [c for c in counters if table.frame[c].dtype.kind in "iu"]
+    if whole and not ids and set(counters).isdisjoint({*choices.target, *inputs}):
+        return table, whole[0], [f"Rows are taken in the order of {whole[0]!r}"]
+    codes = make_ids(table, ids).codes if ids else np.zeros(len(table.frame), dtype=np.int8)
+    order = pd.Series(codes).groupby(codes).cumcount().to_numpy() + 1
+    frame = table.frame.assign(**{_ORDER: order.astype(str).astype(object)})
+    return table.with_frame(frame), _ORDER, [note]
+
+
 def _parse_dated_rows(
     table: Table, choices: ColumnChoices, time: str, inputs: Sequence[str]
 ) -> ParsedTable:
     """Parse a table whose rows have dates: with a column for each series, or series by series."""
-    check_inputs(inputs, {choices.target: "the values", time: "the dates"})
+    check_inputs(
+        inputs, {time: "the dates", **dict.fromkeys(choices.target, "the values")}, choices.past
+    )
     layout = choices.layout
     times = _read_times(table, time, choices.order)
     stamps = times.values.to_numpy()
-    ids = [] if layout == "wide" else find_id_columns(table, stamps, choices, [time, *inputs])
-    free = [column for column in table.columns if column not in {time, *ids}]
+    counters = [c for c in find_counters(table) if c not in {*choices.ids, *choices.target}]
+    taken = [time, *counters, *inputs]
+    ids = [] if layout == "wide" else find_id_columns(table, stamps, choices, taken)
+    free = [column for column in table.columns if column not in {time, *counters, *ids}]
     numbers = [c for c in free if is_number_column(table, c) or has_units(table, c)]
+    numbers = [c for c in numbers if not is_date_part(table, c)] or numbers
     plain = len(numbers) > 1 and not any(map(is_value_name, numbers))
     repeated = times.values.duplicated().mean() > MANY_REPEATS
-    told = choices.ids or choices.target or inputs
-    if layout == "wide" or (layout is None and plain and not (ids or repeated or told)):
-        return _parse_wide(table, choices, time, times, numbers)
-    return _parse_long(table, choices, time, times, ids, inputs)
+    told = choices.ids or choices.target or choices.groups or inputs
+    several = layout is None and plain and not (ids or repeated or told)
+    if layout == "wide" or len(choices.target) > 1 or several:
+        return _parse_wide(table, choices, time, times, [*choices.target] or numbers)
+    return _parse_long(table, choices, time, times, ids, inputs, counters)
 
 
-def check_inputs(columns: Sequence[str], roles: Mapping[str | None, str]) -> None:
+def _option(column: str, past: Sequence[str]) -> str:
+    """Return the option that names an input."""
+    return "--past-exog" if column in past else "--exog"
+
+
+def check_inputs(
+    columns: Sequence[str], roles: Mapping[str | None, str], past: Sequence[str] = ()
+) -> None:
     """Refuse inputs that have another role already, or the name of a column that has one."""
     for column in columns:
+        option = _option(column, past)
         if column in roles:
             raise CommandError(
-                f"--exog {column}: column '{column}' has {roles[column]} of the series; leave it "
-                "out of --exog"
+                f"{option} {column}: column '{column}' has {roles[column]} of the series; leave it "
+                f"out of {option}"
             )
         if column in ("unique_id", "ds", "y"):
             raise CommandError(
-                f"--exog {column}: no input can be called '{column}'; rename that column, or leave "
-                "it out of --exog"
+                f"{option} {column}: no input can be called '{column}'; rename that column, or "
+                f"leave it out of {option}"
             )
 
 
@@ -174,21 +255,25 @@ def _parse_long(
     times: ParsedTimes,
     ids: list[str],
     inputs: Sequence[str],
+    counters: list[str],
 ) -> ParsedTable:
     """Parse a table with a row for each series and date."""
-    target = find_target_column(table, choices, [time, *ids, *inputs])
+    used = {time, *ids, *inputs, *choices.groups}
+    target, how = find_target_column(table, choices, used, counters)
     remedy = "choose another column with --target-col"
     values = shrink_floats(read_numbers(table, target, remedy))
     names = make_ids(table, ids) if ids else _repeat_name(target, len(values))
     columns: dict[str, Any] = {"unique_id": names, "ds": times.values.array, "y": values}
-    columns |= {column: read_input(table, column) for column in inputs}
+    columns |= {column: read_input(table, column, choices.past) for column in inputs}
     frame = pd.DataFrame(columns, copy=False)
     frame, repeats = _join_repeats(table, choices, time, ids, frame)
-    source = f"ds from '{time}', y from '{target}'{_name_ids(ids)}"
+    how = f" ({how})" if how else ""
+    source = f"ds from {_name_time(time)}, y from '{target}'{how}{_name_ids(ids)}"
     if inputs:
         source += f", inputs from {', '.join(map(repr, inputs))}"
-    notes = _make_notes(table, times, [target, *inputs], {time, target, *ids, *inputs})
-    return ParsedTable(LongLayout.of(frame), source, (*notes, *repeats))
+    notes = (*_make_notes(table, times, [target, *inputs], {*used, target}), *repeats)
+    groups = read_groups(table, choices.groups, names)
+    return ParsedTable(LongLayout.of(frame), source, f"'{target}'", notes, groups)
 
 
 def _parse_wide(
@@ -209,15 +294,19 @@ def _parse_wide(
         if choices.repeats is None and again.mean() > MANY_REPEATS:
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
             raise _refuse_repeats(table, time, [], frame, again)
-        groups = pd.DataFrame(values.T).groupby(stamps.array, sort=False)
+        groups = pd.DataFrame(values.T).groupby(encode(stamps), sort=False)
         joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
         notes.append(_note_repeats(int(again.sum()), choices.repeats))
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ascending = stamps.take(order).reset_index(drop=True)
-    source = f"ds from '{time}', series from columns '{columns[0]}' to '{columns[-1]}'"
     series = MatrixLayout(columns, ascending, values[:, order])
-    return ParsedTable(series, f"{source} (layout wide)", tuple(notes))
+    ends = quote_names(columns) if len(columns) < 2 else f"'{columns[0]}' to '{columns[-1]}'"
+    many = len(columns) > _MOST_FORECAST
+    what = f"{len(columns):,} columns, {ends}" if many else quote_names(columns)
+    guessed = "" if choices.layout or choices.target else "; fewer: --target-col"
+    source = f"ds from {_name_time(time)}, series from columns {ends}"
+    return ParsedTable(series, f"{source} (layout wide{guessed})", what, tuple(notes))
 
 
 def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> ParsedTable:
@@ -229,10 +318,14 @@ def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> Parse
             "others" + (f" (--dates {choices.order})" if choices.order else "") + "; rename it as "
             "YYYY-MM-DD"
         )
-    own = [c for c in table.columns if c not in set(steps) and table.frame[c].is_unique]
+    counters = [column for column in find_counters(table) if not is_id_name(column)]
+    taken = {*steps, *counters}
+    own = [c for c in table.columns if c not in taken and table.frame[c].is_unique]
     ids = sorted(own, key=lambda c: not is_id_name(c))[:1]
     if choices.ids or not own:
-        ids = find_id_columns(table, np.zeros(len(table.frame)), choices, steps)
+        ids = find_id_columns(table, np.zeros(len(table.frame)), choices, [*taken])
+    if not choices.ids and counters and (not ids or table.frame.duplicated(ids).any()):
+        ids = counters[:1]
     if ids:
         names = make_ids(table, ids).tolist()
     else:
@@ -251,7 +344,9 @@ def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> Parse
     source = f"ids from {named}, steps from columns '{columns[0]}' to '{columns[-1]}' (layout rows)"
     ascending = times.values.take(order).reset_index(drop=True)
     series = MatrixLayout(names, ascending, values, open_end=times.is_integer)
-    return ParsedTable(series, source, _make_notes(table, times, columns, {*steps, *ids}))
+    groups = read_groups(table, choices.groups, pd.Categorical(names, categories=names))
+    notes = _make_notes(table, times, columns, {*steps, *ids, *choices.groups})
+    return ParsedTable(series, source, notes=notes, groups=groups)
 
 
 def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) -> ParsedTable:
@@ -259,7 +354,7 @@ def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) 
     totals = [column for column in table.columns if _is_total(column)]
     used = [cross.rows, *cross.columns]
     parts = np.array(cross.dates[0])
-    ids = find_id_columns(table, parts, choices, [*used, *totals])
+    ids = find_id_columns(table, parts, choices, [*used, *totals, *find_counters(table)])
     names = make_ids(table, ids) if ids else _repeat_name("value", len(parts))
     again = pd.DataFrame({"id": names, "part": parts}).duplicated().to_numpy()
     if again.any():
@@ -287,19 +382,23 @@ def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) 
     series = MatrixLayout(names.categories.tolist(), pd.Series(distinct), values)
     notes = _make_notes(table, times, cross.columns, {*used, *ids})
     first = f"{cross.description}, the first date is {cross.dates[0][0]} (otherwise: --layout)"
-    return ParsedTable(series, f"{source}{_name_ids(ids)}", (first, *notes))
+    return ParsedTable(series, f"{source}{_name_ids(ids)}", notes=(first, *notes))
 
 
-def read_input(table: Table, column: str) -> Any:
+def read_input(table: Table, column: str, past: Sequence[str] = ()) -> Any:
     """Read a column as numbers, or as text that is empty where cells are missing."""
     cells = table.frame[column]
     if is_text(cells) and not is_number_column(table, column):
         return cells.astype(object).fillna("").astype(str).array
-    return read_numbers(table, column, "leave it out of --exog", gaps=False)
+    return read_numbers(table, column, f"leave it out of {_option(column, past)}", gaps=False)
 
 
 def _repeat_name(name: str, n: int) -> pd.Categorical[str]:
     return pd.Categorical.from_codes([0] * n, categories=pd.Index([name]))
+
+
+def _name_time(time: str) -> str:
+    return time if time == _ORDER else f"'{time}'"
 
 
 def _name_ids(ids: Sequence[str]) -> str:
@@ -338,7 +437,8 @@ def _make_notes(
     notes = [times.note] if times.note else []
     notes += table.mark_notes(numbers)
     notes += missing_notes(table, numbers) + negative_notes(table, numbers)
-    unused = [column for column in table.columns if column not in used]
+    counters = [c for c in find_counters(table) if NAMELESS.fullmatch(c)]
+    unused = [column for column in table.columns if column not in {*used, *counters}]
     if unused:
         more = len(unused) - _MOST_UNUSED
         rest = f" and {more} more" if more > 0 else ""

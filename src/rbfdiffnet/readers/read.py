@@ -11,7 +11,12 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.panel.frequency import DAY, Frequency
-from rbfdiffnet.readers.columns import ColumnChoices, find_id_columns, make_ids
+from rbfdiffnet.readers.columns import (
+    ColumnChoices,
+    find_counters,
+    find_id_columns,
+    make_ids,
+)
 from rbfdiffnet.readers.dates import DATE_ORDERS, ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.readers.layouts import (
@@ -28,15 +33,18 @@ from rbfdiffnet.support.text import format_dates
 
 _ENOUGH_ROWS = 200_000  # rows that tell the frequency
 _MOST_NAMED = 3  # series that a note names
+_OPEN, _FEWEST_DAYS = 0.9, 5  # most times of day that have values, of hours that are closed
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Series, their step of time, and how they were read.
 
-    `source` says which columns were read, `notes` what was assumed, `origins` from which files the
-    `inputs` came. `future` has later values of the inputs: ``ds``, the inputs and, unless they are
-    the same for all series, ``unique_id``.
+    `source` says which columns were read, `target` which of them are forecast (empty where columns
+    are dates), `notes` what was assumed, `origins` from which files the `inputs` came. `future` has
+    later values of the inputs: ``ds``, the inputs and, unless they are the same for all series,
+    ``unique_id``. `groups` has the groups of each series, by its name.
+    `past` are inputs that are known only afterwards.
     """
 
     series: Layout
@@ -47,6 +55,9 @@ class Data:
     future: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+    groups: pd.DataFrame | None = None
+    target: str = ""
+    past: tuple[str, ...] = ()
 
     @property
     def freq(self) -> Any:
@@ -59,8 +70,13 @@ class Data:
         return self.series.ids
 
     def frame(self) -> pd.DataFrame:
-        """Return all series as a long frame."""
-        return self.series.part(0, self.series.n_series)
+        """Return all series as a long frame, with their groups."""
+        frame = self.series.part(0, self.series.n_series)
+        if self.groups is None:
+            return frame
+        codes = frame["unique_id"].cat.codes.to_numpy()
+        own = self.groups.loc[self.ids]
+        return frame.assign(**{name: own[name].to_numpy()[codes] for name in own.columns})
 
     def chunks(self, size: int) -> Iterator[tuple[int, int, pd.DataFrame]]:
         """Yield long frames of up to `size` series, with the positions of their start and stop."""
@@ -73,6 +89,10 @@ class Data:
         if len(chosen) == self.series.n_series:
             return self
         return replace(self, series=self.series.select(chosen))
+
+    def replace_series(self, frame: pd.DataFrame) -> Data:
+        """Return the same with other series, ``unique_id`` (categorical), ``ds`` and ``y``."""
+        return replace(self, series=LongLayout.of(frame), groups=None)
 
     def find_series(self, frame: pd.DataFrame) -> Ints:
         """Return the position of the series of each row; -1 for a series that is not here."""
@@ -120,14 +140,23 @@ def read_data(
     table = read_table(path, decimal, missing)
     exog_choices = _split_exog(table, exog)
     choices = choices or ColumnChoices()
-    parsed = parse_table(table, choices, exog_choices.columns)
+    past = _check_past(table, choices.past, exog_choices)
+    parsed = parse_table(table, choices, (*exog_choices.columns, *past))
+    if choices.groups and parsed.groups is None:
+        raise CommandError(
+            f"--group {choices.groups[0]}: {table.name} has no row with a series and its groups; "
+            "put the series below each other (--layout long), or in rows (--layout rows)"
+        )
     series, future, cut_notes = parsed.series.split_future(exog_choices.columns)
     notes = [*table.notes, *parsed.notes, *cut_notes, *note_totals(series)]
     frequency, season = _choose_frequency(series, freq, table.name)
-    notes += _note_early_ends(series)
+    notes += [*_note_early_ends(series), *_note_closed_hours(series, frequency)]
     data = Data(
         *(series, frequency, season_length or season, parsed.source, exog_choices.columns, future),
-        origins=dict.fromkeys(exog_choices.columns, table.name),
+        origins=dict.fromkeys((*exog_choices.columns, *past), table.name),
+        groups=parsed.groups,
+        target=parsed.target,
+        past=past,
     )
     for file in exog_choices.files:
         inputs = read_table(file, decimal, missing)
@@ -211,6 +240,21 @@ def _note_early_ends(series: Layout) -> list[str]:
     return [f"{who} end before {end} ({names}): their forecasts start after their ends"]
 
 
+def _note_closed_hours(series: Layout, frequency: Frequency) -> list[str]:
+    """Say how to leave out times of day that never have a value, as nights of a shop."""
+    if frequency.kind != "tick" or frequency.n >= DAY or DAY % frequency.n:
+        return []
+    times, _ = series.sample_times(_ENOUGH_ROWS)
+    stamps = times.dt.tz_localize(None).to_numpy().astype("M8[ns]").view(np.int64)
+    n_open, n_all = len(np.unique(stamps % DAY // frequency.n)), DAY // frequency.n
+    if n_open > _OPEN * n_all or len(np.unique(stamps // DAY)) < _FEWEST_DAYS:
+        return []
+    return [
+        f"Days have values at {n_open:,} of {n_all:,} times only, but all times are forecast; to "
+        f"count rows instead: --time-col none --season-length {n_open}"
+    ]
+
+
 def _format_ends(times: pd.Series[Any]) -> tuple[str, str]:
     """Return the first and the last of times, for messages."""
     if times.dtype.kind in "iu":
@@ -248,6 +292,19 @@ def _split_exog(table: Table, items: Sequence[str]) -> _ExogChoices:
     return _ExogChoices(own, files, others)
 
 
+def _check_past(table: Table, past: Sequence[str], exog: _ExogChoices) -> tuple[str, ...]:
+    """Return the inputs that are known only afterwards, columns of a table."""
+    for column in past:
+        if column not in table.columns:
+            raise CommandError(
+                f"--past-exog {column}: no such column in {table.name} (columns: "
+                f"{table.list_columns()})"
+            )
+        if column in exog.columns:
+            raise CommandError(f"column '{column}' cannot be in both --exog and --past-exog")
+    return tuple(dict.fromkeys(past))
+
+
 def _add_inputs(
     data: Data, table: Table, path: str, exog: _ExogChoices, order: str | None
 ) -> tuple[Data, list[str]]:
@@ -258,9 +315,11 @@ def _add_inputs(
     """
     history = data.frame()
     taken = [*exog.file_columns, *exog.columns]
+    counters = [column for column in find_counters(table) if column not in taken]
     time, times = _find_input_times(table, history["ds"], taken, order)
-    ids = find_id_columns(table, times.values.to_numpy(), ColumnChoices(), [time, *taken])
-    names = [column for column in table.columns if column not in {time, *ids}]
+    left = [time, *counters, *taken]
+    ids = find_id_columns(table, times.values.to_numpy(), ColumnChoices(), left)
+    names = [column for column in table.columns if column not in {time, *counters, *ids}]
     if exog.file_columns:
         names = [column for column in names if column in taken]
     if not names:
@@ -319,7 +378,8 @@ def _find_input_times(
     found: dict[str, ParsedTimes] = {}
     dates = known.drop_duplicates()
     first, last = dates.min(), dates.max()
-    for column in table.columns:
+    counters = find_counters(table)  # steps only where no other column has them
+    for column in sorted(table.columns, key=lambda column: column in counters):
         cells = table.frame[column]
         if column in taken or cells.dtype.kind == "f":
             continue

@@ -5,6 +5,7 @@ Also the two ways in which the series that were found in a table lie in memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,7 @@ from rbfdiffnet.support.checks import CommandError
 
 _MOST_MARK_NOTES = 3  # columns whose decimal marks get a note of their own
 _MOST_LISTED = 20
+NAMELESS = re.compile(r"column (\d+)|Unnamed: (\d+)")  # what columns without a name are called
 _EXACT = 2**24  # whole numbers up to here are exact in 32 bits
 
 
@@ -95,20 +97,37 @@ class Table:
         """Say where a cell is."""
         return f"{self.name}, {self.locate_row(row)}, column '{column}'"
 
-    def check_column(self, column: str, option: str) -> str:
-        """Return a column that the user named by an option, or raise if there is none."""
-        if column not in self.frame.columns:
+    def find_column(self, name: str, option: str) -> str:
+        """Return the column that the user named by an option, or raise if there is none.
+
+        Columns without a name may be called "", "column 1" or, as by pandas, "Unnamed: 0". Capital
+        letters do not matter where only one column is meant.
+        """
+        if name in self.frame.columns:
+            return name
+        place = _place_of_nameless(name)
+        nameless = {c: found for c in self.columns if (found := _place_of_nameless(c)) is not None}
+        same = [c for c, other in nameless.items() if not name or other == place]
+        same = same[:1] or [c for c in self.columns if c.lower() == name.lower()]
+        if len(same) != 1:
             raise CommandError(
-                f"{self.name} has no column '{column}' ({option}); its columns: "
-                f"{self.list_columns()}"
+                f"{self.name} has no column '{name}' ({option}); its columns: {self.list_columns()}"
             )
-        return column
+        return same[0]
 
     def with_frame(self, frame: pd.DataFrame) -> Table:
         """Return the table with another frame, whose rows are the first ones of this one."""
         original, n = self.original_text, len(frame)
         first = None if original is None else lambda column: original(column).iloc[:n]
         return replace(self, frame=frame, original_text=first, _texts={})
+
+
+def _place_of_nameless(name: str) -> int | None:
+    """Return the position, from 0 on, of a column without a name; None for any other name."""
+    match = NAMELESS.fullmatch(name)
+    if match is None:
+        return None
+    return int(match[1]) - 1 if match[1] else int(match[2])
 
 
 def first_cells(column: pd.Series[Any], n: int) -> pd.Series[Any]:

@@ -8,6 +8,7 @@ stored. Nothing here imports readers or the command line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from rbfdiffnet.support.progress import show_progress
@@ -27,6 +28,8 @@ def write_report(
     backtest: Any = None,
     explanations: Mapping[str, Any] | None = None,
     notes: Any = None,
+    anomalies: Any = None,
+    outliers: Any = None,
     title: str | None = None,
     season_length: int | None = None,
     freq: Any = None,
@@ -58,6 +61,10 @@ def write_report(
         returns. Each may be of some series only.
     notes : pandas or polars DataFrame, optional
         ``RBFDiffNet.report_``: ``unique_id, problem, action``.
+    anomalies : pandas or polars DataFrame, optional
+        What `RBFDiffNet.detect_anomalies` returns, of some series or all.
+    outliers : pandas or polars DataFrame, optional
+        ``RBFDiffNet.outliers_``: ``unique_id, ds`` of values that were treated as missing.
     title : str, optional
     season_length : int, optional
         Steps in a season, for MASE and seasonal naive; by default the usual one of ``freq``.
@@ -102,6 +109,8 @@ def write_report(
         backtest=backtest,
         explanations=explanations,
         notes=notes,
+        anomalies=anomalies,
+        outliers=outliers,
         season_length=season_length,
         freq=freq,
     )
@@ -119,7 +128,11 @@ def report_of(
     ids: Sequence[Any] | None = None,
     title: str | None = None,
 ) -> None:
-    """Forecast, backtest and explain with a fitted model, and write the report.
+    """Forecast, backtest, explain and judge the past with a fitted model, and write the report.
+
+    Past values are judged as by `RBFDiffNet.detect_anomalies`: the latest 300 of each series, of
+    series that are explained and of as many others as take seconds. In a hierarchy groups are
+    series of their own, and the report shows the tree of them.
 
     Parameters
     ----------
@@ -153,26 +166,42 @@ def report_of(
     ...     [file.name for file in pathlib.Path(folder).iterdir()]
     ['report.html']
     """
-    from rbfdiffnet.panel.frames import read_frame
+    from rbfdiffnet.panel.frames import ColumnNames
+    from rbfdiffnet.report import anomalies, tree
+    from rbfdiffnet.report.page import write_page
 
+    panel, hierarchy = model.fitted_panel.panel, model.options.hierarchy
+    columns = ColumnNames(model.id_col, model.time_col, model.target_col)
     forecasts = model.predict(h, X_df=X_df, level=level)
     notes = model.report_
-    if ids is None:
-        ids = list(dict.fromkeys(read_frame(df, [model.id_col])[model.id_col].to_list()))[:20]
+    every = panel.ids.to_list()
+    ids = every[:20] if ids is None else ids
     explanations = {"terms": model.explain(h, X_df=X_df, ids=ids)}
     if model.options.method.has_networks:
         explanations["equation"] = model.equation(ids)
-    write_report(
+    judged = None
+    if columns.target not in ("anomaly", "score"):  # which columns of the result are called
+        explained = {str(name) for name in ids}
+        first = [i for i, name in enumerate(every) if str(name) in explained]
+        chosen = anomalies.choose_judged(len(every), int(panel.lengths.max(initial=0)), first)
+        judge = copy(model)
+        judge.errors = "fallback"  # a series that cannot be judged is left out
+        some = [every[i] for i in chosen]
+        judged = judge.detect_anomalies(df, anomalies.LEVEL, anomalies.LATEST, some)
+    alone = hierarchy is not None and model.reconcile != "none"
+    backtest = model.cross_validation(df, h, n_windows, level=level, alone=alone)
+    write_page(
         path,
-        df,
+        title,
+        df if hierarchy is None else panel.make_frame(0, panel.lengths, {columns.target: panel.y}),
         forecasts,
-        backtest=model.cross_validation(df, h, n_windows=n_windows, level=level),
+        columns=columns,
+        backtest=backtest,
         explanations=explanations,
         notes=notes,
-        title=title,
+        anomalies=judged,
+        outliers=model.outliers_,
         season_length=model.options.first_season,
         freq=model.freq,
-        id_col=model.id_col,
-        time_col=model.time_col,
-        target_col=model.target_col,
+        tree=None if hierarchy is None else tree.Tree.of(panel, hierarchy),
     )

@@ -21,11 +21,13 @@ from rbfdiffnet.panel.frames import ColumnNames, read_frame
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.report.anomalies import pack_anomalies, read_anomalies
 from rbfdiffnet.report.packing import Packer, pack_explanations
-from rbfdiffnet.report.tables import Table, find_frequency, read_table
+from rbfdiffnet.report.tables import Table, find_frequency, read_table, to_json
+from rbfdiffnet.report.tree import Tree
 from rbfdiffnet.report.verdict import verdict
 from rbfdiffnet.support.arrays import Array, Ints
-from rbfdiffnet.support.checks import check_count
+from rbfdiffnet.support.checks import check_count, check_size
 from rbfdiffnet.support.notes import FALLBACK_ACTIONS
 
 #: The most series that a report shows.
@@ -54,15 +56,29 @@ class FullPanel:
 
 @dataclass(frozen=True)
 class _Tables:
-    """History, forecasts and backtest, whose series have the same numbers ``ids``."""
+    """History, forecasts, backtest, judged values and outliers, with series numbered by ``ids``.
+
+    Values were judged by intervals of ``level``, in percent.
+    """
 
     ids: dict[str, int]
     past: Table
     ahead: Table
     backtest: Table | None
+    judged: Table | None = None
+    outliers: Table | None = None
+    level: str = ""
 
     @classmethod
-    def read(cls, history: Any, forecasts: Any, backtest: Any, columns: ColumnNames) -> _Tables:
+    def read(
+        cls,
+        history: Any,
+        forecasts: Any,
+        backtest: Any,
+        anomalies: Any,
+        outliers: Any,
+        columns: ColumnNames,
+    ) -> _Tables:
         ids: dict[str, int] = {}
         past = read_table(history, "history", columns, ids, [columns.target], grow=True)
         ahead = read_table(forecasts, "forecasts", columns, ids).drop(columns.target)
@@ -77,6 +93,11 @@ class _Tables:
                         "returns, with columns of other models if you like."
                     )
             tables["backtest"] = read_table(backtest, "backtest", columns, ids)
+        level = ""
+        if anomalies is not None and len(anomalies):
+            level, tables["anomalies"] = read_anomalies(anomalies, columns, ids)
+        if outliers is not None and len(outliers):
+            tables["outliers"] = read_table(outliers, "outliers", columns, ids, [])
         kinds = {True: "dates", False: "whole numbers"}
         for what, table in tables.items():
             if past.dates != table.dates:
@@ -84,7 +105,8 @@ class _Tables:
                     f"Times are {kinds[past.dates]} in history but {kinds[table.dates]} in {what}; "
                     "use the same in both."
                 )
-        return cls(ids, past, ahead, tables.get("backtest"))
+        backtest, judged, found = map(tables.get, ("backtest", "anomalies", "outliers"))
+        return cls(ids, past, ahead, backtest, judged, found, level)
 
     def present(self) -> list[Table]:
         return [table for table in (self.past, self.ahead, self.backtest) if table is not None]
@@ -99,11 +121,16 @@ class _Tables:
         numbers = np.full(len(self.ids), -1)
         numbers[chosen] = np.arange(len(chosen))
         names = list(self.ids)
+        others = (self.backtest, self.judged, self.outliers)
+        backtest, judged, outliers = (own and own.renumber(numbers) for own in others)
         return _Tables(
             {names[i]: k for k, i in enumerate(chosen)},
             self.past.renumber(numbers),
             self.ahead.renumber(numbers),
-            None if self.backtest is None else self.backtest.renumber(numbers),
+            backtest,
+            judged,
+            outliers,
+            self.level,
         )
 
 
@@ -115,16 +142,19 @@ def payload(
     backtest: Any = None,
     explanations: Mapping[str, Any] | None = None,
     notes: Any = None,
+    anomalies: Any = None,
+    outliers: Any = None,
     season_length: int | None = None,
     freq: Any = None,
     full: FullPanel | None = None,
+    tree: Tree | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Return what the page shows: text and few numbers for JSON, and all others packed.
 
     The arguments are those of `rbfdiffnet.report.write_report`. ``full`` is given where the frames
-    are of some series of a larger panel only.
+    are of some series of a larger panel only, ``tree`` where some series are sums of others.
     """
-    tables = _Tables.read(history, forecasts, backtest, columns)
+    tables = _Tables.read(history, forecasts, backtest, anomalies, outliers, columns)
     frequency = find_frequency(tables.present(), freq)
     season = 1 if frequency is None else frequency.season_length
     if season_length is not None:
@@ -135,11 +165,13 @@ def payload(
     remarks = [full.remark] if full.remark else []
     if tables.past.dates and is_daily(frequency):
         remarks += _describe_closed_days(tables, columns.target)
-    accuracy = _judge(full, [model.name for model in models], season, remarks)
+    accuracy = _judge(full, [model.name for model in models], remarks)
 
     errors = _errors_by_series(full, tables.ids)
+    groups = tree and tree.describe(tables.ahead, tables.ids, accuracy["main"], errors)
     if len(tables.ids) > MOST_SERIES:
         wanted = _explained_series(explanations, columns, tables.ids)
+        wanted |= {tables.ids[row["name"]] for row in groups["rows"]} if groups else set()
         chosen = choose_series(len(tables.ids), errors.get(f"mase/{accuracy['main']}"), wanted)
         tables = tables.choose(chosen)
         errors = {key: values[chosen] for key, values in errors.items()}
@@ -159,20 +191,19 @@ def payload(
         "span": past.displayed(np.array([past.times.min(), past.times.max()])).tolist(),
         "steps": int(np.bincount(ahead.series).max()),
         **_read_notes(notes, columns, tables.ids),
+        "tree": groups,
         **accuracy,
         **packed,
     }
     return facts, numbers
 
 
-def _judge(
-    full: FullPanel, models: list[str], season: int, remarks: Sequence[str]
-) -> dict[str, Any]:
+def _judge(full: FullPanel, models: list[str], remarks: Sequence[str]) -> dict[str, Any]:
     """Return the main model, the accuracy of all models, and the verdict."""
     scores = full.scores
     scored = scores.names if scores else []
     main = next((name for name in models if name in scored), models[0])
-    opinion = verdict(scores, main, season, full.n_series)
+    opinion = verdict(scores, main, full.n_series)
     return {
         "main": main,
         "scores": None if scores is None else _accuracy(scores),
@@ -208,6 +239,8 @@ def score_backtest(
     """
     if frequency is None:
         raise ValueError("The frequency cannot be told from the dates of history; pass freq.")
+    for name, values in backtest.columns.items():
+        check_size(f"Column {name!r} of backtest", values[np.isfinite(values)])
     panel = Panel.from_frame(history.key_frame(y=history.columns[target]), freq=frequency)
     windows = BacktestRows.locate(panel, backtest.key_frame())
     rules = simple_forecasts(panel, windows, season)
@@ -254,6 +287,12 @@ def _pack(
     for key, values in errors.items():
         packer.add_floats(key, values)
     explained = pack_explanations(packer, explanations, columns, tables.ids, axis)
+    anomalies = None
+    if tables.judged is not None:
+        anomalies = pack_anomalies(packer, tables.level, tables.judged, columns.target, axis, base)
+    if tables.outliers is not None:
+        drawn = tables.outliers.take(np.isin(tables.outliers.times, axis))
+        packer.add_table("outliers", drawn, axis, base)
     most = _count_values_that_fit(recent, columns.target, packer.size(), len(tables.ids))
     kept = recent.latest(most)
     packer.add_table("history", kept, axis, base)
@@ -261,6 +300,7 @@ def _pack(
         "dates": ("times" if np.any(displayed % _DAY) else "days") if past.dates else None,
         "cut": most if len(kept.series) < len(past.series) else None,
         "explained": explained,
+        "anomalies": anomalies,
         "sections": packer.sections,
     }
     return facts, packer.finish()
@@ -346,18 +386,20 @@ def _accuracy(scores: Scores) -> dict[str, Any]:
         "models": [
             {
                 "name": model.name,
-                **{key: _number(values[j]) for key, values in total.items()},
+                **{key: to_json(values[j]) for key, values in total.items()},
+                "WQL": to_json(scores.weighted_quantile_loss(model.name)),
+                "quantiles": model.percents(),
                 "coverage": {
-                    level: _number(scores.coverage(model.name, level)) for level in model.levels
+                    level: to_json(scores.coverage(model.name, level)) for level in model.levels
+                },
+                "coverage_by_step": {
+                    level: [to_json(x) for x in scores.coverage_by_step(model.name, level)]
+                    for level in model.levels
                 },
             }
             for j, model in enumerate(scores.models)
         ],
     }
-
-
-def _number(value: float) -> float | None:
-    return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 def _read_notes(notes: Any, columns: ColumnNames, ids: dict[str, int]) -> dict[str, Any]:

@@ -1,20 +1,27 @@
-"""Draw a series and its forecast: with matplotlib, or as plain text in a terminal."""
+"""Draw forecasts and how good their intervals are with matplotlib, or forecasts as plain text."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.evaluation.quantile_frames import evaluate_quantiles
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import as_floats, check_number
+from rbfdiffnet.support.checks import as_floats, as_list, check_flag, check_number, check_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_forecast", "plot_operator", "plot_panel", "text_plot"]
+__all__ = ["plot_anomalies", "plot_calibration", "plot_coverage", "plot_forecast", "plot_operator"]
+__all__ += ["plot_panel", "plot_paths", "text_plot"]
+
+_INK, _RED = "#30363d", "#d1495b"
 
 
 def plot_forecast(
@@ -67,26 +74,83 @@ def plot_forecast(
         raise ValueError("Give both lower and upper, or neither.")
     if ax is None:
         ax = _new_axes()
-    ax.plot(ds, np.asarray(y), color="#30363d", linewidth=1.2, label="history")
-    future = np.asarray(forecast)
+    ax.plot(ds, np.asarray(y), color=_INK, linewidth=1.2, label="history")
+    dates, path = _join(ds, y, forecast_ds, forecast)
     (line,) = ax.plot(
-        forecast_ds,
-        future,
-        color="#d1495b",
+        dates,
+        path,
+        color=_RED,
         linewidth=1.8,
-        marker="o" if future.size == 1 else None,  # one point has no line
+        marker="o" if np.size(forecast) == 1 else None,  # easily overlooked
+        markevery=[-1],
         label="forecast",
     )
     if lower is not None and upper is not None:
         ax.fill_between(
-            forecast_ds,
-            np.asarray(lower, dtype=np.float64),
-            np.asarray(upper, dtype=np.float64),
+            dates,
+            _join(ds, y, forecast_ds, lower)[1],
+            _join(ds, y, forecast_ds, upper)[1],
             color=line.get_color(),
             alpha=0.2,
             linewidth=0.0,
             label="interval",
         )
+    _finish(ax, ds, title)
+    return ax
+
+
+def _join(ds: Any, y: npt.ArrayLike, ahead: Any, values: npt.ArrayLike) -> tuple[Any, Array]:
+    """Put the last known value of a series before dates and values that follow it."""
+    past, future = (np.asarray(own, dtype=np.float64) for own in (y, values))
+    known = np.flatnonzero(np.isfinite(past))[-1:]
+    dates = np.concatenate([np.asarray(ds)[known], np.asarray(ahead)])
+    return dates, np.concatenate([past[known], future])
+
+
+def plot_anomalies(found: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """Plot the values of a series, what was forecast for them, and the anomalies among them.
+
+    Needs the ``plot`` extra: ``pip install 'rbfdiffnet[plot]'``.
+
+    Parameters
+    ----------
+    found : pandas or polars DataFrame
+        Rows of `RBFDiffNet.detect_anomalies` for one series.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure of 9 by 4 inches.
+    title : str, optional
+        Title of the plot.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from rbfdiffnet import RBFDiffNet
+    >>> from rbfdiffnet.datasets import load_air_passengers
+    >>> from rbfdiffnet.report.plots import plot_anomalies
+    >>> found = RBFDiffNet(freq="MS").detect_anomalies(load_air_passengers(), last=36)
+    >>> [line.get_label() for line in plot_anomalies(found).lines]
+    ['values', 'anomalies']
+    """
+    if ax is None:
+        ax = _new_axes()
+    names = list(found.columns)
+    if "anomaly" not in names:
+        raise ValueError(f"There is no column 'anomaly'; the columns are {names}.")
+    _, time, target, _, low, high = names[: names.index("anomaly")]
+    ds, y, low, high = (np.asarray(found[name]) for name in (time, target, low, high))
+    far = np.asarray(found["anomaly"], dtype=bool)
+    ax.fill_between(ds, low, high, color=_RED, alpha=0.2, linewidth=0.0, label="interval")
+    ax.plot(ds, y, color=_INK, linewidth=1.2, label="values")
+    ax.plot(ds[far], y[far], "o", color=_RED, markersize=5, label="anomalies")
+    _finish(ax, ds, title)
+    return ax
+
+
+def _finish(ax: Axes, ds: Any, title: str | None) -> None:
+    """Add dates, a legend and a title."""
     if np.issubdtype(np.asarray(ds).dtype, np.datetime64):
         import matplotlib.dates
 
@@ -99,7 +163,6 @@ def plot_forecast(
     ax.legend(loc="upper left", frameon=False)
     if title is not None:
         ax.set_title(title, loc="left")
-    return ax
 
 
 def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any:
@@ -109,7 +172,7 @@ def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any
     ----------
     panel : Panel
     columns : dict of ndarray of shape (n, h)
-        The forecast first, then lower and upper ends of intervals; the last two are drawn.
+        The forecast first, then lower and upper ends of intervals, drawn one over the other.
     h : int
     history : int
         How many past steps to draw.
@@ -134,21 +197,74 @@ def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any
     if not n:
         raise ValueError("There is no series to draw.")
     figure = _new_axes(n).figure
-    point, *ends = columns.values()
+    point, *_ = columns.values()
+    ends = [own for name, own in columns.items() if re.search(r"(^|-)(lo|hi)-", name)]
     for i, ax in enumerate(figure.axes):
         length = int(panel.lengths[i])
         past = np.arange(max(0, length - history), length)
+        ds, ahead = panel.dates(i, past), panel.dates(i, np.arange(length, length + h))
+        y = panel.y[panel.offsets[i] + past]
         band = {"lower": ends[-2][i], "upper": ends[-1][i]} if ends else {}
         plot_forecast(
-            panel.dates(i, past),
-            panel.y[panel.offsets[i] + past],
-            panel.dates(i, np.arange(length, length + h)),
+            ds,
+            y,
+            ahead,
             point[i],
             ax=ax,
             title=panel.name(i).replace("$", r"\$"),  # no formula
             **band,
         )
+        for low, high in zip(ends[:-2:2], ends[1:-2:2], strict=True):  # a fan
+            (dates, below), (_, above) = (_join(ds, y, ahead, end[i]) for end in (low, high))
+            ax.fill_between(dates, below, above, color=_RED, alpha=0.2, linewidth=0.0)
     return figure
+
+
+def plot_paths(paths: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """Plot sample paths of a series, and their median.
+
+    Needs the ``plot`` extra: ``pip install 'rbfdiffnet[plot]'``.
+
+    Parameters
+    ----------
+    paths : pandas or polars DataFrame
+        Rows of `RBFDiffNet.simulate` for one series.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure of 9 by 4 inches.
+    title : str, optional
+        Title of the plot.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from rbfdiffnet import RBFDiffNet
+    >>> from rbfdiffnet.datasets import load_air_passengers
+    >>> from rbfdiffnet.report.plots import plot_paths
+    >>> model = RBFDiffNet(freq="MS", preset="instant").fit(load_air_passengers())
+    >>> ax = plot_paths(model.simulate(12, n_paths=30))
+    >>> len(ax.lines), ax.lines[-1].get_label()
+    (31, 'median')
+    """
+    if ax is None:
+        ax = _new_axes()
+    names = list(paths.columns)
+    if "sample_id" not in names:
+        raise ValueError(f"There is no column 'sample_id'; the columns are {names}.")
+    samples = np.asarray(paths["sample_id"])
+    n_paths = np.unique(samples).size
+    time, target = names[names.index("sample_id") - 1], names[names.index("sample_id") + 1]
+    ds, values = (np.asarray(paths[name]).reshape(n_paths, -1) for name in (time, target))
+    if (ds != ds[:1]).any():
+        raise ValueError("These are paths of several series: select one of them.")
+    for k, path in enumerate(values):
+        label = "paths" if k == 0 else None
+        ax.plot(ds[0], path, color=_RED, alpha=0.2, linewidth=0.8, label=label)
+    ax.plot(ds[0], np.median(values, axis=0), color=_INK, linewidth=1.8, label="median")
+    _finish(ax, ds[0], title)
+    return ax
 
 
 def plot_operator(table: Any, ax: Axes | None = None) -> Axes:
@@ -183,9 +299,138 @@ def plot_operator(table: Any, ax: Axes | None = None) -> Axes:
     ]
     ax.bar(range(len(values)), values, color="#30638e")
     ax.set_xticks(range(len(values)), labels, rotation=90 if len(values) > 6 else 0)
-    ax.axhline(0.0, color="#30363d", linewidth=0.8)
+    ax.axhline(0.0, color=_INK, linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title("learned differential operator", loc="left")
+    return ax
+
+
+def plot_calibration(
+    cv_frame: Any,
+    models: Sequence[str] | None = None,
+    *,
+    ax: Axes | None = None,
+    **columns: str,
+) -> Axes:
+    """Draw a reliability diagram: the share of values below each quantile, against its probability.
+
+    On the diagonal quantiles are what they say. A line that is flatter than the diagonal belongs to
+    intervals that are too narrow, a steeper one to intervals that are too wide, and a line above
+    the diagonal to quantiles that are too high.
+
+    Parameters
+    ----------
+    cv_frame : pandas or polars DataFrame
+        Values and forecasts with quantiles or intervals, as `evaluate_quantiles
+        <rbfdiffnet.evaluation.metrics.evaluate_quantiles>` takes them.
+    models : sequence of str, optional
+        By default all models with a quantile or an interval. Each has a line.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+    **columns : str
+        ``id_col, time_col, target_col, cutoff_col``: names of the columns.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    See Also
+    --------
+    plot_coverage : The share of values inside intervals by step ahead.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.report.plots import plot_calibration
+    >>> folds = pd.DataFrame({"unique_id": "a", "ds": range(4), "y": [1.0, 2.0, 3.0, 9.0],
+    ...                       "M-q-25": 1.0, "M-q-50": 2.5, "M-q-75": 4.0})
+    >>> ax = plot_calibration(folds)
+    >>> ax.lines[1].get_label(), ax.lines[1].get_ydata().tolist()
+    ('M', [25.0, 50.0, 75.0])
+    """
+    scores = nw.from_native(evaluate_quantiles(cv_frame, models, **columns), eager_only=True)
+    ax = _new_axes() if ax is None else ax
+    ax.plot([0, 100], [0, 100], color=_INK, linewidth=0.8, linestyle=":", label="ideal")
+    shares = _find_shares(scores, "below")
+    quantiles = np.array([*shares])
+    for model, own in zip(scores["model"].to_list(), np.array([*shares.values()]).T, strict=True):
+        known = np.isfinite(own)
+        ax.plot(quantiles[known], own[known], marker="o", label=model)
+    ax.set_aspect("equal")
+    ax.set_xlabel("quantile, %")
+    ax.set_ylabel("values below, %")
+    return _finish_scores(ax)
+
+
+def plot_coverage(
+    cv_frame: Any,
+    models: Sequence[str] | None = None,
+    *,
+    level: Sequence[float] | None = None,
+    freq: Any = None,
+    ax: Axes | None = None,
+    **columns: str,
+) -> Axes:
+    """Draw the share of values inside intervals for each step ahead, beside their levels.
+
+    Parameters
+    ----------
+    cv_frame, models, ax, **columns
+        As in `plot_calibration`.
+    level : sequence of float, optional
+        Levels in percent; by default all.
+    freq : str, int or pandas offset, optional
+        Step of time; by default what the dates suggest.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbfdiffnet.report.plots import plot_coverage
+    >>> folds = pd.DataFrame({"unique_id": "a", "ds": [4, 5, 5, 6], "cutoff": [3, 3, 4, 4],
+    ...                       "y": [1.0, 2.0, 2.0, 9.0], "M-lo-80": 0.0, "M-hi-80": 4.0})
+    >>> ax = plot_coverage(folds)
+    >>> ax.lines[1].get_label(), ax.lines[1].get_ydata().tolist()
+    ('M, 80 %', [100.0, 50.0])
+    """
+    table = evaluate_quantiles(cv_frame, models, "horizon", freq=freq, **columns)
+    scores = nw.from_native(table, eager_only=True)
+    found = _find_shares(scores, "coverage")
+    wanted = [*found] if level is None else as_list("level", level, "a list of levels")
+    for percent in wanted:
+        if percent not in found:
+            known = ", ".join(f"{x:g}" for x in found) or "none"
+            raise ValueError(f"The frame has no intervals of level {percent!r}, but of: {known}.")
+    if not wanted:
+        raise ValueError("The frame has no interval with both ends, such as 'M-lo-80', 'M-hi-80'.")
+    ax = _new_axes() if ax is None else ax
+    names, steps = scores["model"].to_numpy(), scores["horizon"].to_numpy()
+    for percent in wanted:
+        ax.axhline(percent, color=_INK, linewidth=0.8, linestyle=":")
+        shares = found[percent]
+        for model in dict.fromkeys(names.tolist()):
+            own = (names == model) & np.isfinite(shares)
+            if own.any():
+                ax.plot(steps[own], shares[own], marker="o", label=f"{model}, {percent:g} %")
+    ax.set_xlabel("steps ahead")
+    ax.set_ylabel("values inside, %")
+    return _finish_scores(ax)
+
+
+def _find_shares(scores: nw.DataFrame[Any], kind: str) -> dict[float, Array]:
+    """Return the columns ``kind-80`` of scores in percent by their numbers, ascending."""
+    numbers = [float(x.removeprefix(kind + "-")) for x in scores.columns if x.startswith(kind)]
+    columns = [scores[f"{kind}-{number:g}"].cast(nw.Float64).to_numpy() for number in numbers]
+    return {number: 100.0 * column for number, column in zip(numbers, columns, strict=True)}
+
+
+def _finish_scores(ax: Axes) -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False)
     return ax
 
 
@@ -241,12 +486,16 @@ def text_plot(
     1 |.
     """
     past, future = as_floats("history", history), as_floats("forecast", forecast)
-    check_number("width", width, at_least=4, integer=True)
-    check_number("height", height, at_least=2, integer=True)
+    check_number("width", width, at_least=4, below=10**6, integer=True)
+    check_number("height", height, at_least=2, below=10**6, integer=True)
+    check_flag("ascii_only", ascii_only)
+    width, height = int(width), int(height)  # small types of NumPy would overflow
     if past.ndim != 1 or future.ndim != 1 or past.size == 0 or future.size == 0:
         raise ValueError("history and forecast must be one-dimensional and not empty.")
     if not (np.isfinite(past).all() and np.isfinite(future).all()):
         raise ValueError("history and forecast must be finite; leave out or fill what is missing.")
+    check_size("history", past)
+    check_size("forecast", future)
 
     past = past[-max(width - future.size, future.size) :]
     values = np.concatenate([past, future])

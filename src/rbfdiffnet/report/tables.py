@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,15 @@ class Table:
     def drop(self, column: str) -> Table:
         """Return the table without a column."""
         columns = {name: values for name, values in self.columns.items() if name != column}
+        return replace(self, columns=columns)
+
+    def keep(self, columns: Sequence[str]) -> Table:
+        """Return the table with some of its columns."""
+        return replace(self, columns={name: self.columns[name] for name in columns})
+
+    def rename(self, names: Mapping[str, str]) -> Table:
+        """Return the table with other names of some columns."""
+        columns = {names.get(name, name): values for name, values in self.columns.items()}
         return replace(self, columns=columns)
 
     def renumber(self, numbers: Ints) -> Table:
@@ -147,3 +156,8 @@ def _read_numbers(column: FrameColumn, what: str) -> Array:
             f"Column {column.name!r} of {what} holds text; convert it to numbers, or drop it."
         )
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def to_json(value: float) -> float | None:
+    """Return a number with six digits, None where it is not finite."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None

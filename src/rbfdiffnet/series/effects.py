@@ -41,6 +41,7 @@ _SHORTEST_WINDOW = 57  # steps: longer than a month of days
 _SMALLEST_LEVEL = 0.1  # of the mean
 _CLOSED = 0.2  # share of the level below which an effect leaves nothing to learn from
 _WILD = 9.0  # times the usual variance of swings, beyond which a series counts less
+TYPO, COMMON = 30.0, 0.05  # times the median distance from the median, and a share of values
 _RARE = 5  # days on which an input is switched on
 
 # Of pooled effects:
@@ -103,8 +104,9 @@ def fit_robust_effects(
     """Estimate the same effects for one series, or for several on comparable scales.
 
     Every series has shape (T,) with NaN where missing, its inputs (T, q). With ``clean``, outliers
-    do not count. The ``collective`` has the other parts of the panel.
+    do not count; typos in inputs never do. The ``collective`` has the other parts of the panel.
     """
+    inputs = [without_typos(X) for X in inputs]
     settings: Any = {"season_length": season_length, "relative": relative, "collective": collective}
 
     def fit(filled: list[Array], known: list[Mask]) -> Effects:
@@ -132,6 +134,7 @@ def fit_pooled_effects(
         return None, common
     if common is None and not inputs[0].shape[1]:
         return None, None
+    inputs = [without_typos(X) for X in inputs]
     common = common or CommonEffects.of(inputs)
     shares = [relative and never_negative(y[np.isfinite(y)]) for y in series]
     units, rounds = common.units(inputs), iter(common.rounds)
@@ -429,6 +432,27 @@ def compute_swings(
         swing = swing / np.maximum(level, max(_SMALLEST_LEVEL * series.mean(), 1e-300))
     centered = inputs - inputs.mean(axis=0)
     return centered - _moving_mean(centered, window), swing
+
+
+def without_typos(inputs: Array) -> Array:
+    """Return inputs (T, q) with medians in the place of values far from all others of an input.
+
+    What is common is no typo; see `series.outliers`. Switches have none. Where most values are the
+    same, those that differ say how far is usual, but no more than the size of most: a rare discount
+    is no typo, one of a million is.
+    """
+    found = inputs
+    for j in np.flatnonzero(~is_binary(inputs)).tolist():
+        middle = np.median(inputs[:, j])
+        away = np.abs(inputs[:, j] - middle)
+        usual = np.median(away)
+        if usual == 0.0 and away.any():
+            usual = min(np.median(away[away > 0.0]), abs(middle) or np.inf)
+        far = away > TYPO * usual
+        if 0 < np.count_nonzero(far) <= COMMON * far.size:
+            found = inputs.copy() if found is inputs else found
+            found[far, j] = middle
+    return found
 
 
 def is_binary(inputs: Array) -> Mask:

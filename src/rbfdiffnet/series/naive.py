@@ -31,10 +31,10 @@ def naive_forecast(
 
 
 def naive_errors(y: Array, origins: Ints, h: int, season_length: int) -> Array:
-    """Return absolute errors of `naive_forecast` from each origin, (B, h); NaN where unknown."""
+    """Return errors of `naive_forecast` from each origin, (B, h): value minus forecast, or NaN."""
     if not origins.size:
         return np.empty((0, h))
-    return np.abs(naive_forecast(y, origins, h, season_length) - values_after(y, origins, h))
+    return values_after(y, origins, h) - naive_forecast(y, origins, h, season_length)
 
 
 def values_after(values: Array, origins: Ints, h: int) -> Array:

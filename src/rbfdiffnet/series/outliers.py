@@ -30,6 +30,7 @@ _ROUNDING = 1e-12  # of the median size: what is less is no spread
 _SHORTEST_SHIFT = 4  # steps in a row that are a new level rather than outliers
 _LONGEST_SHIFT = 7  # a week of days; of longer seasons the shortest will do
 _SHIFT_AT_END = 3
+_WILD, _WILD_SPREADS = 5.0, 6.0  # times what is usual, and median distances of logarithms from it
 
 
 @dataclass(frozen=True)
@@ -286,3 +287,28 @@ def _median(values: Any, backend: Backend) -> Any:
     high = backend.take(ordered, xp.clip(count // 2, None, values.shape[1] - 1), 1)
     middle = 0.5 * (low + high)
     return xp.where(count > 0, middle, middle * xp.nan)[:, 0]
+
+
+# Series beside others -----------------------------------------------------------------------------
+
+
+def usual_and_limit(sizes: Array) -> tuple[float, float]:
+    """Return the usual size of something that series (n,) have, and one that is far beyond it.
+
+    A series beyond the limit is wild: others must not learn from it. Its logarithm is 6 median
+    distances above the median, and it is 5 times the usual at least: where series differ much, none
+    is wild. Sizes that are unknown or 0 say nothing.
+    """
+    logs = np.log(sizes[np.isfinite(sizes) & (sizes > 0.0)])
+    if not logs.size:
+        return 0.0, np.inf
+    usual = float(np.median(logs))
+    apart = float(np.median(np.abs(logs - usual)))
+    with np.errstate(over="ignore"):  # then nothing is beyond it
+        limit = np.exp(usual + max(_WILD_SPREADS * apart, np.log(_WILD)))
+    return float(np.exp(usual)), float(limit)
+
+
+def find_wild(sizes: Array) -> Mask:
+    """Which series are wild, shape (n,); see `usual_and_limit`."""
+    return np.asarray(sizes > usual_and_limit(sizes)[1])

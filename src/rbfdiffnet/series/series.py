@@ -9,11 +9,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 #: How many known values a network needs that is fitted to a series.
 FEWEST_VALUES = 8
 _BEGINNING = 32  # steps by which series are sorted
+_MANY_ZEROS = 0.3  # share of zeros in a series that is often zero
 
 #: Why a series without any value has no model.
 NO_VALUES = "no values"
@@ -32,7 +33,7 @@ class Series:
 
     y: Array  # (T,), NaN where missing
     known_ahead: Array  # (T, q), inputs known in advance
-    extra: Array  # (T, p), inputs known when they happen, and static ones
+    extra: Array  # (T, p), inputs known when they happen, NaN where missing, and static ones
 
     def until(self, n: int) -> Series:
         """Return the first n steps."""
@@ -146,3 +147,29 @@ def find_usable(
         return panel[i].y[:_BEGINNING].tobytes(), panel[i].fingerprint
 
     return sorted(usable, key=key) if sort else usable, reasons
+
+
+def find_counts(series: Sequence[Array]) -> Mask:
+    """Tell which series (n,) have known values, all of them whole and not negative."""
+    sizes = np.array([y.size for y in series], dtype=np.int64)
+    found, some = np.zeros(sizes.size, dtype=bool), sizes > 0
+    if some.any():
+        values = np.concatenate([y for y in series if y.size])
+        starts = np.cumsum(sizes[some]) - sizes[some]
+        unknown = np.isnan(values)
+        whole = unknown | ((values >= 0.0) & (values == np.rint(values)))
+        any_known = np.logical_or.reduceat(~unknown, starts)
+        found[some] = np.logical_and.reduceat(whole, starts) & any_known
+    return found
+
+
+def find_sparse(series: Sequence[Array]) -> Mask:
+    """Which series are often zero once they have begun, shape (n,)."""
+    found = np.zeros(len(series), dtype=bool)
+    for i, y in enumerate(series):
+        is_zero = y == 0.0
+        n_zeros = np.count_nonzero(is_zero)
+        if n_zeros > _MANY_ZEROS * y.size and n_zeros < y.size:
+            begin = int(np.argmin(is_zero))
+            found[i] = n_zeros - begin > _MANY_ZEROS * (y.size - begin)
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import as_floats, check_number
+from rbfdiffnet.support.checks import as_floats, as_list, check_number
 
 __all__ = [
     "TRANSFORMS",
@@ -109,7 +109,8 @@ class Difference:
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the differences, ``lag`` values fewer than ``series`` has."""
         values = self._check(series)
-        return values[..., self.lag :] - values[..., : -self.lag]
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities leave no number
+            return values[..., self.lag :] - values[..., : -self.lag]
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:
         """Sum forecast differences up from the last ``lag`` values of ``series``."""
@@ -121,7 +122,8 @@ class Difference:
         table = np.zeros((*steps.shape[:-1], cycles * self.lag))
         table[..., :h] = steps
         table = table.reshape(*steps.shape[:-1], cycles, self.lag)
-        restored: Array = last[..., np.newaxis, :] + np.cumsum(table, axis=-2)
+        with np.errstate(invalid="ignore"):
+            restored: Array = last[..., np.newaxis, :] + np.cumsum(table, axis=-2)
         return restored.reshape(*restored.shape[:-2], -1)[..., :h]
 
     def _check(self, series: npt.ArrayLike) -> Array:
@@ -185,7 +187,8 @@ class RemoveMean(_SameLength):
 
     def apply(self, series: npt.ArrayLike) -> Array:
         """Return the deviations from the mean."""
-        return values_of(series) - self._mean(series)
+        with np.errstate(invalid="ignore"):
+            return values_of(series) - self._mean(series)
 
     def invert(self, forecast: npt.ArrayLike, series: npt.ArrayLike) -> Array:
         """Add the mean of ``series`` to a forecast."""
@@ -193,7 +196,11 @@ class RemoveMean(_SameLength):
 
     @staticmethod
     def _mean(series: npt.ArrayLike) -> Array:
-        mean: Array = values_of(series).mean(axis=-1, keepdims=True)
+        values = values_of(series)
+        if not values.shape[-1]:
+            raise ValueError("The series has no values, so it has no mean; give at least one.")
+        with np.errstate(invalid="ignore"):
+            mean: Array = values.mean(axis=-1, keepdims=True)
         return mean
 
 
@@ -353,7 +360,7 @@ def fit_transforms(
     if left.ndim != 1 or not left.size or not np.isfinite(left).all():
         raise ValueError("The series must be one-dimensional, finite and not empty.")
     check_number("season_length", season_length, at_least=1, integer=True)
-    for name in names:
+    for name in as_list("names", names, "a list of transforms"):
         for step in _fit_step(name, left, season_length):
             left = step.apply(left)
             steps.append(step)

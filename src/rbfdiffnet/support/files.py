@@ -29,6 +29,7 @@ _REMEDIES = {
 }
 _ALWAYS = 2**30  # bytes that any file may unpack to
 _TIMES = 100  # what numbers and tables hardly ever reach; deflate could reach 1,032
+_NO_FILE = "It is a device or a pipe, no regular file"
 _unfinished: set[Path] = set()
 
 
@@ -41,7 +42,10 @@ def replace_file(path: Any) -> Iterator[Path]:
     leaves the old file as it was. Temporary files of processes that were killed are removed.
     """
     suffix = Path(path).suffix
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} is no name of a file ({error}); give another") from error
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{suffix}")
     _unfinished.add(temporary)
     try:
@@ -49,7 +53,7 @@ def replace_file(path: Any) -> Iterator[Path]:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.exists() and not target.is_file():
-            raise OSError(errno.EINVAL, "It is a device or a pipe, no regular file")
+            raise OSError(errno.EINVAL, _NO_FILE)
         yield temporary
         with temporary.open("r+b") as file:
             os.fsync(file.fileno())  # the bytes are on the disk before the name changes
@@ -77,6 +81,13 @@ def check_writable(path: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
         raise Enough
+
+
+def check_regular(path: Any) -> None:
+    """Raise OSError if a path leads to a device or a pipe, which might never end."""
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        message = f"{_NO_FILE}; copy what it gives to a file first"
+        raise OSError(errno.EINVAL, message, str(path))
 
 
 def is_same_file(path: str, other: str) -> bool:

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 #: Kinds of notes that code asks for; a kind that is counted, such as "missing date", is a noun.
 NO_MODEL, OUTLIER, BEGINS_LATE = "no model", "outlier", "begins late"
+MISSING_DATE, REPEATED_DATE = "missing date", "repeated date"
+MISSING_VALUE, FAR_INPUT, NEW_INPUT = "missing value", "far input", "new input"
 NOT_FINITE, HELD_BACK, FEW_ERRORS = "no finite forecast", "held back", "few errors"
-NOISE_TREATED, NOISE_LEFT = "noise treated", "noise left"
+NOISE_TREATED, NOISE_LEFT, NOT_JUDGED = "noise treated", "noise left", "not judged"
+NARROW, ENDED_INPUT, OFF_GRID = "narrow", "ended input", "off-grid date"
 
 FORECAST_ZERO = "forecast 0"
 FORECAST_NAIVE = "forecast by the last season, or the last value"
 FORECAST_LAST_SEASON = "forecast by the last season"
+FORECAST_LIKE = "forecast like these series"
 #: What was done with series that have no model.
-FALLBACK_ACTIONS = (FORECAST_ZERO, FORECAST_NAIVE, FORECAST_LAST_SEASON)
+FALLBACK_ACTIONS = (FORECAST_ZERO, FORECAST_NAIVE, FORECAST_LAST_SEASON, FORECAST_LIKE)
 
 
 @dataclass(frozen=True)

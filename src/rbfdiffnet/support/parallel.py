@@ -62,7 +62,7 @@ def one_blas_thread() -> Iterator[None]:
 
 def count_threads(n_jobs: int) -> int:
     """Return the number of threads for `n_jobs`, where -1 stands for one on each core."""
-    return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+    return (os.cpu_count() or 1) if n_jobs == -1 else int(n_jobs)
 
 
 def parallel_map(

@@ -21,11 +21,13 @@ from typing import Any, Self, TextIO
 
 _EVERY = 0.2  # seconds between two renewals of the line
 _SOON = 2.0  # seconds that a call may take before there is a line
+_LONG = 60.0  # seconds, of which a call tells beforehand
 
 Watcher = Callable[[float], None]
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+_line: ContextVar[ProgressLine | None] = ContextVar("line", default=None)
 
 
 class Unwanted(BaseException):
@@ -38,6 +40,13 @@ def report_progress(share: float) -> None:
     watcher = _watcher.get()
     if watcher is not None:
         watcher(share)
+
+
+def expect_seconds(seconds: float) -> None:
+    """Say on the terminal, if there is a line, that what begins will take more than a minute."""
+    line = _line.get()
+    if line is not None and seconds > _LONG:
+        line.announce(f"This will take about {_format_duration(seconds)}.")
 
 
 def check_wanted() -> None:
@@ -160,6 +169,7 @@ class ProgressLine:
         self._is_shown = False
         self._share = 0.0
         self._watching: Any = None
+        self._before: Any = None
         self._log_every = None if quiet or self._on_terminal else log_every
         self._logged = 0.0
         self._state: tuple[str, float, int, str, float | None] = ("", 0, 0, "series", None)
@@ -170,6 +180,7 @@ class ProgressLine:
     def __enter__(self) -> Self:
         self._watching = watch_progress(self._hear)
         self._watching.__enter__()
+        self._before = _line.set(self)
         if self._on_terminal:
             self._thread = threading.Thread(target=self._renew, daemon=True)
             self._thread.start()
@@ -181,6 +192,7 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _line.reset(self._before)
         self._watching.__exit__(kind, error, trace)
         if self._thread is not None:
             self._done.set()
@@ -207,6 +219,13 @@ class ProgressLine:
         if self._log_every is not None and (done == total or now - self._logged >= self._log_every):
             self._logged = now
             print(self.line(), file=self.stream, flush=True)
+
+    def announce(self, text: str) -> None:
+        """Print a sentence above the line, if the stream is a terminal."""
+        if self._on_terminal:
+            with self._lock:
+                self._write(text)
+                self.stream.write("\n")
 
     def clear(self) -> None:
         """Take the line off the terminal until the next update, so that others can print there."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![\d.,]+$))")  # to a spreadsheet; -1 is a number
 
 
 def format_number(number: float, digits: int = 4) -> str:
@@ -40,7 +43,15 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_frame(frame: pd.DataFrame) -> str:
-    """Write a frame as a table, numbers with five digits."""
+    """Write a frame as a table."""
+    return format_table(format_cells(frame))
+
+
+def format_cells(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Write the names and the cells of a frame, row by row.
+
+    Numbers have four digits, or no decimals in a column of whole numbers.
+    """
     import pandas as pd
 
     columns: list[list[str]] = []
@@ -49,11 +60,24 @@ def format_frame(frame: pd.DataFrame) -> str:
         if column.dtype.kind == "M":
             cells = format_dates(pd.DatetimeIndex(column))
         elif column.dtype.kind == "f":
-            cells = ["-" if math.isnan(x) else format_number(x, digits=5) for x in column]
+            known = column[column.notna()]
+            whole = bool(((known % 1.0 == 0.0) & (known.abs() < 1e15)).all())
+            write = "{:,.0f}".format if whole else format_number
+            cells = ["-" if math.isnan(x) else write(x) for x in column]
         else:
             cells = [one_line(str(cell)) for cell in column]
         columns.append([one_line(str(name)), *cells])
-    return format_table(list(zip(*columns, strict=True)))
+    return list(zip(*columns, strict=True))
+
+
+def quote_formula(text: str) -> str:
+    """Write text so that no spreadsheet takes it for a formula: with an apostrophe before it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unquote_formula(text: str) -> str:
+    """Return the text that `quote_formula` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def one_line(text: str) -> str:
@@ -64,3 +88,10 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """Write text so that it cannot steer a terminal: control characters but line ends as spaces."""
     return "\n".join(map(one_line, text.split("\n")))
+
+
+def format_percent(share: float, space: str = " ") -> str:
+    """Write a share in percent, without exponents."""
+    value = 100.0 * share
+    digits = 1 if value < 9.95 or 99.0 <= value < 99.95 else 0
+    return f"{value:,.{digits}f}{space}%"

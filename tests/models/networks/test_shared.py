@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hard_series import frame_of
+from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.networks import shared_training as shared
 from rbfdiffnet.models.networks.window_model import TrainingRows
 from rbfdiffnet.models.plan import Plan
@@ -82,3 +84,20 @@ def test_what_statistics_do_not_cover_is_left_to_rows(change):
 def test_too_few_late_rows_are_left_to_rows():
     short = [r.part(slice(0, 9), 1) for r in some_rows(1)]
     assert shared._train_on_statistics(plan_for(SETTINGS), short) is None
+
+
+@pytest.mark.parametrize("odd", ["subnormal", "all sizes"])
+def test_numbers_without_digits_teach_others_nothing(odd):
+    rng, t = np.random.default_rng(0), np.arange(60)
+    good = {f"g{i}": 50.0 + 9.0 * np.sin(t * 0.9) + rng.normal(size=60) for i in range(3)}
+    y = 1e-310 * rng.normal(size=60) if odd == "subnormal" else 10.0 ** rng.uniform(-300, 300, 60)
+    alone, beside = (
+        RBFDiffNet("D", scope="global").forecast(frame_of(series), 3).set_index("unique_id")
+        for series in (good, {**good, "odd": y})
+    )
+    np.testing.assert_array_equal(beside.loc[list(good), "RBFDiffNet"], alone["RBFDiffNet"])
+    assert np.isfinite(beside.loc["odd", "RBFDiffNet"]).all()
+    single = RBFDiffNet("D", scope="global").forecast(
+        frame_of({"odd": y}), 3
+    )  # nobody else is there
+    assert np.isfinite(single["RBFDiffNet"]).all()

@@ -11,12 +11,12 @@ from stacks import auto, frame, walks
 
 def test_the_weights_of_the_latest_forecasts(rng):
     model = auto().fit(frame(walks(rng, [60] * 9)))
-    with pytest.raises(ValueError, match="predict first"):
+    with pytest.raises(AttributeError, match="predict first"):
         model.weights_  # noqa: B018
     model.predict(6)
     assert sum(model.weights_.values()) == pytest.approx(1.0)
     assert "direct" in model.weights_
-    with pytest.raises(ValueError, match="scope='auto'"):
+    with pytest.raises(AttributeError, match="scope='auto'"):
         RBFDiffNet(freq="MS", scope="local").fit(frame({0: rng.normal(size=60)})).weights_  # noqa: B018
 
 

@@ -12,10 +12,10 @@ from rbfdiffnet.models.stack.direct import (
     learn_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons
-from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.rows import RowMaker, RowTable, choose_row_cut, learned_steps
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained import network
+from rbfdiffnet.series.series import find_sparse
 from stacks import learn_from
 
 

@@ -112,7 +112,8 @@ def test_forecasts_made_chunk_by_chunk_are_those_of_a_fitted_model(panel, monkey
     model = RBFDiffNet("MS", preset=preset).fit(panel)
     future = model.make_future_frame(3).assign(promotion=1.0)
     expected = model.predict(3, X_df=future, level=[80])
-    monkeypatch.setattr(sampled, "_MOST_AT_ONCE", 150)
+    windows = RBFDiffNet("MS", preset=preset).cross_validation(panel, 3, n_windows=2, level=[80])
+    monkeypatch.setattr(sampled, "_BYTES", 2 * 10**9 // 150)
     fitted = []
     original = Pipeline.fit_model
 
@@ -124,8 +125,14 @@ def test_forecasts_made_chunk_by_chunk_are_those_of_a_fitted_model(panel, monkey
     found = RBFDiffNet("MS", preset=preset).forecast(panel, 3, X_df=future, level=[80])
     pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
     assert fitted[0] == 5  # those that are learned from
-    assert len(fitted) > 2
+    n_chunks = len(fitted)
+    assert n_chunks > 2
     assert sum(fitted) == 12
+    limited = RBFDiffNet("MS", preset=preset, memory_limit="1GB")
+    found = limited.cross_validation(panel, 3, n_windows=2, level=[80])
+    pd.testing.assert_frame_equal(found, windows, rtol=1e-9)
+    assert sum(fitted) == 3 * 12
+    assert len(fitted) > 3 * n_chunks  # of two windows, in smaller ones
 
 
 @pytest.mark.usefixtures("small")

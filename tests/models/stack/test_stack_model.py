@@ -1,7 +1,5 @@
 """The mixture of the stack: members, weights, and what they may see."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,13 +12,12 @@ from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack import lesson as lesson_module
 from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module
-from rbfdiffnet.models.stack import windows as windows_module
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import forecast_pretrained
-from rbfdiffnet.models.stack.mixing import _MEDIAN, find_sparse, fit_weights
+from rbfdiffnet.models.stack.mixing import _MEDIAN, fit_weights
 from rbfdiffnet.models.stack.model import Stack
 from rbfdiffnet.network.train import Settings
-from rbfdiffnet.series.series import Series, SeriesPanel
+from rbfdiffnet.series.series import Series, SeriesPanel, find_sparse
 from stacks import PLAN, arrays, auto, frame, learn_from, walks
 
 
@@ -57,7 +54,7 @@ def test_the_mixture_by_hand(rng):
         ((points, quantiles),) = forecast_pretrained([past], 8)
         distances = (quantiles - points[:, :, None])[:, :h]
         away = -mix(wrong[:, :, k - 1])[:, :h]
-        assert_allclose(scores[:, k - 1], np.abs(to_scores(away, distances)), rtol=1e-6)
+        assert_allclose(scores[:, k - 1], to_scores(away, distances), rtol=1e-6, atol=1e-6)
 
 
 def scores_of(model, request):
@@ -80,24 +77,6 @@ def test_without_errors_the_pretrained_network_is_left(rng):
     mixture = Stack().fit(SeriesPanel.of(panel), PLAN).mix(ForecastRequest.after(panel, 10))
     assert [name for name, weight in mixture.weights.items() if weight.any()] == ["pretrained"]
     assert_allclose(mixture.values, mixture.members["pretrained"])
-
-
-@pytest.mark.slow
-def test_with_time_long_series_have_networks_that_treat_noise(rng):
-    x = np.empty((2, 300))
-    x[:, 0] = rng.uniform(0.2, 0.4, 2)
-    for t in range(299):
-        x[:, t + 1] = 3.8 * x[:, t] * (1.0 - x[:, t])
-    panel = arrays(list(x[:, :296] + 0.02 * rng.normal(size=(2, 296))))
-    usual, more = (
-        Stack().fit(SeriesPanel.of(panel), plan).mix(ForecastRequest.after(panel, 4))
-        for plan in (PLAN, replace(PLAN, thorough=True))
-    )
-    assert list(more.members) == [*usual.members, "network"]
-    errors = [np.abs(m.values - x[:, 296:]).mean() for m in (usual, more)]
-    assert errors[1] < 0.7 * errors[0]
-    for name in usual.members:
-        assert_allclose(more.members[name], usual.members[name])
 
 
 def test_trends_go_on_farther_than_rows_reach(rng):
@@ -129,7 +108,7 @@ def test_members_that_were_not_there_yet_leave_the_errors_of_the_others(rng):
     model = Stack().fit(SeriesPanel.of(panel), plan)
     scores = scores_of(model, ForecastRequest.after(panel, 6))
     assert np.isfinite(scores).all()
-    assert (scores > 0.0).all()
+    assert (scores != 0.0).all()
 
 
 @pytest.mark.parametrize("n", [1, 6])
@@ -200,28 +179,6 @@ def test_a_series_starts_at_its_first_known_value(rng):
     late.loc[late["unique_id"] == "s3", "y"] = np.where(np.arange(40) < 15, np.nan, series["s3"])
     cut = late[late["y"].notna()]
     assert_allclose(auto().forecast(late, 5)[NAME], auto().forecast(cut, 5)[NAME], rtol=1e-9)
-
-
-def test_with_time_long_series_have_a_network_among_the_members(rng, monkeypatch):
-    monkeypatch.setattr(windows_module, "_LONG", 40)
-    panel = arrays(list(walks(rng, [80] * 4, m=7).values()))
-    plan = Plan(lambda _: Settings(5), season_length=7, thorough=True)
-    model = Stack().fit(SeriesPanel.of(panel), plan)
-    mixture = model.mix(ForecastRequest.after(panel, 10))
-    assert list(mixture.weights)[-1] == "network"
-    assert np.isfinite(mixture.values).all()
-    monkeypatch.setattr(windows_module, "_MOST_VALUES", 319)
-    assert "network" not in model.mix(ForecastRequest.after(panel, 9)).weights
-    with_short = arrays([*(series.y for series in panel), np.arange(5.0)])
-    monkeypatch.setattr(windows_module, "_MOST_VALUES", 1_000)
-    mixture = (
-        Stack().fit(SeriesPanel.of(with_short), plan).mix(ForecastRequest.after(with_short, 9))
-    )
-    assert np.isfinite(mixture.members["network"][:4]).all()
-    assert (mixture.weights["pretrained"][:4] < 1.0).all()
-    assert (mixture.weights["pretrained"][4] == 1.0).all()
-    plain = Stack().fit(SeriesPanel.of(panel), replace(plan, thorough=False))
-    assert "network" not in plain.mix(ForecastRequest.after(panel, 10)).weights
 
 
 def test_squared_errors_count_where_most_values_are_zero(rng, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.rows import RowMaker, choose_lags, choose_row_cut
+from rbfdiffnet.models.stack.rows import RowMaker, RowTable, choose_lags, choose_row_cut
 
 
 def walk(rng, n, level=50.0):
@@ -140,6 +140,19 @@ def test_series_that_end_earlier_have_the_same_rows_and_a_few_more(rng):
     latest = {(i, at) for i, at in ends[0] if at <= last[i]}
     assert latest <= ends[1]
     assert len(latest) > 0.85 * len(ends[1])
+
+
+def test_nothing_is_learned_from_a_few_series_that_hardly_ever_change(rng):
+    sale = np.where(np.arange(84) == 42, 1.0, 0.0)
+    walks, tenths = [walk(rng, 84) for _ in range(18)], [walk(rng, 84).round() for _ in range(2)]
+    for n_sales, expected in ((1, set(range(1, 20))), (2, set(range(2, 20))), (3, set(range(20)))):
+        series = [*[sale] * n_sales, *tenths, *walks][:20]
+        table = RowTable.learnable(Histories.of(series, 7), 3)
+        assert set(table.train.series) == expected
+        assert table.now.series.tolist() == list(range(20))  # but they are forecast
+    short = np.r_[np.zeros(10), [1.0, 0.0, 2.0]]  # whose few values are no few changes
+    maker = make_rows(Histories.of([short, *[walk(rng, 13) for _ in range(9)]], 1), 3, 2)
+    assert not maker.find_still().any()
 
 
 def test_series_that_never_changed_have_no_rows():

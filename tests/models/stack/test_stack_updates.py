@@ -8,7 +8,6 @@ from pandas.testing import assert_frame_equal
 
 from panels import NAME, every_series, future_of, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.models.stack import windows as windows_module
 from stacks import auto, frame, walks
 
 
@@ -62,8 +61,7 @@ def test_update_takes_the_new_data(rng, refit):
         ({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
     ],
 )
-def test_a_saved_model_forecasts_the_same(tmp_path, monkeypatch, parameters, columns, ids, n):
-    monkeypatch.setattr(windows_module, "_MOST_VALUES", 0)  # networks take their time
+def test_a_saved_model_forecasts_the_same(tmp_path, parameters, columns, ids, n):
     df = make_panel(ids, n=n, columns=columns)
     odd = make_panel(["odd"], n=40, columns=columns).assign(y=1.0)
     model = auto("D", **parameters).fit(pd.concat([df, odd], ignore_index=True), h=5)

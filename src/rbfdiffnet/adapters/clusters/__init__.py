@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.forecasting.options import check_levels, check_refit, column_names
+from rbfdiffnet.forecasting.options import NAME, check_refit, name_quantiles
 from rbfdiffnet.support.checks import check_count
 
 __all__ = ["cross_validation", "forecast"]
@@ -29,6 +29,7 @@ def forecast(
     *,
     X_df: Any = None,
     level: Sequence[float] | None = None,
+    quantiles: Sequence[float] | None = None,
     model: RBFDiffNet | None = None,
     engine: Any = None,
     group_size: int | None = None,
@@ -48,6 +49,8 @@ def forecast(
         Future values of the inputs, of any kind that the engine can read.
     level : sequence of float, optional
         Levels of prediction intervals in percent.
+    quantiles : sequence of float, optional
+        Probabilities of further quantiles.
     model : RBFDiffNet, optional
         Whose settings are taken; it is not fitted.
     engine : object, optional
@@ -80,7 +83,7 @@ def forecast(
     """
     check_count("h", h)
     model = _choose_model(model, settings)
-    options = {"h": h, "level": level}
+    options = {"h": h, "level": level, "quantiles": quantiles}
     where = engine, group_size, num_partitions
     return _run(df, X_df, model, "forecast", options, where, with_report)
 
@@ -92,6 +95,7 @@ def cross_validation(
     step_size: int | None = None,
     *,
     level: Sequence[float] | None = None,
+    quantiles: Sequence[float] | None = None,
     refit: bool | int | str = True,
     model: RBFDiffNet | None = None,
     engine: Any = None,
@@ -106,7 +110,7 @@ def cross_validation(
     ----------
     df : Ray Dataset, Dask, Spark or pandas DataFrame
         One row for each series and date, in any order.
-    h, n_windows, step_size, level, refit
+    h, n_windows, step_size, level, quantiles, refit
         As for `RBFDiffNet.cross_validation`.
     model, engine, group_size, num_partitions, with_report, **settings
         As for `forecast`.
@@ -133,18 +137,22 @@ def cross_validation(
         check_count(name, value)
     check_refit(refit, model.options.method, or_count=True)
     windows = {"n_windows": n_windows, "step_size": step_size, "refit": refit}
-    options = {"h": h, "level": level, **windows}
+    options = {"h": h, "level": level, "quantiles": quantiles, **windows}
     where = engine, group_size, num_partitions
     return _run(df, None, model, "cross_validation", options, where, with_report)
 
 
 def _choose_model(model: RBFDiffNet | None, settings: dict[str, Any]) -> RBFDiffNet:
-    if model is None:
-        if "freq" not in settings:
-            raise ValueError("Give the step of time, such as freq='D', or a model.")
-        return RBFDiffNet(**settings)
-    if settings:
+    if model is None and "freq" not in settings:
+        raise ValueError("Give the step of time, such as freq='D', or a model.")
+    if model is not None and settings:
         raise ValueError(f"Give a model or settings of one, not both; got {list(settings)} too.")
+    model = model or RBFDiffNet(**settings)
+    if model.hierarchy is not None:
+        raise ValueError(
+            "The levels of a hierarchy are made to add up on one machine: use RBFDiffNet.forecast, "
+            "or leave hierarchy out here and reconcile the forecasts afterwards."
+        )
     return model
 
 
@@ -166,7 +174,7 @@ def _run(
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
         if value is not None:
             check_count(name, value)
-    levels = check_levels(options["level"])
+    wanted = name_quantiles(options["level"], options["quantiles"])
     cluster: Any
     if engine is None and isinstance(df, pd.DataFrame):
         cluster, columns = OneMachine(model.id_col), list(df)
@@ -175,7 +183,7 @@ def _run(
         columns = cluster.schema.names
     inputs = bool(len(columns) > 3 or model.calendar or model.events or model.holidays)
     chosen = model.options.method
-    independent = not chosen.needs_others(levels=bool(levels), inputs=inputs)
+    independent = not chosen.needs_others(levels=bool(wanted), inputs=inputs)
     settings = {name: getattr(model, name) for name in model.options.names()}
 
     def size(n_series: int) -> int:
@@ -190,7 +198,7 @@ def _run(
         request, independent = replace(request, independent=True, answers=answers), True
     if groups is not None and not independent:
         groups = cluster.answer_all(groups, request)
-    names = column_names([*levels])
+    names = [NAME, *wanted]
     if method == "cross_validation":
         names = ["cutoff", model.target_col, *names]
     frame, report = cluster.collect(groups, request, names, with_report)

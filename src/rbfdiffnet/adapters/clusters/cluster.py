@@ -121,6 +121,7 @@ class Cluster:
             if hasattr(before, "unpersist"):  # Spark keeps what nobody refers to
                 before.unpersist()
             before = groups.native
+            groups = self._forget_plan(groups)
             questions = [cloudpickle.loads(bytes(question)) for question in table["question"]]
             answers = answer_questions(questions)
         return groups
@@ -146,6 +147,20 @@ class Cluster:
         if not with_report:
             return frame, None
         return frame, fa.get_native_as_df(self._map(groups, _make_finisher(request, 1), words))
+
+    def _forget_plan(self, df: Any) -> Any:
+        """Return a frame that knows where its rows are, not how they were made.
+
+        A plan of Spark describes all steps before, twice each, so its text doubles with every one.
+        """
+        native = df.native
+        if not hasattr(native, "_jdf"):
+            return df
+        session = native.sparkSession
+        rows, schema = native._jdf.toJavaRDD(), native._jdf.schema()
+        return self.engine.to_df(
+            type(native)(session._jsparkSession.createDataFrame(rows, schema), session)
+        )
 
     def _map(self, df: Any, function: Worker, schema: Any, spread: Any = None) -> Any:
         """Send partitions through a function; with a way to spread them, each group by itself."""

@@ -27,7 +27,7 @@ import pandas as pd
 from rbfdiffnet.forecaster import RBFDiffNet
 from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
 from rbfdiffnet.support.arrays import Ints, Mask
-from rbfdiffnet.support.parallel import Collective, one_blas_thread
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, one_blas_thread
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -165,7 +165,7 @@ class Request:
     def part(self, known: dict[Key, Any], *, rehearsal: bool = False) -> RBFDiffNet:
         """Return the forecaster of a group that knows some answers."""
         if self.independent and not self.answers:
-            return RBFDiffNet(**self.settings)
+            return _Part(SINGLE_MACHINE, self.settings)
         return _Part(Replay(known, self.sample_limit), self.settings, rehearsal)
 
 
@@ -276,8 +276,10 @@ class OneMachine:
 class _Part(RBFDiffNet):
     """A forecaster of a part of a panel; in a rehearsal it leaves the forecasts themselves out."""
 
+    _is_part = True
+
     def __init__(
-        self, collective: Replay, settings: dict[str, Any], rehearsal: bool = False
+        self, collective: Collective, settings: dict[str, Any], rehearsal: bool = False
     ) -> None:
         super().__init__(**settings)
         self._collective = collective

@@ -6,8 +6,8 @@ A forecast of step k is, in this order, undone below:
     \hat u = H + A \hat z, \qquad \hat y_k = \hat u_k\,(1 + \textstyle\sum_q e_{kq})
     \;\text{ or }\; \hat u_k + \textstyle\sum_q e_{kq}
 
-Undoing differences and scales is linear (H is what the history alone gives, A sums up and scales),
-so every term of z has its own share of u, and every effect its own share of y. What the guards
+Undoing differences and scales is linear (A adds up and scales, H are the last known values), so
+every term of z has its own share of u, and every effect its own share of y. What the guards
 against runaway forecasts, the logarithm's inverse or a lower bound change is a part of its own.
 """
 

@@ -24,6 +24,7 @@ from rbfdiffnet.models.networks.forecast import (
     Path,
     forecast_paths,
     runaway_message,
+    state_paths,
     tracked_paths,
 )
 from rbfdiffnet.models.networks.series_model import SeriesModel
@@ -92,12 +93,14 @@ class FittedNetworks(FittedModel):
             )
         return self
 
-    def to_arrays(self, panel: SeriesPanel) -> tuple[Ints, Arrays, dict[str, Any]]:
+    def to_arrays(
+        self, panel: SeriesPanel, *, keep_all: bool = False
+    ) -> tuple[Ints, Arrays, dict[str, Any]]:
         """Return how many latest steps of each series to keep, and arrays and words to save."""
-        lengths = panel.ends - panel.starts
-        keep = steps_to_keep(
-            self.models, self.calibrated, panel, self.plan.season_length, self._unlearned(lengths)
-        )
+        keep = lengths = panel.ends - panel.starts
+        if not keep_all:
+            season, unlearned = self.plan.season_length, self._unlearned(lengths)
+            keep = steps_to_keep(self.models, self.calibrated, panel, season, unlearned)
         return keep, *self._to_arrays(np.maximum(lengths - keep, 0))
 
     def _to_arrays(self, cut: Ints) -> tuple[Arrays, dict[str, Any]]:
@@ -250,6 +253,17 @@ class FittedNetworks(FittedModel):
             fingerprints=lambda: [series.fingerprint for series in request.seen],
         )
 
+    def state_paths(self, request: ForecastRequest) -> dict[int, Array]:
+        """Return paths (N, h) of the clouds of series whose noise is filtered, with noise."""
+        found = {}
+        for i, model in self.fitted.items():
+            if (tracker := model.windows.tracker) is not None:
+                series, origin = request.panel[i], int(request.origins[i])
+                paths = state_paths(model, series.until(origin), origin, request.h)
+                noise = np.random.default_rng(0).normal(size=paths.shape)
+                found[i] = paths + tracker.noise * noise
+        return found
+
     def _calibration_origins(self, i: int, series: Series) -> Ints:
         """Return the origins in the last part of a series that have values.
 
@@ -259,7 +273,7 @@ class FittedNetworks(FittedModel):
         return np.arange(max(first, end - _MOST_ORIGINS, 1), end, dtype=np.int64)
 
     def _errors(self, request: ForecastRequest, n_jobs: int) -> tuple[list[Array], Array, Array]:
-        """Return absolute errors (m, h), step sizes (n,) and forecasts (n, h) of the request."""
+        """Return errors (m, h), step sizes (n,) and forecasts (n, h) of the request."""
         seen, h = request.seen, request.h
         at = [  # the present one comes last
             np.append(self._calibration_origins(i, series), request.origins[i])
@@ -273,7 +287,7 @@ class FittedNetworks(FittedModel):
                 forecast = naive_forecast(series.y, at[i], h, self.plan.season_length)
             centers[i] = forecast[-1]
             actual = values_after(series.y, at[i][:-1], h)
-            errors.append(np.abs(actual - forecast[:-1]) * growth.get(i, 1.0))
+            errors.append((actual - forecast[:-1]) * growth.get(i, 1.0))
             recent = series.y[-2 * _MOST_ORIGINS :]
             steps = np.abs(np.diff(recent[np.isfinite(recent)]))
             scales[i] = steps.mean() if steps.size else np.nan

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
 from rbfdiffnet.batch.train import BatchNetworks, forecast_windows
 from rbfdiffnet.models.networks.series_model import SeriesModel, base_windows
-from rbfdiffnet.models.networks.window_model import BatchMember, WindowModel
+from rbfdiffnet.models.networks.window_model import BatchMember, PathInputs, WindowModel
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.series.transforms import Compose
 from rbfdiffnet.support.arrays import Array, Ints
@@ -112,18 +112,20 @@ def forecast_many(
     steps = [model.preparation.steps for model in models]
     z = [s.apply(base)[:, -windows.reach :] for s, base in zip(steps, bases, strict=True)]
     path, inputs = _forecast_in_chunks(windows, np.concatenate(z), h, np.concatenate(extras))
-    ends = np.cumsum([len(own) for own in z])[:-1]
-    paths, blocks = np.split(path, ends), [np.split(block, ends) for block in inputs]
+    ends = np.cumsum([0, *(len(own) for own in z)]).tolist()
+    each = [slice(first, last) for first, last in pairwise(ends)]
     forecasts = [
-        model.preparation.clip(model.preparation.steps.invert(own, base))
-        for model, own, base in zip(models, paths, bases, strict=True)
+        model.preparation.clip(model.preparation.steps.invert(path[own], base))
+        for model, own, base in zip(models, each, bases, strict=True)
     ]
-    return forecasts, [[block[k] for block in blocks] for k in range(len(models))]
+    if not isinstance(inputs, PathInputs):  # of one model
+        return forecasts, [inputs]
+    return forecasts, [inputs.take(own) for own in each]
 
 
 def _forecast_in_chunks(
     windows: WindowModel, z: Array, h: int, extra: Array
-) -> tuple[Array, list[Array]]:
+) -> tuple[Array, Sequence[Array]]:
     """Forecast rows by a network in chunks of one size, the last of them filled up.
 
     The last bit of a product of matrices depends on their shapes, and the forecast of a series must
@@ -136,8 +138,11 @@ def _forecast_in_chunks(
     done = parallel_map(
         lambda rows: windows.forecast(z[rows], h, extra[rows]), chunks, reports=True
     )
-    path = np.concatenate([path for path, _ in done])[:n]
-    return path, [np.concatenate(block)[:n] for block in zip(*(i for _, i in done), strict=True)]
+    path, inputs = np.concatenate([path for path, _ in done])[:n].copy(), [own for _, own in done]
+    if windows.tracker is not None:
+        return path, [np.concatenate(block) for block in zip(*inputs, strict=True)]
+    whole = np.concatenate([own.path for own in inputs if isinstance(own, PathInputs)])[:n].copy()
+    return path, PathInputs(windows, whole, z.shape[1], extra)
 
 
 # Fast networks, one for each series ---------------------------------------------------------------
@@ -217,6 +222,14 @@ def runaway_message(model: SeriesModel, u: Array, rows: Sequence[Array]) -> str:
             steps = windows.network.predict(np.concatenate(rows))
         held = np.abs(steps).ravel()[: u.size] > windows.limit
     return describe_runaway(u, preparation.low, preparation.high, held)
+
+
+def state_paths(model: SeriesModel, series: Series, origin: int, h: int) -> Array:
+    """Return paths (N, h) of the clean states of a series whose noise is filtered."""
+    (base,) = _latest_windows([model], [series], [np.array([origin])])
+    z = model.preparation.steps.apply(base)[:, -model.windows.reach :]
+    _, ahead = model.windows.roll_clouds(z, h)
+    return np.asarray(ahead[0])
 
 
 def tracked_paths(

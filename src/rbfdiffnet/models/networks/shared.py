@@ -24,11 +24,14 @@ from rbfdiffnet.models.networks.shared_training import Learning, learn, train_sh
 from rbfdiffnet.models.networks.window_model import FEWEST_ROWS, TrainingRows, targets_known
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.series.effects import Effects, fit_robust_effects, never_negative
+from rbfdiffnet.series.outliers import usual_and_limit
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError, check_fit, find_usable
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.parallel import flatten, one_blas_thread, parallel_map
 from rbfdiffnet.support.progress import progress_between
+
+_SMALLEST = 1e-290  # numbers below have fewer digits
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class SharedNetwork(NetworkMethod):
 
     fitted_class = FittedSharedNetwork
     learns_from = "panel"
+    seconds = (6e-5, 2e-5)
     cluster_group = None, 32  # a group sends its sums
 
     def _fit_many(
@@ -137,9 +141,10 @@ def fit_shared(
 ) -> tuple[list[SeriesModel | str], Effects | None, Learning | None]:
     """Fit one network to the rows of all series, each brought to its own scale.
 
-    Relative effects of inputs known in advance are shared, too; effects on series that are negative
-    at times have the scale of their series and are estimated one by one. Short series and those
-    without variation get no model. Returned are a model or the reason why there is none for each
+    Wild series, see `series.outliers`, are forecast, but others do not learn from them. Relative
+    effects of inputs known in advance are shared, too; effects on series that are negative at times
+    have the scale of their series and are estimated one by one. Short series and those without
+    variation get no model. Returned are a model or the reason why there is none for each
     series, the shared effects for series that come later, and what the network was trained on, if
     it was trained on sufficient statistics.
     """
@@ -163,7 +168,13 @@ def fit_shared(
         )
     results |= {i: found for i, found in scaled.items() if isinstance(found, str)}
     own = {i: found for i, found in scaled.items() if not isinstance(found, str)}
-    tendencies, counts = all_reduce(lambda: _describe(list(own.values()), plan), _join)
+    bursts = {i: _measure_bursts(s, plan.season_length) for i, s in own.items()}
+    odd = {i: _has_odd_sizes(panel[i].y) for i in own}
+    fair = all_reduce(lambda: [bursts[i] for i in own if not odd[i]], flatten)
+    _, limit = usual_and_limit(np.array(fair))
+    teaches = {i: not (bursts[i] > limit or (fair and odd[i])) for i in own}
+    teachers = [s for i, s in own.items() if teaches[i]]
+    tendencies, counts = all_reduce(lambda: _describe(teachers, plan), _join)
     if not tendencies:
         raise UnfitError("the transforms apply to no series")
     if sum(counts) < FEWEST_ROWS:
@@ -171,12 +182,14 @@ def fit_shared(
             f"too short (windows in all series together: {sum(counts)}, needed: {FEWEST_ROWS})"
         )
     plan = replace(plan, level=plan.level_of(tendencies))
-    rows = [TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()]
+    rows = {i: TrainingRows.cut(s.z, s.known, panel[i], plan) for i, s in own.items()}
     lengths = np.array([series.y.size for series in panel], dtype=np.int64)
     with progress_between(0.4, 1.0):
-        windows, learning = train_shared(rows, sum(counts), lengths, plan)
-    for (i, s), r in zip(own.items(), rows, strict=True):
-        results[i] = SeriesModel(s.preparation, windows, nearest_windows(windows, r.X, r.ends))
+        some = [r for i, r in rows.items() if teaches[i]]
+        windows, learning = train_shared(some, sum(counts), lengths, plan)
+    for i, r in rows.items():
+        nearest = nearest_windows(windows, r.X, r.ends)
+        results[i] = SeriesModel(own[i].preparation, windows, nearest)
     return [results[i] for i in range(len(panel))], effects, learning
 
 
@@ -196,6 +209,23 @@ def _scale_series(series: Series, plan: Plan, effects: Effects | None) -> _Scale
         return _ScaledSeries(prepared.preparation, *prepared.transform())
 
     return fit_or_say_why(scale)
+
+
+def _measure_bursts(scaled: _ScaledSeries, season_length: int) -> float:
+    """Return the root mean square of changes over a season by their median; NaN if that is 0."""
+    changes = np.abs(scaled.z[season_length:] - scaled.z[:-season_length])
+    changes = changes[scaled.known[season_length:] & scaled.known[:-season_length]]
+    usual = float(np.median(changes)) if changes.size else 0.0
+    return float(np.sqrt(((changes / usual) ** 2).mean())) if usual > 0.0 else np.nan
+
+
+def _has_odd_sizes(y: Array) -> bool:
+    """Tell whether values are so small, or most so much smaller than one, that digits are lost."""
+    sizes = np.abs(y[np.isfinite(y) & (y != 0.0)])
+    if not sizes.size:
+        return False
+    largest = sizes.max()
+    return bool(largest < _SMALLEST or np.median(sizes) < np.finfo(np.float64).eps * largest)
 
 
 def _describe(scaled: Sequence[_ScaledSeries], plan: Plan) -> tuple[list[Any], list[int]]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -98,25 +99,23 @@ class WindowModel:
         """Largest distance of a step from its level, in units; see `support.stability`."""
         return LEAP * self.largest
 
-    def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, list[Array]]:
+    def forecast(self, z: Array, h: int, extra: Array) -> tuple[Array, Sequence[Array]]:
         """Continue a batch of series from their latest values z (B, L), L at least `reach`.
 
         `extra` (B, q) are further inputs. Returned are forecasts (B, h), and the network's inputs
-        (B, q + n_lags) for every block.
+        (B, q + n_lags) for every block, which are made when they are asked for.
         """
         if self.tracker is not None:
             return self._forecast_noisy(z, h)
         batch, length = z.shape
         blocks = -(-h // self.block)
         path = np.concatenate([z, np.empty((batch, blocks * self.block))], axis=1)
-        rows = []
         for k in range(blocks):
             end = length + k * self.block
             inputs, level = self.inputs(path[:, :end], extra)
             step = np.clip(self.network.predict(inputs), -self.limit, self.limit)
             path[:, end : end + self.block] = self.unit * step + level
-            rows.append(inputs)
-        return path[:, length : length + h], rows
+        return path[:, length : length + h], PathInputs(self, path, length, extra)
 
     def roll_noisy(
         self, z: Array, h: int, n: int | None = None, after: Mask | None = None
@@ -128,6 +127,18 @@ class WindowModel:
         deviations of the observations to come (B, h), and the clean windows (B, n_lags) that the
         clouds lie around.
         """
+        clouds, ahead = self.roll_clouds(z, h, n, after)
+        noise = 0.0 if self.tracker is None else self.tracker.noise
+        spread = np.sqrt(ahead.var(axis=1) + noise**2)
+        return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
+
+    def roll_clouds(
+        self, z: Array, h: int, n: int | None = None, after: Mask | None = None
+    ) -> tuple[Array, Array]:
+        """Return the clouds at the ends of noisy histories (B, N, n_lags), and their steps ahead.
+
+        These have shape (B, N, h).
+        """
         if self.tracker is None:
             raise ValueError("Without a tracker there are no clouds.")
         followed = []
@@ -138,11 +149,9 @@ class WindowModel:
         clouds = np.array(followed)
         if n is not None:
             clouds = clouds[:, :: max(clouds.shape[1] // n, 1)]
-        ahead = self.tracker.roll(clouds, h)
-        spread = np.sqrt(ahead.var(axis=1) + self.tracker.noise**2)
-        return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
+        return clouds, self.tracker.roll(clouds, h)
 
-    def _forecast_noisy(self, z: Array, h: int) -> tuple[Array, list[Array]]:
+    def _forecast_noisy(self, z: Array, h: int) -> tuple[Array, Sequence[Array]]:
         """Continue series from states filtered out of their noise."""
         path, _, states = self.roll_noisy(z, h)
         whole = np.concatenate([states, path], axis=1)
@@ -158,6 +167,32 @@ class WindowModel:
         """Return rows (n, q + n_lags) with their lags in units; other inputs come before them."""
         n_extra = X.shape[1] - len(self.lags)
         return np.concatenate([X[:, :n_extra], X[:, n_extra:] / self.unit], axis=1)
+
+
+@dataclass(frozen=True)
+class PathInputs(Sequence[Array]):
+    """A network's inputs (B, q + n_lags) for every block of paths (B, L + h), made on demand.
+
+    The first `length` columns L were observed; `extra` (B, q) are further inputs.
+    """
+
+    windows: WindowModel
+    path: Array
+    length: int
+    extra: Array
+
+    def __len__(self) -> int:
+        return int(self.path.shape[1] - self.length) // self.windows.block
+
+    def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        end = self.length + k * self.windows.block
+        return self.windows.inputs(self.path[:, :end], self.extra)[0]
+
+    def take(self, rows: slice) -> PathInputs:
+        """Return the inputs of some paths."""
+        return replace(self, path=self.path[rows], extra=self.extra[rows])
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from rbfdiffnet.batch.backend import place_on, to_numpy
 from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
-from rbfdiffnet.models.stack.rows import RowCut, Rows, RowTable
+from rbfdiffnet.models.stack.rows import RowCut, Rows, RowTable, most_steps
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.pretrained.inputs import namespace
@@ -51,7 +51,8 @@ class DirectNetwork:
     """What was learned from the rows of series: forecasts of these series, or of others.
 
     Rows may reach fewer steps than were asked for. Then forecasts are fed back, and a network of
-    its own forecasts the `rest`. There is no network where there is nothing to learn.
+    its own forecasts the `rest`. The last one goes on and on, far ahead from nothing but forecasts.
+    There is no network where there is nothing to learn.
     """
 
     cut: RowCut
@@ -70,6 +71,11 @@ class DirectNetwork:
         if self.rest is not None and h > first:
             longer = histories.extend(forecast[:, :first])
             forecast[:, first:] = self.rest.forecast(longer, h - first)
+        elif h > first:
+            for k in range(first, h, first):
+                histories = histories.move_on(forecast[:, k - first : k])
+                n_steps = min(first, h - k)
+                forecast[:, k : k + n_steps] = self.forecast(histories, n_steps)
         return forecast
 
 
@@ -80,7 +86,8 @@ def learn_direct(
     table: RowTable | None = None,
     device: str = "cpu",
 ) -> DirectNetwork:
-    """Learn to forecast h steps of series, whose rows may be known."""
+    """Learn to forecast h steps of series, whose rows may be known; or as many as are learned."""
+    h = min(h, most_steps(histories))
     table = table or RowTable.learnable(histories, h)
     train, cut = table.train, table.cut
     n_steps = _count_learnable(train)

@@ -25,13 +25,15 @@ class Histories:
     """Series without gaps, side by side; ``season`` is the number of steps in a season, or 1.
 
     ``longer`` is that in a longer season, 0 for none; None leaves it to those who need it. A series
-    has the same one of the ``numbers`` wherever it ends.
+    has the same one of the ``numbers`` wherever it ends. ``past`` are inputs that are known when
+    they happen, NaN where missing.
     """
 
     values: Array  # (n, T), NaN before a series starts
     season: int
     longer: int | None
     numbers: Ints  # (n,)
+    past: Array  # (n, T, p)
 
     @classmethod
     def of(
@@ -40,13 +42,20 @@ class Histories:
         season: int,
         longer: int | None = None,
         numbers: Sequence[int] | None = None,
+        past: Sequence[Array] = (),
     ) -> Histories:
-        """Line up series of at least one value; they are numbered one after the other."""
+        """Line up series of at least one value; they are numbered one after the other.
+
+        ``past`` has the inputs of each series, arrays of shape (T, p), if there are any.
+        """
         values = np.full((len(series), max(y.size for y in series)), np.nan)
         for row, y in zip(values, series, strict=True):
             row[row.size - y.size :] = y
+        inputs = np.full((*values.shape, past[0].shape[1] if len(past) else 0), np.nan)
+        for table, x in zip(inputs, past, strict=False):
+            table[len(table) - len(x) :] = x
         own = np.arange(len(series)) if numbers is None else np.array(numbers, dtype=np.int64)
-        return cls(values, season, longer, own)
+        return cls(values, season, longer, own, inputs)
 
     @property
     def starts(self) -> Ints:
@@ -69,30 +78,51 @@ class Histories:
         return np.asarray(np.nanmin(self.values, axis=1) > 0.0)
 
     def with_values(self, values: Array) -> Histories:
-        """Return the same series with other values."""
-        return replace(self, values=values)
+        """Return the same series with other values, or with their first values only."""
+        return replace(self, values=values, past=self.past[:, : values.shape[1]])
 
     def select(self, chosen: Mask) -> Histories:
         """Return some of the series."""
         rows = self.values[chosen]
         began = np.isfinite(rows).any(axis=0)
-        return replace(self, values=rows[:, began], numbers=self.numbers[chosen])
+        past = self.past[chosen][:, began]
+        return replace(self, values=rows[:, began], numbers=self.numbers[chosen], past=past)
 
     def widen(self, n_columns: int) -> Histories:
         """Return the same series with at least so many columns."""
-        lacking = max(n_columns - self.values.shape[1], 0)
-        pad = ((0, 0), (lacking, 0))
-        return self.with_values(np.pad(self.values, pad, constant_values=np.nan))
+        pad = ((0, 0), (max(n_columns - self.values.shape[1], 0), 0))
+        values = np.pad(self.values, pad, constant_values=np.nan)
+        return replace(self, values=values, past=_pad_past(self.past, pad[1]))
 
     def extend(self, forecasts: Array) -> Histories:
         """Append forecasts (n, h) to the series; where they are NaN, repeat the last value."""
         steps = np.where(np.isnan(forecasts), self.values[:, -1:], forecasts)
-        return self.with_values(np.concatenate([self.values, steps], axis=1))
+        values = np.concatenate([self.values, steps], axis=1)
+        return replace(self, values=values, past=_pad_past(self.past, (0, steps.shape[1])))
+
+    def delay(self, delays: Sequence[int]) -> Histories:
+        """Return the same series whose inputs become known so many steps (p,) later."""
+        if not any(delays):
+            return self
+        past, n_columns = np.full(self.past.shape, np.nan), self.past.shape[1]
+        for j, delay in enumerate(delays):
+            past[:, delay:, j] = self.past[:, : max(n_columns - delay, 0), j]
+        return replace(self, past=past)
+
+    def move_on(self, forecasts: Array) -> Histories:
+        """Append forecasts (n, h), as `extend` does, and forget as many of the first values."""
+        values = self.extend(forecasts).values[:, forecasts.shape[1] :]
+        return self.with_values(np.ascontiguousarray(values))
 
     def fill_start(self) -> Array:
         """Repeat the first value before a series starts, as `gaps.fill_many` would; (n, T)."""
         first = np.take_along_axis(self.values, self.starts[:, None], axis=1)
         return np.where(np.isnan(self.values), first, self.values)
+
+
+def _pad_past(past: Array, pad: tuple[int, int]) -> Array:
+    """Return inputs (n, T, p) with so many columns more, where they are missing."""
+    return np.pad(past, ((0, 0), pad, (0, 0)), constant_values=np.nan)
 
 
 @dataclass(frozen=True)

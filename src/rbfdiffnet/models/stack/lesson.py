@@ -13,7 +13,13 @@ from functools import cached_property
 import numpy as np
 
 from rbfdiffnet.models.base import ForecastRequest, InputNames, Terms
-from rbfdiffnet.models.intervals import ErrorScale, correct_scores, to_distances, to_scores
+from rbfdiffnet.models.intervals import (
+    ErrorScale,
+    correct_scores,
+    split_levels,
+    to_errors,
+    to_scores,
+)
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
 from rbfdiffnet.models.stack.blocks import Block, has_one_or_two_seasons, split_steps
@@ -21,16 +27,17 @@ from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
     combine,
     find_medians,
-    find_sparse,
     measure_changes,
     measure_units,
     usual_change,
     weigh_in_two_steps,
 )
+from rbfdiffnet.models.stack.own_maps import OWN_MAP, find_own_maps, forecast_own, seeks_maps
 from rbfdiffnet.models.stack.windows import PreparedPanel, Window, WindowLesson, learn_windows
+from rbfdiffnet.noise.series_model import SeriesModel
 from rbfdiffnet.series.naive import naive_errors, values_after
-from rbfdiffnet.series.series import Series
-from rbfdiffnet.support.arrays import Array, Ints, Mask
+from rbfdiffnet.series.series import Series, find_counts, find_sparse
+from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.memo import current_memo
 from rbfdiffnet.support.parallel import flatten, parallel_map
 from rbfdiffnet.support.progress import report_progress
@@ -50,7 +57,9 @@ class StackLesson:
     origins. `weights` (M, 2) of the members in `names` and `of_median` (2,), for each of the
     `blocks`, serve both kinds of series, see `models.stack.mixing`; `tested` (M,) are the members
     that could forecast earlier. `scores` (n, n_windows, h) tell how large errors of the mixture
-    were, see `models.intervals.to_scores`; NaN where unknown. `usable` are values of the series.
+    were, and which sign they had, see `models.intervals.to_scores`; NaN where unknown. `usable`
+    are values of the series; some are `sparse` (n,), often zero. With `seeks_maps` each series is
+    looked at, whether it follows a rule of its own, see `models.stack.own_maps`.
     """
 
     plan: Plan
@@ -64,11 +73,17 @@ class StackLesson:
     tested: list[Mask]
     scores: Array
     usable: list[Array]
+    sparse: Mask
+    seeks_maps: bool = False
 
     @cached_property
-    def scale(self) -> ErrorScale:
-        """How large scores are."""
-        return ErrorScale.of(self.scores, np.ones(len(self.scores)), 0.0)
+    def scales(self) -> list[ErrorScale]:
+        """How large scores are: of series that are not often zero, and of those that are."""
+        found = []
+        for kind in (~self.sparse, self.sparse):
+            scores = np.abs(self.scores[kind])
+            found.append(ErrorScale.of(scores, np.ones(len(scores)), 0.0))
+        return found
 
     @cached_property
     def naive_scale(self) -> ErrorScale:
@@ -77,7 +92,7 @@ class StackLesson:
         errors = np.full((len(self.usable), _NAIVE_WINDOWS, h), np.nan)
         for own, y in zip(errors, self.usable, strict=True):
             origins = np.arange(y.size - h, 0, -h)[:_NAIVE_WINDOWS]
-            own[: origins.size] = naive_errors(y, origins, h, 1)
+            own[: origins.size] = np.abs(naive_errors(y, origins, h, 1))
         return ErrorScale.of(errors, measure_changes(self.usable, 1, h))
 
     def mix_members(self, window: Window, sparse: Mask) -> Array:
@@ -93,7 +108,9 @@ class StackLesson:
             weights[:, :, block.first :] = found + of_median * medians
         return weights
 
-    def score(self, hindsight: dict[int, Hindsight], sparse: Mask, short: Mask) -> Array:
+    def score(
+        self, hindsight: dict[int, Hindsight], sparse: Mask, short: Mask, grain: Array
+    ) -> Array:
         """Return scores (n, n_windows, h) of the mixture at the ends of series."""
         n_windows = max(len(block.distances) for block in self.blocks)
         scores = np.full((sparse.size, n_windows, self.h), np.nan)
@@ -105,7 +122,7 @@ class StackLesson:
                 errors, came = past.errors[:, :, steps], past.actual[:, steps]
                 mixed = combine(errors, found + of_median * find_medians(errors))
                 away = _link(came, self.plan.log) - _link(came + mixed, self.plan.log)
-                scores[:, k, steps] = np.abs(to_scores(away, past.distances[:, steps]))
+                scores[:, k, steps] = to_scores(away, past.distances[:, steps], grain[:, None])
         return scores
 
     def _weights_of(self, block: int, kind: Ints, short: Mask) -> tuple[Array, Array]:
@@ -150,70 +167,119 @@ class StackPart:
         return self.lesson.mix_members(self.window, self.sparse)
 
     @cached_property
+    def own_maps(self) -> dict[int, SeriesModel]:
+        """What was learned of series that follow a rule of their own, by position."""
+        lesson = self.lesson
+        if not lesson.seeks_maps:
+            return {}
+        return find_own_maps(self.window.prepared, lesson.plan, self.n_jobs)
+
+    @cached_property
+    def without_inputs(self) -> list[Arrays]:
+        """Forecasts as if the first input had never changed, the first two, and so on."""
+        lesson, first = self.lesson, self.panel[0]
+        counts, own = range(1, first.extra.shape[1] + 1), lesson.windows[0]
+        return [self.window.without_inputs(k, lesson.plan, own) for k in counts]
+
+    @cached_property
     def sparse(self) -> Mask:
         """Which series are often zero."""
         pairs = zip(self.panel, self.origins.tolist(), strict=True)
         return find_sparse([series.y[:origin] for series, origin in pairs])
 
     @cached_property
+    def grain(self) -> Array:
+        """Half of the distance between values that a series can have (n,): of counts, of 1."""
+        counts = find_counts([series.y for series in self.window.prepared.panel])
+        return np.where(counts, 0.0 if self.lesson.plan.log else 0.5, 0.0)
+
+    @cached_property
     def scores(self) -> Array:
-        """How large errors of the mixture were at the ends of the series, (n, n_windows, h)."""
+        """Scores of errors of the mixture at the ends of the series, (n, n_windows, h)."""
         lesson, ready = self.lesson, self.window.prepared
         hindsight = self.hindsight or {
             distance: _look_back(self, distance) for distance in lesson.windows if distance
         }
-        return lesson.score(hindsight, self.sparse, ready.is_short)
+        return lesson.score(hindsight, self.sparse, ready.is_short, self.grain)
 
     def mix(self, ahead: Sequence[Array]) -> Mixture:
         """Mix the members' forecasts, with the effects of inputs ahead."""
         members = self.window.restore(ahead)
         values = combine(np.stack(list(members.values())), self.weights)
         weights = dict(zip(members, self.weights, strict=True))
+        if self.own_maps:
+            for i, own in self._forecast_own(ahead, (0.5,)).items():
+                values[i] = own[:, 0]
+            is_own = np.isin(np.arange(len(values)), list(self.own_maps))[:, None]
+            weights = {name: np.where(is_own, 0.0, own) for name, own in weights.items()}
+            weights[OWN_MAP] = np.where(is_own, 1.0, np.zeros_like(values))
+            members[OWN_MAP] = values
         return Mixture(values, weights, members, self._runaway())
 
-    def find_bounds(
-        self, centers: Array, ahead: Sequence[Array], levels: Sequence[float]
-    ) -> tuple[Array, Array, Mask]:
-        """Return bounds (n, h, n_levels) around forecasts (n, h), and where errors were enough."""
+    def _forecast_own(
+        self, ahead: Sequence[Array], probabilities: Sequence[float]
+    ) -> dict[int, Array]:
+        """Return quantiles (h, P) of series that follow a rule of their own, by position."""
+        prepared, found = self.window.prepared, {}
+        for i, model in self.own_maps.items():
+            u = forecast_own(model, self.lesson.h, probabilities)
+            y = prepared.ready[i].preparation.restore(u.T, ahead[i]).T
+            found[i] = np.maximum(y, 0.0) if prepared.never_negative[i] else y
+        return found
+
+    def find_quantiles(
+        self, centers: Array, ahead: Sequence[Array], probabilities: Sequence[float]
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P) around forecasts (n, h), and where errors were enough."""
         lesson, ready, log = self.lesson, self.window.prepared, self.lesson.plan.log
-        modeled, season, h = ready.is_ready, lesson.plan.season_length, lesson.h
+        levels, which, side = split_levels(probabilities)
+        modeled, h = ready.is_ready, lesson.h
         others = np.flatnonzero(~modeled)
-        values, scales = [ready.panel[i].y for i in others.tolist()], np.ones(modeled.size)
+        values = [ready.panel[i].y for i in others.tolist()]
+        widths, enough = np.zeros((*centers.shape, len(levels))), np.ones(modeled.size, dtype=bool)
         if others.size:
-            usual = usual_change(lesson.usable, season, h)
-            scales[others] = measure_changes(values, season, h, usual)
-        widths, enough = lesson.scale.half_widths(self.scores, scales, levels)
-        if others.size and np.isfinite(lesson.naive_scale.scores).any():
             changes = measure_changes(values, 1, h, usual_change(lesson.usable, 1, h))
             nothing = np.full((others.size, 1, h), np.nan)
             found, sure = lesson.naive_scale.half_widths(nothing, changes, levels)
-            some = scales[others] > 0.0
-            widths[others[some]], enough[others[some]] = found[some], sure[some]
-        start = centers[:, :, None]
-        low, high = start - widths, start + widths
-        pool, _ = lesson.scale.half_widths(lesson.scores, np.ones(len(lesson.scores)), levels)
-        n_windows = int(np.isfinite(lesson.scores).any(axis=2).sum())
-        scores = correct_scores(widths[modeled], pool, n_windows, levels)
+            widths[others], enough[others] = found, sure
+        quantiles = centers[:, :, None] + side * widths[:, :, which]
+        kinds = ((~lesson.sparse, ~self.sparse), (lesson.sparse, self.sparse))
+        for scale, (theirs, kind) in zip(lesson.scales, kinds, strict=True):
+            own = kind & modeled
+            ones, scores = np.ones(own.sum()), np.abs(self.scores[own])
+            found, _ = scale.half_widths(scores, ones, levels)
+            n_windows = int(np.isfinite(lesson.scores[theirs]).any(axis=2).sum())
+            widths[own] = correct_scores(found, scale.usual_widths(levels), n_windows, levels)
+        scores = widths[modeled][:, :, which]
         distances = self.window.distances_of_all(ahead)[modeled]
-        start = _link(start[modeled], log)
-        low[modeled] = start - to_distances(-scores, distances)
-        high[modeled] = start + to_distances(scores, distances)
-        if log:
-            low[modeled], high[modeled] = np.expm1(low[modeled]), np.expm1(high[modeled])
-        low = np.maximum(low, np.where(ready.never_negative, 0.0, -np.inf)[:, None, None])
-        low, high = np.minimum.accumulate(low, axis=2), np.maximum.accumulate(high, axis=2)
-        return low, high, enough | modeled
+        found = _link(centers[modeled], log)[:, :, None] + to_errors(side * scores, distances)
+        quantiles[modeled] = np.expm1(found) if log else found
+        for i, table in self._forecast_own(ahead, probabilities).items():
+            quantiles[i] = table
+        floor = np.where(ready.never_negative, 0.0, -np.inf)[:, None, None]
+        return np.sort(np.maximum(quantiles, floor), axis=2), enough | modeled
 
     def explain(self, i: int, ahead: Array, names: InputNames, total: Array) -> Terms:
         """Return the terms of the forecast (h,) of a series that is ready."""
         prepared, row = self.window.prepared, list(self.window.prepared.ready).index(i)
         p = prepared.ready[i].preparation
+        if i in self.own_maps:
+            terms, u = Terms(), forecast_own(self.own_maps[i], self.lesson.h, (0.5,))[:, 0]
+            terms.add("member", OWN_MAP, u, value=u, weight=1.0)
+            add_way_back(terms, p, u, ahead, names, total)
+            return terms
         members = {name: own[row] for name, own in self.window.forecasts.items()}
         weights = dict(zip(members, self.weights[:, i], strict=True))
         terms = explain_one(prepared, i, members[PRETRAINED], self.lesson.plan)
         terms = terms.scale(weights[PRETRAINED] + weights.get(CORRECTED, 0.0))
         members = {name: p.clip(own) for name, own in members.items()}
         u = sum(weights[name] * own for name, own in members.items() if weights[name].any())
+        inputs = []
+        for without in self.without_inputs:
+            kept = {name: p.clip(own[row]) for name, own in without.items()}
+            changes = [weights[name] * (members[name] - own) for name, own in kept.items()]
+            inputs.append(sum(changes, np.zeros(total.size)))
+            members |= kept
         correction = "what the panel's rows correct"
         if CORRECTED in members:
             weights[correction] = weights.pop(CORRECTED)
@@ -222,6 +288,9 @@ class StackPart:
             if name != PRETRAINED and weights[name].any():
                 contribution = weights[name] * value
                 terms.add("member", name, contribution, value=value, weight=weights[name])
+        latest = prepared.panel[i].extra[-1]
+        for name, value, contribution in zip(names.extra, latest, inputs, strict=True):
+            terms.add("past input", name, contribution, value=value)
         add_way_back(terms, p, np.asarray(u), ahead, names, total)
         return terms
 
@@ -233,7 +302,7 @@ class StackPart:
         found = {
             i: describe_runaway(v, p.low, p.high) for (i, p), v in zip(own.items(), u, strict=True)
         }
-        return {i: text for i, text in found.items() if text}
+        return {i: text for i, text in found.items() if text and i not in self.own_maps}
 
 
 @dataclass(frozen=True)
@@ -327,8 +396,10 @@ def learn(
     lesson = StackLesson(
         *(plan, h, tuple(now.forecasts), blocks, windows, n_steps),
         *([], [], [], np.empty((0, 1, h)), ready.usable),
+        np.empty(0, dtype=bool),
     )
     part = StackPart(lesson, panel, origins, now, n_jobs, hindsight)
+    lesson = replace(lesson, sparse=part.sparse, seeks_maps=seeks_maps(ready, plan))
     for block in blocks:
         own = [hindsight[distance].errors[:, :, : block.last] for distance in block.distances]
         errors = np.stack(own, axis=2)
@@ -336,7 +407,7 @@ def learn(
         lesson.weights.append(weights)
         lesson.of_median.append(of_median)
         lesson.tested.append(np.asarray(np.isfinite(errors).any(axis=(1, 2, 3))))
-    lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, short))
+    lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, short, part.grain))
     return lesson, replace(part, lesson=lesson)
 
 

@@ -23,11 +23,11 @@ from rbfdiffnet.models.stack.direct import (
     learn_direct,
 )
 from rbfdiffnet.models.stack.histories import Histories, Seasons, move_to_present_level
-from rbfdiffnet.models.stack.mixing import find_sparse
 from rbfdiffnet.models.stack.rows import RowCut, RowTable
 from rbfdiffnet.models.stack.smoothing import forecast_damped_holt, forecast_on_logarithms
 from rbfdiffnet.pretrained.network import forecast, most_values
 from rbfdiffnet.series.naive import repeat_last_season
+from rbfdiffnet.series.series import find_sparse
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.memo import Memo
 from rbfdiffnet.support.parallel import parallel_map
@@ -174,13 +174,15 @@ def _damped_trend(task: Task, _: None) -> Array:
     return np.asarray(to_numpy(forecast_on_logarithms(forecast_damped_holt, values, task.h)))
 
 
-PRETRAINED, CORRECTED = "pretrained", "corrected"
+PRETRAINED, CORRECTED, DIRECT = "pretrained", "corrected", "direct"
+#: Members that see rows, so also inputs known only in the past.
+FROM_ROWS = CORRECTED, DIRECT
 #: How many members come first: the others are mixed, and then weighed beside these.
 N_FIRST = 2
 MEMBERS = (
     Member(PRETRAINED, lambda task, _: task.pretrained),
     Member(CORRECTED, _correct, _learn_correction),
-    Member("direct", _forecast_direct, _learn_direct),
+    Member(DIRECT, _forecast_direct, _learn_direct),
     Member("last season", _last_season, repeats=True),
     Member("last season, grown", _last_season_grown, repeats=True),
     Member("damped trend", _damped_trend, without_season=True),

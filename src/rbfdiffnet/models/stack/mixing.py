@@ -20,15 +20,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.series.outliers import usual_and_limit
+from rbfdiffnet.support.arrays import Array, Mask, mean_of_known
 
 _ENOUGH_FOR_A_KIND = 1_000  # to weigh members on series that are often zero, or on the others
-_MANY_ZEROS = 0.3
 _PULL = 0.05  # toward the usual weights, at least
 _MEDIAN = 3.0  # usual weight of the median of all members, times that of each other way
 _FEW_ERRORS = 30.0  # divided by the number of errors: more, where they say little
 _NOTHING = 1e-9  # a smaller weight counts as 0, and so does an error of that share of the usual one
 _ROUND = 1e-3  # of the mean size, within which absolute errors are rounded
+_LARGEST_ERROR = 3.0  # in mean errors of a series that is almost wild
 _RECENT = 24  # steps that tell how large changes are now
 
 
@@ -60,8 +61,10 @@ def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> tuple[Array
     """Return weights of members (M, 2), and of their median (2,), for both kinds of series.
 
     Members after the first are mixed; then the first, the mixture and the median are weighed. So a
-    few members that are good everywhere are not outnumbered by the others.
+    few members that are good everywhere are not outnumbered by the others. Series on which most
+    members are wild say nothing.
     """
+    errors = _leave_out_wild(errors)
     if len(errors) <= 2:  # their median is their mean
         return weigh_members(errors, sparse), np.zeros(2)
     others = weigh_members(errors[n_first:], sparse)
@@ -81,6 +84,21 @@ def weigh_in_two_steps(errors: Array, sparse: Mask, n_first: int) -> tuple[Array
     return weights / total, of_median / total
 
 
+def _leave_out_wild(errors: Array) -> Array:
+    """Return errors (M, n, n_windows, h), NaN for series on which three of four members are wild.
+
+    See `series.outliers`. No other error counts as much larger, so no series decides alone.
+    """
+    sizes = mean_of_known(np.abs(errors), axis=(2, 3))
+    sizes = sizes[np.isfinite(sizes).any(axis=1)]
+    if not sizes.size:
+        return errors
+    size = np.quantile(sizes, 0.25, axis=0, method="higher")
+    _, limit = usual_and_limit(size)
+    most = _LARGEST_ERROR * limit
+    return np.where((size > limit)[:, None, None], np.nan, np.clip(errors, -most, most))
+
+
 def find_medians(members: Array) -> Array:
     """Return the weights with which members (M, ...) make up their median, of the same shape.
 
@@ -96,18 +114,6 @@ def find_medians(members: Array) -> Array:
         half = np.take_along_axis(shares, place, axis=0) + 0.5
         np.put_along_axis(shares, place, half, axis=0)
     return np.where(known, shares, 0.0)
-
-
-def find_sparse(series: Sequence[Array]) -> Mask:
-    """Which series are often zero once they have begun, shape (n,)."""
-    found = np.zeros(len(series), dtype=bool)
-    for i, y in enumerate(series):
-        is_zero = y == 0.0
-        n_zeros = np.count_nonzero(is_zero)
-        if n_zeros > _MANY_ZEROS * y.size and n_zeros < y.size:
-            begin = int(np.argmin(is_zero))
-            found[i] = n_zeros - begin > _MANY_ZEROS * (y.size - begin)
-    return found
 
 
 def combine(members: Array, weights: Array) -> Array:

@@ -53,6 +53,7 @@ class Stack(SampledMethod):
     """Several forecasts of a panel, mixed by how well they forecast the ends of the series."""
 
     has_networks = False
+    seconds = (7e-6, 7e-5)
     weights_refusal = (
         "refit='weights' needs scope='global': scope='auto' learns anew from all observations "
         "for every forecast, with refit=True and refit=False alike."
@@ -101,9 +102,9 @@ class FittedStack(FittedSampled):
         self._latest[:] = [mixture]
         return mixture
 
-    def ask(self, request: ForecastRequest, levels: Sequence[float]) -> None:
+    def ask(self, request: ForecastRequest, probabilities: Sequence[float]) -> None:
         """Ask all machines for what forecasts need."""
-        del levels
+        del probabilities
         self._learn(request, 1)
 
     def _recall(self, request: ForecastRequest, n_jobs: int) -> list[StackPart]:
@@ -150,15 +151,15 @@ class FittedStack(FittedSampled):
         )
         return replace(lesson, plan=plan), None
 
-    def find_intervals(
+    def find_quantiles(
         self,
         request: ForecastRequest,
-        levels: Sequence[float],
+        probabilities: Sequence[float],
         collective: Collective,
         pools: Pools | None = None,
         n_jobs: int = 1,
-    ) -> tuple[Array, Array, Mask]:
-        """Return bounds (n, h, n_levels): quantiles of the pretrained network, moved and corrected.
+    ) -> tuple[Array, Mask]:
+        """Return quantiles (n, h, P): those of the pretrained network, moved and corrected.
 
         They lie around the mixture, as far away as errors at the ends of the series ask for. Series
         without a network get intervals of naive errors; `enough` (n,) tells of these.
@@ -167,18 +168,23 @@ class FittedStack(FittedSampled):
         values = self.mix(request, n_jobs).values
         pairs = list(zip(self.chunks, self._recall(request, n_jobs), strict=True))
 
-        def find(pair: tuple[Ints, StackPart]) -> tuple[Array, Array, Mask]:
+        def find(pair: tuple[Ints, StackPart]) -> tuple[Array, Mask]:
             chunk, part = pair
             with np.errstate(all="ignore"):  # in this thread
                 ahead = [request.ahead[i] for i in chunk.tolist()]
-                return part.find_bounds(values[chunk], ahead, levels)
+                return part.find_quantiles(values[chunk], ahead, probabilities)
 
-        low, high, enough = zip(*parallel_map(find, pairs, n_jobs), strict=True)
-        return (
-            scatter(self.chunks, low),
-            scatter(self.chunks, high),
-            scatter(self.chunks, enough),
-        )
+        quantiles, enough = zip(*parallel_map(find, pairs, n_jobs), strict=True)
+        return scatter(self.chunks, quantiles), scatter(self.chunks, enough)
+
+    def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
+        """Return scores of the windows of the first steps, of the series that were learned from."""
+        lesson = self._recall(request, n_jobs)[0].lesson
+        scores = lesson.scores[:, ::-1, : lesson.blocks[0].last]
+        found = [np.empty((0, scores.shape[2]))] * self.n_series
+        for i, own in zip(self.chunks[0].tolist(), scores, strict=True):
+            found[i] = own
+        return found
 
     def explain(
         self, request: ForecastRequest, names: InputNames, chosen: Sequence[int], n_jobs: int = 1
@@ -219,8 +225,8 @@ class FittedStack(FittedSampled):
         del panel
         raise ValueError(
             "fitted_values() needs fitted networks, and scope='auto' keeps none: it learns "
-            "anew for every forecast. Use cross_validation(df, h), or scope='local' or "
-            "scope='global'."
+            "anew for every forecast. Use detect_anomalies(df), which forecasts past values one "
+            "step before them, cross_validation(df, h), or scope='local' or 'global'."
         )
 
     def extend(self, panel: SeriesPanel) -> FittedModel:
@@ -234,9 +240,10 @@ class FittedStack(FittedSampled):
         def join(tables: list[Array]) -> Array:
             return scatter(self.chunks, tables)
 
+        names = max((list(m.weights) for m in mixtures), key=len)  # not all have own maps
         return Mixture(
             join([m.values for m in mixtures]),
-            {name: join([m.weights[name] for m in mixtures]) for name in mixtures[0].weights},
-            {name: join([m.members[name] for m in mixtures]) for name in mixtures[0].members},
+            {k: join([m.weights.get(k, np.zeros_like(m.values)) for m in mixtures]) for k in names},
+            {k: join([m.members.get(k, m.values) for m in mixtures]) for k in names},
             by_position(self.chunks, [m.runaway for m in mixtures]),
         )

@@ -8,6 +8,10 @@ a season, so rows of short and long, large and small series are comparable. Slow
 exponential ones. For every step ahead there are further inputs: the usual value of its phase of the
 season, how far a series had moved by then in former long seasons (years of days, weeks of hours),
 and how unusual the same date was in former years.
+
+Inputs that are known when they happen enter in the same way: a few values before the latest one,
+and the median of more of them, by their distance from the latest one, in units of the input's usual
+change. The unit is a geometric mean, and distances are bounded: a wild value counts little.
 """
 
 from __future__ import annotations
@@ -19,9 +23,12 @@ import numpy as np
 from rbfdiffnet.models.stack.blocks import cover_steps
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.series.naive import season_ago
+from rbfdiffnet.series.outliers import find_wild
+from rbfdiffnet.series.series import FEWEST_VALUES
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.progress import check_wanted
 
+_FAR_AHEAD = 128  # steps that are learned, or half of the usual series, or two seasons
 _MOST_ROWS = 4_000
 _ROWS_TO_START_FROM = 3_000  # each needs a forecast to start from
 _SLOW = (0.01, 0.05, 0.15, 0.4)
@@ -33,8 +40,11 @@ _FARTHEST = 1_000.0
 _LEVEL = 10.0
 _VALUES_PER_LAG = 6
 _GOLDEN, _SILVER = (5.0**0.5 - 1.0) / 2.0, 2.0**0.5 - 1.0  # their multiples are spread evenly
+_PAST_LAGS, _PAST_SPAN = 8, 24  # values of an input that enter at most, and whose median enters
+_FARTHEST_PAST = 10.0
 _ROUNDING = 1e-12  # of the mean size: smaller changes are none
 _BLOCK = 32  # steps of exponential means at a time
+_STILL = 0.1  # share of steps with changes, below which a series is still; and of such series
 
 
 @dataclass(frozen=True)
@@ -70,21 +80,28 @@ class Rows:
 class RowCut:
     """How rows are cut: how many lags they have, and how many steps ahead they reach.
 
-    A long season has ``long`` steps, 0 for none; inputs look back ``long_seasons`` of them.
+    A long season has ``long`` steps, 0 for none; inputs look back ``long_seasons`` of them. Of each
+    input known when it happens, ``past_lags`` values enter.
     """
 
     n_lags: int
     h: int
     long: int
     long_seasons: int
+    past_lags: int
 
 
 def choose_row_cut(histories: Histories, h: int) -> RowCut:
-    """Choose how to cut rows of series that reach to the end of the block that step h is in."""
-    longer, reach = histories.longer, learned_steps(h, histories.season)
+    """Choose how to cut rows of series that reach to the end of the block that step h is in.
+
+    Steps too far ahead to be learned do not count.
+    """
+    longer, reach = histories.longer, learned_steps(min(h, most_steps(histories)), histories.season)
     long = _LONG.get(histories.season, 0) if longer is None else longer
     n_long = int(np.clip(histories.usual_length // long - 2, 0, _MOST_LONG)) if long else 0
-    return RowCut(choose_lags(histories), reach, long, n_long)
+    n_lags, n_past = choose_lags(histories), histories.past.shape[2]
+    past_lags = min(max(n_lags // n_past, 1), _PAST_LAGS) if n_past else 0
+    return RowCut(n_lags, reach, long, n_long, past_lags)
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class RowMaker:
     units: Array  # NaN where a series has not changed yet
     slow: tuple[Array, ...]
     by_phase: tuple[Array, ...]
+    past: tuple[tuple[Array, Array], ...]  # values and units of inputs known when they happen
 
     @classmethod
     def of(cls, histories: Histories, row_cut: RowCut) -> RowMaker:
@@ -116,6 +134,7 @@ class RowMaker:
             _measure_units(filled, histories.starts, m),
             _exponential_means(filled, _SLOW),
             _means_by_phase(values, m) if m > 1 else (),
+            tuple(_measure_input(x, m) for x in np.moveaxis(histories.past, 2, 0)),
         )
 
     def training_rows(self, most: int, few: int = 0) -> tuple[Rows, Mask]:
@@ -136,6 +155,24 @@ class RowMaker:
         chosen = place < most / total
         return self.cut(series[chosen], at[chosen]), place[chosen] < few / total
 
+    def measure_sizes(self, rows: Rows) -> Array:
+        """Return root mean squares (n,) of the targets of each series, less their usual phase."""
+        known, n = np.isfinite(rows.targets), len(self.filled)
+        rest = rows.targets - rows.ahead[:, :, 0] if self.by_phase else rows.targets
+        squares = (np.where(known, rest, 0.0) ** 2).sum(axis=1)
+        total, count = (np.bincount(rows.series, own, n) for own in (squares, known.sum(axis=1)))
+        return np.asarray(np.sqrt(total / np.where(count > 0.0, count, np.nan)))
+
+    def find_still(self) -> Mask:
+        """Which series (n,) hardly ever change, such as one with a single sale.
+
+        None are where these are more than a tenth: they are what the panel is like.
+        """
+        changes = np.count_nonzero(np.diff(self.filled, axis=1), axis=1)
+        lengths = self.filled.shape[1] - self.starts
+        still = (changes < FEWEST_VALUES) & (changes < _STILL * lengths)
+        return np.asarray(still & (still.sum() <= _STILL * still.size))
+
     def latest_rows(self) -> Rows:
         """Return the rows to forecast from, of all series that have ever changed."""
         T = self.filled.shape[1]
@@ -144,7 +181,7 @@ class RowMaker:
 
     def cut(self, series: Ints, at: Ints) -> Rows:
         """Return the rows of the origins in columns ``at`` of ``series``, both of shape (n,)."""
-        T, (n_lags, h, long, long_seasons) = self.filled.shape[1], astuple(self.row_cut)
+        T, (n_lags, h, long, long_seasons, _) = self.filled.shape[1], astuple(self.row_cut)
         base, unit = self.filled[series, at], self.units[series, at]
 
         def relative(values: Array, columns: Ints) -> Array:
@@ -156,7 +193,7 @@ class RowMaker:
         level = np.clip(base / unit, -_LEVEL, _LEVEL)
         inputs = [relative(self.filled, here - np.arange(1, n_lags))]
         inputs += [relative(values, here) for values in self.slow]
-        X = np.concatenate([*inputs, level[:, None]], axis=1)
+        X = np.concatenate([*inputs, level[:, None], *self._cut_past(series, at)], axis=1)
         steps = np.arange(1, h + 1)
         same_phase = here + 1 + season_ago(h, self.season)
         ahead = [relative(values, same_phase) for values in self.by_phase]
@@ -186,6 +223,17 @@ class RowMaker:
             0.5 ** ((T - 1 - at) / self.half_life),
         )
 
+    def _cut_past(self, series: Ints, at: Ints) -> list[Array]:
+        """Return what rows know of each input that is known when it happens, (n, past_lags)."""
+        columns, found = np.maximum(at[:, None] - np.arange(_PAST_SPAN), 0), []
+        for values, units in self.past:
+            seen = values[series[:, None], columns]
+            usual = np.median(seen, axis=1, keepdims=True)
+            away = np.concatenate([seen[:, 1 : self.row_cut.past_lags], usual], axis=1)
+            away = np.nan_to_num((away - seen[:, :1]) / units[series, at][:, None])
+            found.append(np.clip(away, -_FARTHEST_PAST, _FARTHEST_PAST))
+        return found
+
 
 @dataclass(frozen=True)
 class RowTable:
@@ -204,7 +252,10 @@ class RowTable:
     def of(cls, histories: Histories, cut: RowCut, most: int = 0, few: int = 0) -> RowTable:
         """Cut the latest rows of series, and about so many to learn from."""
         maker = RowMaker.of(histories, cut)
-        return cls(cut, maker.season, maker.latest_rows(), *maker.training_rows(most, few))
+        train, starts = maker.training_rows(most, few)
+        unlike = find_wild(maker.measure_sizes(train)) | maker.find_still()
+        fair = ~unlike[train.series]
+        return cls(cut, maker.season, maker.latest_rows(), train.select(fair), starts[fair])
 
     @classmethod
     def learnable(cls, histories: Histories, h: int) -> RowTable:
@@ -216,6 +267,11 @@ class RowTable:
         series, at = self.train.series[self.starts], self.train.at[self.starts]
         rows = zip(series, histories.starts[series], at, strict=True)
         return [histories.values[i, first : last + 1] for i, first, last in rows]
+
+
+def most_steps(histories: Histories) -> int:
+    """Return how many steps ahead are learned; from there on, forecasts follow from forecasts."""
+    return max(_FAR_AHEAD, histories.usual_length // 2, 2 * histories.season)
 
 
 def learned_steps(h: int, season: int) -> int:
@@ -261,6 +317,29 @@ def _measure_units(filled: Array, starts: Ints, season: int) -> Array:
     np.cumsum(size, axis=1, out=size)
     found[~(found * n_known > _ROUNDING * size)] = np.nan
     return found
+
+
+def _measure_input(x: Array, season: int) -> tuple[Array, Array]:
+    """Fill gaps of an input (n, T) with the latest value, and find its units up to every column.
+
+    Before its first value an input repeats that, which tells rows nothing: distances are 0. The
+    unit is the geometric mean of changes over a season; over a step before there is one. It is
+    infinite before the first change.
+    """
+    known = np.isfinite(x)
+    latest = np.maximum.accumulate(np.where(known, np.arange(x.shape[1]), -1), axis=1)
+    begun = latest >= 0
+    latest = np.where(begun, latest, known.argmax(axis=1)[:, None])
+    filled = np.nan_to_num(np.take_along_axis(x, latest, axis=1))
+    units = np.full(x.shape, np.inf)
+    for lag in dict.fromkeys((1, season)):
+        change, size = np.abs(filled[:, lag:] - filled[:, :-lag]), np.abs(filled[:, lag:])
+        changed = begun[:, :-lag] & (change > _ROUNDING * size)
+        total = np.where(changed, np.log(np.where(changed, change, 1.0)), 0.0).cumsum(axis=1)
+        count = changed.cumsum(axis=1)
+        found = np.exp(total / np.maximum(count, 1))
+        units[:, lag:] = np.where(count > 0, found, units[:, lag:])
+    return filled, units
 
 
 def _means_by_phase(values: Array, season: int) -> tuple[Array, ...]:

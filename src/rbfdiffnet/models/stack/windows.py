@@ -9,12 +9,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from rbfdiffnet.models.base import ForecastRequest
-from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.networks.series_model import prepare_all
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.histories import Histories
 from rbfdiffnet.models.stack.members import (
+    FROM_ROWS,
     PRETRAINED,
     Lesson,
     Task,
@@ -32,11 +31,8 @@ from rbfdiffnet.series.series import FEWEST_VALUES, Series, UnfitError, find_usa
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.memo import current_memo, fingerprint
 from rbfdiffnet.support.parallel import parallel_map
-from rbfdiffnet.support.progress import progress_between, report_progress
+from rbfdiffnet.support.progress import report_progress
 
-_LONG = 200  # values of the usual series, from which on it may have a network of its own
-_MOST_VALUES = 300_000  # of a panel, up to which its series may have networks of their own
-_NETWORK = "network"
 _FEWEST_VALUES = 2
 
 
@@ -166,7 +162,7 @@ class Window:
         season = plan.season_length
         if not prepared.ready:
             return cls(prepared, {name: np.empty((0, h)) for name in lesson.names}, season)
-        histories, is_short = _line_up(prepared, plan)
+        histories, is_short = _line_up(prepared, plan, lesson.delays)
         ((pretrained, quantiles),) = forecast_pretrained([histories], h, n_jobs, plan.device)
         forecasts: Arrays = {PRETRAINED: pretrained}
         if lesson.members is not None:
@@ -176,12 +172,28 @@ class Window:
                 own = pretrained[~is_short]
                 found = forecast_members(long, h, own, lesson.members, plan.device)
             forecasts |= _fill_in(found, pretrained, is_short)
-        if _NETWORK in lesson.names:
-            forecasts[_NETWORK] = _forecast_by_networks(prepared, h, plan.alone)
         forecasts = {name: forecasts.get(name, pretrained) for name in lesson.names}
         outlook = pretrained, quantiles
         distances = measure_distances(prepared, histories, *outlook, n_jobs, plan.device)
         return cls(prepared, forecasts, season, distances)
+
+    def without_inputs(self, n_inputs: int, plan: Plan, lesson: WindowLesson) -> Arrays:
+        """Return forecasts by members from rows, as if so many first inputs had never changed.
+
+        These are inputs that are known when they happen.
+        """
+        if lesson.members is None or not self.prepared.ready:
+            return {}
+        histories, is_short = _line_up(self.prepared, plan, lesson.delays)
+        if is_short.all():
+            return {}
+        long, pretrained = _select_long(histories, is_short), self.forecasts[PRETRAINED]
+        past = np.where(np.arange(long.past.shape[2]) < n_inputs, np.nan, long.past)
+        learned = {k: own for k, own in lesson.members.learned.items() if k in FROM_ROWS}
+        members, h = replace(lesson.members, learned=learned), pretrained.shape[1]
+        own = pretrained[~is_short]
+        found = forecast_members(replace(long, past=past), h, own, members, plan.device)
+        return _fill_in(found, pretrained, is_short)
 
     def first_steps(self, h: int) -> Window:
         """Return the same window with fewer steps ahead."""
@@ -268,12 +280,14 @@ def measure_distances(
 class WindowLesson:
     """What one window of a panel learned, for the same window of other series.
 
-    `members` is None where no series was long enough, and `names` are those of all members.
+    `members` is None where no series was long enough, and `names` are those of all members. Inputs
+    that are known when they happen count as known after `delays`.
     """
 
     members: Lesson | None
     names: tuple[str, ...]
     common: CommonEffects | None
+    delays: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -293,12 +307,24 @@ class _Found:
         return sum(own.nbytes for own in (self.quantiles, *self.forecasts.values()))
 
 
-def _line_up(prepared: PreparedPanel, plan: Plan) -> tuple[Histories, Mask]:
+def _find_delays(prepared: PreparedPanel) -> tuple[int, ...]:
+    """Return by how many steps inputs that are known when they happen usually end before series."""
+    if not any(series.extra.shape[1] for series in prepared.panel[:1]):
+        return ()
+    known = [np.isfinite(prepared.panel[i].extra[::-1]) for i in prepared.ready]
+    found = [np.where(own.any(axis=0), own.argmax(axis=0), len(own)) for own in known]
+    return tuple(np.median(found, axis=0).astype(np.int64).tolist()) if found else ()
+
+
+def _line_up(
+    prepared: PreparedPanel, plan: Plan, delays: tuple[int, ...]
+) -> tuple[Histories, Mask]:
     """Return the series that are ready side by side, and which are too short for most members."""
     numbers = [prepared.numbers.get(i, i) for i in prepared.ready]
     series = prepared.histories
-    histories = Histories.of(series, plan.season_length, plan.longer_season, numbers)
-    return histories, prepared.is_short[list(prepared.ready)]
+    past = [prepared.panel[i].extra[-y.size :] for i, y in zip(prepared.ready, series, strict=True)]
+    histories = Histories.of(series, plan.season_length, plan.longer_season, numbers, past)
+    return histories.delay(delays), prepared.is_short[list(prepared.ready)]
 
 
 def learn_windows(
@@ -311,26 +337,25 @@ def learn_windows(
 ) -> dict[int, tuple[Window, WindowLesson]]:
     """Let every member learn from panels and forecast them so many steps ahead, by their keys.
 
-    Members that repeat the last season take part only if asked for. A thorough plan lets each long
-    series have a network of its own, which treats noise. What panels have in common is made once.
+    Members that repeat the last season take part only if asked for. What panels have in common is
+    made once. Inputs that end before series do in the latest panel, that of the least key, count as
+    known as late in all of them.
     """
-    lines = {key: _line_up(own, plan) for key, own in prepared.items() if own.ready}
+    delays = _find_delays(prepared[min(prepared)])
+    lines = {key: _line_up(own, plan, delays) for key, own in prepared.items() if own.ready}
     found = _learn_all(lines, n_steps, repeats, n_jobs, plan.device)
     windows = {}
     for key, own in prepared.items():
         if key not in found:
             nothing = {PRETRAINED: np.empty((0, n_steps[key]))}
-            lesson = WindowLesson(None, (PRETRAINED,), own.common)
+            lesson = WindowLesson(None, (PRETRAINED,), own.common, delays)
             windows[key] = Window(own, nothing, plan.season_length), lesson
             continue
         (histories, _), (forecasts, quantiles, members) = lines[key], found[key].parts
         forecasts, pretrained = dict(forecasts), forecasts[PRETRAINED]
-        is_long = histories.usual_length >= _LONG and histories.lengths.sum() <= _MOST_VALUES
-        if plan.thorough and is_long:
-            forecasts[_NETWORK] = _forecast_by_networks(own, n_steps[key], plan)
         outlook = pretrained, quantiles
         distances = measure_distances(own, histories, *outlook, n_jobs, plan.device)
-        lesson = WindowLesson(members, tuple(forecasts), own.common)
+        lesson = WindowLesson(members, tuple(forecasts), own.common, delays)
         windows[key] = Window(own, forecasts, plan.season_length, distances), lesson
     return windows
 
@@ -346,7 +371,8 @@ def _learn_all(
     memo, found, keys = current_memo(), {}, {}
     for number, (histories, is_short) in lines.items():
         settings = repr((histories.season, histories.longer, n_steps[number], repeats)).encode()
-        keys[number] = settings + fingerprint(histories.values, histories.numbers, is_short)
+        arrays = histories.values, histories.numbers, histories.past, is_short
+        keys[number] = settings + fingerprint(*arrays)
         if (known := memo.find(keys[number])) is not None:
             found[number] = known
     new = [number for number in lines if number not in found]
@@ -405,15 +431,3 @@ def _fill_in(members: Arrays, pretrained: Array, is_short: Mask) -> Arrays:
         found[name] = pretrained.copy()
         found[name][np.flatnonzero(~is_short)[known]] = values[known]
     return found
-
-
-def _forecast_by_networks(prepared: PreparedPanel, h: int, plan: Plan) -> Array:
-    """Return forecasts (series that are ready, h) by networks of single series without effects."""
-    panel = []
-    for i, own in prepared.ready.items():
-        y, none = np.where(own.is_known, own.u, np.nan), np.empty((own.u.size, 0))
-        panel.append(Series(y, none, prepared.panel[i].extra))
-    plan = replace(plan, log=False, noise="auto", fast=False)
-    with progress_between(0.9, 1.0):
-        networks = LocalNetworks().fit(panel, plan)
-        return networks.forecast(ForecastRequest.after(panel, h)).values

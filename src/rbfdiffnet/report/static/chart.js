@@ -1,6 +1,7 @@
 // A chart of one series on a canvas: history, forecasts, intervals, backtests; zoom, pan, a cursor.
 
 const MARGIN = { right: 14, top: 12, bottom: 26 };
+const LONGEST = 3.5; // steps; what is further apart is a gap, not a weekend
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
 
 /** Position of the value nearest to another one in an ascending array. */
@@ -21,11 +22,22 @@ function find(sorted, value) {
   return sorted[at] === value ? at : null;
 }
 
+function ring(context, x, y) {
+  context.arc(x, y, 5.5, 0, 2 * Math.PI);
+}
+
+function cross(context, x, y) {
+  for (const side of [-4, 4]) {
+    context.moveTo(x - side, y - 4);
+    context.lineTo(x + side, y + 4);
+  }
+}
+
 class Chart {
   /** Callbacks: onCursor(moment or null), onPick(moment), onView(from, to). */
   constructor(canvas, overview, callbacks) {
     Object.assign(this, { canvas, overview, ...callbacks });
-    this.show = { models: new Set(), levels: new Set(), backtest: false };
+    this.show = { models: new Set(), levels: new Set(), backtest: false, anomalies: false, outliers: false };
     this.left = 58; // room for the labels of values
     this.cursor = null; // position among all moments
     this.picked = null; // time of the forecast that is explained
@@ -35,7 +47,7 @@ class Chart {
     listen(this);
   }
 
-  /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{times, models}]}. */
+  /** Draw a series: {dates, times, y, ahead: {times, models}, windows: [{times, models}], anomalies: {times}, outliers}. */
   setSeries(data) {
     this.data = data;
     this.moments = Float64Array.from(new Set([...data.times, ...data.ahead.times])).sort();
@@ -154,22 +166,33 @@ class Chart {
     return { context, color, clientWidth, clientHeight };
   }
 
-  /** Everything that is switched on, widest intervals first: {times, model, band or point, past}. */
+  /** Everything that is switched on, widest intervals first: {times, model, band or point, past, before}. */
   layers() {
     const { data, show } = this;
     const found = [];
     const blocks = [...(show.backtest ? data.windows : []), data.ahead];
     for (const block of blocks) {
+      const { times } = block;
+      const before = this.valueBefore(times[0]);
       for (const model of block.models) {
         if (!show.models.has(model.name)) continue;
         const past = block !== data.ahead;
         for (const band of model.bands.toReversed()) {
-          if (show.levels.has(band.level)) found.push({ times: block.times, model, band, past });
+          if (show.levels.has(band.level)) found.push({ times, model, band, past, before });
         }
-        found.push({ times: block.times, model, point: model.point, past });
+        found.push({ times, model, point: model.point, past, before });
       }
     }
     return found;
+  }
+
+  /** The last value known before a time, if that is near enough for a line: [time, value], or null. */
+  valueBefore(time) {
+    const { times, y } = this.data;
+    for (let i = times.length - 1; i >= 0 && time - times[i] <= LONGEST * this.gap; i--) {
+      if (times[i] < time && Number.isFinite(y[i])) return [times[i], y[i]];
+    }
+    return null;
   }
 
   /** Lowest and highest value in view; down to zero where that is not far. */
@@ -231,7 +254,7 @@ class Chart {
 
     context.save();
     context.beginPath();
-    context.rect(this.left, 0, this.width() + 1, bottom + 1);
+    context.rect(this.left, 0, this.width() + 1, bottom + 7); // room for marks at the lowest value
     context.clip();
     const width = this.width() / ((this.to - this.from) / this.gap);
     context.strokeStyle = color("quiet");
@@ -251,11 +274,13 @@ class Chart {
 
     for (const layer of layers.filter(({ band }) => band)) this.drawBand(context, color, layer);
     this.drawLine(context, this.data.times, this.data.y, color("history"), 1.4, [], width > 9 ? 2 : 0);
-    for (const { times, model, point, past } of layers.filter((layer) => layer.point)) {
+    if (this.show.anomalies) this.drawMarks(context, color("bad"), this.data.anomalies.times, ring);
+    if (this.show.outliers) this.drawMarks(context, color("model-1"), this.data.outliers, cross);
+    for (const { times, model, point, past, before } of layers.filter((layer) => layer.point)) {
       context.globalAlpha = past ? 0.75 : 1;
       const dot = width > 9 || times.length === 1 ? 2.6 : 0;
       const ink = color(`model-${model.hue}`);
-      this.drawLine(context, times, point, ink, past ? 1.3 : 2.2, DASHES[model.hue], dot);
+      this.drawLine(context, times, point, ink, past ? 1.3 : 2.2, DASHES[model.hue], dot, before);
     }
     context.globalAlpha = 1;
     this.drawCursor(context, color, bottom);
@@ -269,13 +294,15 @@ class Chart {
     context.stroke();
   }
 
-  drawLine(context, times, values, color, width, dash, dot) {
-    const longest = 3.5 * this.gap; // what is further apart is a gap, not a weekend
+  /** A line through values, that begins at the value before them if there is one. */
+  drawLine(context, times, values, color, width, dash, dot, before = null) {
+    const longest = LONGEST * this.gap;
     context.strokeStyle = context.fillStyle = color;
     context.lineWidth = width;
     context.setLineDash(dash);
     context.beginPath();
-    let last = NaN;
+    let last = before ? before[0] : NaN;
+    if (before) context.moveTo(this.x(before[0]), this.y(before[1]));
     for (let i = 0; i < times.length; i++) {
       if (!Number.isFinite(values[i])) continue;
       const near = times[i] - last <= longest;
@@ -296,14 +323,29 @@ class Chart {
     context.fill();
   }
 
-  drawBand(context, color, { times, model, band, past }) {
+  /** Mark values of the past at some times. */
+  drawMarks(context, ink, times, shape) {
+    context.strokeStyle = ink;
+    context.lineWidth = 1.8;
+    for (const time of times) {
+      const at = find(this.data.times, time);
+      if (at === null || time < this.from - this.gap || time > this.to + this.gap) continue;
+      context.beginPath();
+      shape(context, this.x(time), this.y(this.data.y[at]));
+      context.stroke();
+    }
+    context.lineWidth = 1;
+  }
+
+  drawBand(context, color, { times, model, band, past, before }) {
     const good = [...times.keys()].filter((i) => Number.isFinite(band.low[i] + band.high[i]));
     if (!good.length) return;
     context.fillStyle = color(`model-${model.hue}`);
     context.globalAlpha = past ? 0.1 : 0.16;
     context.beginPath();
     // One step alone still has a width.
-    const side = good.length === 1 ? 4 : 0;
+    const side = good.length === 1 && !before ? 4 : 0;
+    if (before) context.moveTo(this.x(before[0]), this.y(before[1]));
     for (const i of good) context.lineTo(this.x(times[i]) + side, this.y(band.high[i]));
     for (const i of good.toReversed()) context.lineTo(this.x(times[i]) + side, this.y(band.low[i]));
     if (side) {
@@ -364,7 +406,11 @@ class Chart {
     context.globalAlpha = 0.55;
     path(times, y, color("history"));
     context.globalAlpha = 1;
-    if (model) path(ahead.times, model.point, color(`model-${model.hue}`));
+    if (model) {
+      const before = this.valueBefore(ahead.times[0]);
+      const [time, value] = before ? [[before[0]], [before[1]]] : [[], []];
+      path([...time, ...ahead.times], [...value, ...model.point], color(`model-${model.hue}`));
+    }
     context.strokeStyle = color("quiet");
     context.strokeRect(left + 0.5, 0.5, Math.max(width - 1, 2), clientHeight - 1);
   }

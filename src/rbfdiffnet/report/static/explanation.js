@@ -11,7 +11,8 @@ const PARTS = {
   linear: "Lags and inputs, linear part",
   exemplar: "Exemplars, nonlinear part",
   effect: "Known inputs and calendar",
-  member: "Members of the stack",
+  "past input": "Inputs known only in the past",
+  member: "Other forecasts, mixed in",
   fallback: "Fallback",
   noise: "Noise",
   transforms: "Transforms",
@@ -20,12 +21,24 @@ const PARTS = {
   guard: "Guards",
   bound: "Lower bound",
 };
+// Members of the stack, as anyone can read them.
+const MEMBERS = {
+  pretrained: "network trained on simulated series",
+  corrected: "the same network, corrected by these series",
+  direct: "network trained on these series",
+  "last season": "the last season, repeated",
+  "last season, grown": "the last season, at the present level",
+  "damped trend": "a trend that levels off",
+  "own map": "the rule that this series follows",
+  "what the panel's rows correct": "correction by these series",
+};
 const DETAILS = {
-  member: "What each member adds",
+  member: "What each of the other forecasts adds",
   level: "What the level is made of",
   season: "Seasons",
   linear: "Lags and inputs",
   effect: "Known inputs and calendar",
+  "past input": "Inputs known only in the past",
 };
 
 /** Bars to the left and right of zero: rows of label, number. A total with its text may come last. */
@@ -64,7 +77,8 @@ function largest(terms) {
   const rest = sorted.slice(MOST_TERMS);
   const rows = sorted.slice(0, MOST_TERMS).map((term) => {
     const detail = ` (${formatNumber(term.value)}, weight ${term.weight.toFixed(2)})`;
-    return [term.part === "member" ? term.term + detail : term.term, term.contribution];
+    const name = MEMBERS[term.term] ?? term.term;
+    return [term.part === "member" ? name + detail : term.term, term.contribution];
   });
   return rest.length ? [...rows, [`${rest.length} smaller ones`, sum(rest)]] : rows;
 }
@@ -136,7 +150,7 @@ function equationPart(equation, groups) {
   const slopes = equation.filter(([order]) => order > 0).map(([, , value]) => value);
   const untouched = slopes.length > 1 && new Set(slopes).size === 1;
   if (untouched || (groups.has("linear") && !groups.has("exemplar"))) {
-    const note = "There was nothing nonlinear to learn: the differential operator has no weight.";
+    const note = "There was nothing nonlinear to learn: the forecast is a weighted sum of past values.";
     return [heading, formula("f(x) = w₀ + Σ λᵢ xᵢ"), quiet(note)];
   }
   const origin = groups.has("member")

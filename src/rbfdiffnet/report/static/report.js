@@ -7,7 +7,7 @@ const count = (n, word) => {
 const hues = new Map(facts.models.map((model, i) => [model.name, i % 6]));
 const fallbacks = new Map(facts.notes.filter((note) => note.fallback).map((note) => [note.series, note]));
 
-let numbers, history, ahead, backtest, terms, chart, list, current;
+let numbers, history, ahead, backtest, anomalies, outliers, terms, chart, list, current;
 
 // One series ---------------------------------------------------------------------------------------
 
@@ -44,6 +44,12 @@ function showSeries(series) {
     y: history.column(series, facts.target),
     ahead: { times: ahead.times(series), models: modelsOf(ahead, series) },
     windows: windowsOf(series),
+    anomalies: anomalies && {
+      times: anomalies.times(series),
+      low: anomalies.column(series, "low"),
+      high: anomalies.column(series, "high"),
+    },
+    outliers: outliers ? outliers.times(series) : [],
     terms: terms ? terms(series) : [],
   };
   const points = current.ahead.models.flatMap((model) => [...model.point]);
@@ -103,18 +109,32 @@ function writeValues() {
   byId("values").querySelector("div").replaceChildren(table(head, rows));
 }
 
-function goToSeries(series) {
+function goToSeries(series, time = null) {
   byId("search").value = "";
   list.filter();
   list.select(series);
+  if (time !== null) goToTime(time);
   byId("explore").scrollIntoView({ block: "start" });
   byId("chart").focus({ preventScroll: true });
+}
+
+/** Point at a time, in the middle of the chart. */
+function goToTime(time) {
+  chart.mark = time;
+  const half = (chart.to - chart.from) / 2;
+  chart.view(time - half, time + half);
 }
 
 /** What is known at a moment: rows of name and text. */
 function readMoment({ time, past, ahead: step }) {
   const rows = [];
   if (past !== null) rows.push([facts.target, current.format(current.y[past])]);
+  const unusual = current.anomalies && chart.show.anomalies ? current.anomalies.times.indexOf(time) : -1;
+  if (unusual >= 0) {
+    const { low, high } = current.anomalies;
+    rows.push(["expected", `${current.format(low[unusual])} to ${current.format(high[unusual])}`]);
+  }
+  if (chart.show.outliers && current.outliers.includes(time)) rows.push(["outlier", "not learned from"]);
   const add = ({ name, point, bands }, i, suffix) => {
     if (!chart.show.models.has(name)) return;
     rows.push([name + suffix, current.format(point[i])]);
@@ -159,9 +179,7 @@ function explain(moment) {
     explained: facts.explained.series.map((i) => ({ name: facts.ids[i], select: () => goToSeries(i) })),
     dates: facts.dates,
     goTo: (time) => {
-      chart.mark = time;
-      const half = (chart.to - chart.from) / 2;
-      chart.view(time - half, time + half);
+      goToTime(time);
       byId("chart").scrollIntoView({ block: "center" });
     },
   });
@@ -213,11 +231,17 @@ function writeToggles() {
     ...levels.map((level) => {
       return toggle(`${level} % intervals`, "band", "model-0", true, flip(show.levels, level));
     }),
-    ...(backtest ? [toggle("Backtests", "", "quiet", false, (on) => {
+    ...(backtest ? [toggle("Backtests", "", "quiet", true, (on) => {
       show.backtest = on;
       for (const other of others) other.hidden = !on;
     })] : []),
     ...others,
+    ...(facts.anomalies?.found ? [toggle("Unusual values", "ring", "bad", true, (on) => {
+      show.anomalies = on;
+    })] : []),
+    ...(outliers ? [toggle("Outliers, not learned from", "cross", "model-1", true, (on) => {
+      show.outliers = on;
+    })] : []),
   );
 }
 
@@ -242,12 +266,15 @@ function writeOrders(mase) {
   byId("order").addEventListener("change", () => list.setOrder(orders[byId("order").value](), texts));
   list.setOrder(names, texts);
   byId("remark").hidden = !mase;
+  byId("explore").classList.toggle("single", names.length === 1); // nothing to choose from
 }
 
 async function start() {
   writeVerdict();
   writeExtent();
+  writeTree();
   writeAccuracy();
+  writeAnomalies();
   writeNotes();
   if (document.readyState === "loading") {
     await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
@@ -260,6 +287,8 @@ async function start() {
   history = new Table(numbers, "history", axis, base);
   ahead = new Table(numbers, "forecasts", axis, base);
   backtest = numbers.has("backtest/rows") ? new Table(numbers, "backtest", axis, base) : null;
+  anomalies = numbers.has("anomalies/rows") ? new Table(numbers, "anomalies", axis, base) : null;
+  outliers = numbers.has("outliers/rows") ? new Table(numbers, "outliers", axis, base) : null;
   terms = readTerms(axis);
   const mase = facts.scores ? numbers.get(`mase/${facts.main}`) : null;
 

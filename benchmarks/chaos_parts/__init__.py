@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/chaos.py``: its rivals."""

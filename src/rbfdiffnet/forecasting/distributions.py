@@ -1,0 +1,108 @@
+r"""Sums and mixtures of forecast distributions that are known by their quantiles.
+
+Between two quantiles, values lie on a line in the quantiles of a normal variable. That is cut into
+cells so small that values in a cell :math:`[a_j, b_j]` of probability :math:`w_j` may be taken to
+be uniform. The sum with an independent normal variable of standard deviation s then has the
+distribution function
+
+.. math:: F(x) = \sum_j w_j \frac{\psi((x - a_j) / s) - \psi((x - b_j) / s)}{(b_j - a_j) / s},
+    \qquad \psi(t) = t \, \Phi(t) + \varphi(t)
+
+and a mixture has the cells of all of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.parallel import even_chunks
+
+_CELLS = 4  # between two quantiles
+_NARROWEST = 1e-4  # cell, in standard deviations of the normal variable
+_REACH = 9.0  # standard deviations beyond which no quantile lies
+_STEPS = 60
+_PRECISION = 1e-8  # of the width of a distribution
+_AT_ONCE = 2**20  # values
+
+
+def add_normal(
+    quantiles: Array, probabilities: Sequence[float], std: Array, wanted: Sequence[float]
+) -> Array:
+    """Return quantiles (m, W) of sums of variables and independent normal ones.
+
+    The variables have quantiles (m, P) at ascending probabilities, the normal ones mean 0 and
+    standard deviations (m,) above 0.
+    """
+    edges, shares = _cut_cells(quantiles, probabilities)
+    found = np.empty((len(std), len(wanted)))
+    for some in even_chunks(len(std), max(_AT_ONCE // (len(wanted) * shares.size), 1)):
+        found[some] = _invert(edges[some], shares, std[some, None], np.array(wanted))
+    return found
+
+
+def mix_quantiles(
+    quantiles: Array, counts: Mask, probabilities: Sequence[float], wanted: Sequence[float]
+) -> Array:
+    """Return quantiles (h, W) of mixtures of m variables with quantiles (m, h, P).
+
+    Those of the variables that a mixture has are in a mask `counts` (m, h); each counts as much.
+    """
+    edges, shares = _cut_cells(quantiles, probabilities)
+    middles = (edges[..., 1:] + edges[..., :-1]) / 2.0
+    found = np.empty((counts.shape[1], len(wanted)))
+    for own, chosen, values in zip(found, counts.T, middles.swapaxes(0, 1), strict=True):
+        values = values[chosen].ravel()
+        order = np.argsort(values, kind="stable")
+        weights = np.tile(shares, chosen.sum())[order] / chosen.sum()
+        own[:] = np.interp(wanted, np.cumsum(weights) - weights / 2.0, values[order])
+    return found
+
+
+def _cut_cells(quantiles: Array, probabilities: Sequence[float]) -> tuple[Array, Array]:
+    """Return the edges (..., M + 1) of cells, and how probable the cells are, (M,)."""
+    n = len(probabilities)
+    places = np.linspace(0.0, n - 1.0, _CELLS * (n - 1) + 1)
+    lower = np.minimum(places.astype(np.int64), n - 2)
+    share = places - lower
+    edges = (1.0 - share) * quantiles[..., lower] + share * quantiles[..., lower + 1]
+    below = ndtr(np.interp(places, np.arange(n), ndtri(probabilities)))
+    below[[0, -1]] = 0.0, 1.0
+    return edges, np.diff(below)
+
+
+def _invert(edges: Array, shares: Array, std: Array, wanted: Array) -> Array:
+    """Find quantiles (m, W) of sums by Newton's method, kept between bounds that close in."""
+    low, high = edges[:, :1] - _REACH * std, edges[:, -1:] + _REACH * std
+    width, spread = high - low, std[:, :, None]
+    cells = np.maximum(np.diff(edges)[:, None] / spread, _NARROWEST)
+    near = np.minimum(np.searchsorted(np.cumsum(shares), wanted) + 1, shares.size)
+    away = edges[:, near] - edges[:, edges.shape[1] // 2, None]  # from the middle
+    x = edges[:, near] - away + np.copysign(np.hypot(away, ndtri(wanted) * std), wanted - 0.5)
+    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
+    done = np.zeros(x.shape, dtype=bool)
+    for _ in range(_STEPS):
+        left = (x[:, :, None] - edges[:, None, :-1]) / spread
+        right = left - cells
+        before, after = ndtr(left), ndtr(right)
+        area = left * before - right * after + _normal_density(left) - _normal_density(right)
+        excess = (area / cells) @ shares - wanted
+        slope = ((before - after) / cells) @ shares / std
+        low, high = np.where(excess > 0.0, low, x), np.where(excess > 0.0, x, high)
+        with np.errstate(all="ignore"):
+            step = x - excess / slope
+        middle = (low + high) / 2.0
+        moved = np.where((step > low) & (step < high), step, middle)
+        moved = np.where(done, x, moved)
+        done |= np.abs(moved - x) <= _PRECISION * width  # each for itself, whatever others do
+        x = moved
+        if done.all():
+            break
+    return np.sort(x, axis=1)
+
+
+def _normal_density(t: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi))

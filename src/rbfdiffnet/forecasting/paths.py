@@ -1,0 +1,218 @@
+r"""Sample paths: quantiles of single steps, tied together by how errors go on over time.
+
+.. math:: y_k = Q_k(\Phi(z_k)), \qquad z_k \propto \varepsilon_k + \alpha \sum_{j<k}
+    \varphi^{k-1-j} \varepsilon_j, \qquad
+    \varepsilon_{ik} = \sqrt\rho \, \eta_k + \sqrt{1 - \rho} \, \xi_{ik}
+
+where :math:`Q_k` is the quantile function of step k, so every step has the distribution that was
+forecast, and z and :math:`\varepsilon` are standard normal. A share :math:`\alpha` of a shock stays
+after its step, and fades by :math:`\varphi`: none stays in noise, all in a random walk. How much
+of it stays in a series shows in how fast its quantiles spread,
+
+.. math:: \left( \frac{\text{width}_k}{\text{width}_1} \right)^2 = 1 + \alpha^2 \sum_{j=0}^{k-2}
+    \varphi^{2j}
+
+All :math:`\alpha` are multiplied by one factor, such that errors of the same window were
+correlated as much as paths are. Series share shocks :math:`\eta` only where that is asked for, as
+much as their errors at the same step did. Where noise is filtered, paths go on as those of the
+cloud of states.
+
+Of n paths, one lies between any two neighbors of n + 1 quantiles at every step (Latin hypercube
+sampling), so quantiles of few paths are close to the quantiles that were forecast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from rbfdiffnet.pretrained.network import PROBABILITIES
+from rbfdiffnet.support.arrays import Array, Ints
+
+_TAIL = (2.75, 3.25, 4.0, 5.0)  # normal scores of quantiles beyond those of the network
+#: Normal scores of the quantiles that paths are made of, and their probabilities.
+GRID = np.sort(
+    [*ndtri(PROBABILITIES), *ndtri((0.025, 0.15, 0.85, 0.975)), *_TAIL, *np.negative(_TAIL)]
+)
+GRID_PROBABILITIES = [round(float(p), 12) for p in ndtr(GRID)]
+_LOW, _HIGH = (int(np.argmin(np.abs(GRID - ndtri(p)))) for p in (0.1, 0.9))
+_LEAST, _MOST = 0.05, 2.0  # shares of a shock that stay
+_FADES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.45, 0.3)
+_FAR = 5.0  # an error that is still larger says nothing more
+_PRIOR = 20.0  # paths of errors that count as much as what the quantiles say
+_FACTORS = np.concatenate([[0.0], np.geomspace(0.05, 20.0, 60)])
+#: Values of paths that are drawn at once.
+VALUES_AT_ONCE = 2**19
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How shocks go on in n series.
+
+    `stays` (n,) is the share of a shock that stays, and `fades` (n,) what is left of that after
+    another step. `shared` is what series have in common. `seeds` (n,) belong to the series,
+    whatever others there are. Some series have `clouds` instead: paths (N, h) that go on as theirs.
+    """
+
+    stays: Array
+    fades: Array
+    shared: float
+    seeds: Sequence[int]
+    clouds: Mapping[int, Array] = field(default_factory=dict)
+
+    def draw(self, quantiles: Array, n_paths: int, seed: int, first: int = 0) -> Array:
+        """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P)."""
+        n, h, _ = quantiles.shape
+        some = slice(first, first + n)
+        shocks, places = np.empty((2, n, h, n_paths))
+        for own, place, key in zip(shocks, places, self.seeds[some], strict=True):
+            generator = _generator(seed, key)
+            generator.standard_normal(out=own)
+            generator.random(out=place)
+        if self.shared:
+            common = _generator(seed, 0).standard_normal((h, n_paths))
+            shocks = self.shared**0.5 * common + (1.0 - self.shared) ** 0.5 * shocks
+        z = _accumulate(shocks, self.stays[some], self.fades[some])
+        for i, cloud in self.clouds.items():
+            if first <= i < first + n:
+                chosen = _generator(seed, self.seeds[i]).integers(len(cloud), size=n_paths)
+                z[i - first] = cloud[chosen].T
+        order = np.argsort(z, axis=2)
+        values = _interpolate(ndtri((np.arange(n_paths) + places) / n_paths), quantiles)
+        paths = np.empty((n, h, n_paths))
+        np.put_along_axis(paths, order, values, axis=2)
+        return paths
+
+
+def find_dependence(
+    quantiles: Array,
+    errors: Sequence[Array],
+    seeds: Sequence[int],
+    clouds: Mapping[int, Array] | None = None,
+    together: Ints | None = None,
+) -> Dependence:
+    """Learn how shocks go on, from quantiles (n, h, P) and errors of earlier forecasts.
+
+    Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
+    usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
+    """
+    stays, fades = _read_shocks(quantiles)
+    scores = _standardize(errors)
+    found = np.clip(_find_factor(stays, fades, scores) * stays, 0.0, _MOST)
+    shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
+    return Dependence(found, fades, shared, seeds, clouds or {})
+
+
+def seeds_of(names: Sequence[str]) -> list[int]:
+    """Return a number for every name, above 0, the same in every run."""
+    digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    return [int.from_bytes(digest) | 1 for digest in digests]
+
+
+def _read_shocks(quantiles: Array) -> tuple[Array, Array]:
+    """Return the share of a shock that stays, and how it fades, (n,), by how quantiles spread."""
+    n, h, _ = quantiles.shape
+    width = quantiles[:, :, _HIGH] - quantiles[:, :, _LOW]
+    growth = (width / np.where(width[:, :1] > 0.0, width[:, :1], np.inf)) ** 2 - 1.0
+    squared, left = np.empty((2, len(_FADES), n))
+    for j, fade in enumerate(_FADES):
+        kept = _kept(fade, h)
+        squared[j] = np.maximum(growth @ kept / max(float(kept @ kept), 1e-300), 0.0)
+        left[j] = ((growth - squared[j][:, None] * kept) ** 2).sum(axis=1)
+    best = np.argmin(left, axis=0)
+    stays = np.sqrt(squared[best, np.arange(n)])
+    return np.clip(stays, _LEAST, _MOST), np.array(_FADES)[best]
+
+
+def _kept(fade: float, h: int) -> Array:
+    """Return what is left of the squares of all shocks before each step, (h,)."""
+    return np.concatenate([[0.0], np.cumsum(fade ** (2.0 * np.arange(h - 1)))])
+
+
+def _standardize(errors: Sequence[Array]) -> list[Array]:
+    """Return errors in units of their usual size at each step; 0 where unknown."""
+    known = [np.where(np.isfinite(own), np.clip(own, -_FAR, _FAR), 0.0) for own in errors]
+    table = np.concatenate(known) if known else np.empty((0, 1))
+    squares, counts = (table**2).sum(axis=0), np.count_nonzero(table, axis=0)
+    usual = np.sqrt(np.where(squares > 0.0, squares, 1.0) / np.maximum(counts, 1))
+    return [own / usual for own in known]
+
+
+def _find_factor(stays: Array, fades: Array, scores: Sequence[Array]) -> float:
+    """Return by how much to multiply what stays, so that errors correlate as they did."""
+    rows = [(i, own) for i, own in enumerate(scores) if own.size and own.shape[1] > 1]
+    if not rows:
+        return 1.0
+    steps = rows[0][1].shape[1]
+    table = np.concatenate([own for _, own in rows])
+    squares, known = (table**2).sum(axis=1), np.count_nonzero(table, axis=1)
+    size = (squares * np.maximum(known - 1, 0)).sum()
+    if not size > 0.0:
+        return 1.0
+    seen = (table.sum(axis=1) ** 2 - squares).sum() / size
+    weight = np.array([(own**2).sum() for _, own in rows])
+    own = [i for i, _ in rows]
+    expected = np.array(
+        [weight @ mean_correlation(factor * stays[own], fades[own], steps) for factor in _FACTORS]
+    )
+    expected /= weight.sum()
+    usual = np.interp(1.0, _FACTORS, expected)
+    count = np.count_nonzero(known)
+    wanted = (count * seen + _PRIOR * usual) / (count + _PRIOR)
+    rises = slice(int(np.argmax(expected)) + 1)  # correlations fall again where shocks grow
+    return float(np.interp(wanted, expected[rises], _FACTORS[rises]))
+
+
+def mean_correlation(stays: Array, fades: Array, steps: int) -> Array:
+    """Return the mean correlation (n,) of two different ones of the first steps of paths."""
+    total, later = np.zeros((2, stays.size))
+    values, which = np.unique(fades, return_inverse=True)
+    kept = np.array([_kept(fade, steps) for fade in values.tolist()]).reshape(-1, steps)[which]
+    scale = 1.0 / np.sqrt(1.0 + stays[:, None] ** 2 * kept)
+    for j in range(steps - 2, -1, -1):
+        later = fades * (scale[:, j + 1] + later)
+        total += scale[:, j] * (stays / fades + stays**2 * kept[:, j]) * later
+    return np.asarray(2.0 * total / (steps * (steps - 1)))
+
+
+def _shared(scores: Sequence[Array]) -> float:
+    """Return the mean correlation of two series at the same step of the same window.
+
+    The latest windows of all series are the same ones; earlier ones may be unknown.
+    """
+    if len(scores) < 2:
+        return 0.0
+    rows = max(own.shape[0] for own in scores)
+    table = np.zeros((len(scores), rows, scores[0].shape[1]))
+    for row, own in zip(table, scores, strict=True):
+        row[rows - len(own) :] = own
+    squares, known = (table**2).sum(axis=0), np.count_nonzero(table, axis=0)
+    pairs = (table.sum(axis=0) ** 2 - squares).sum()
+    size = (squares * np.maximum(known - 1, 0)).sum()
+    return float(np.clip(pairs / size, 0.0, 0.95)) if size > 0.0 else 0.0
+
+
+def _accumulate(shocks: Array, stays: Array, fades: Array) -> Array:
+    """Return z (n, h, n_paths) of shocks, without its scale, which no rank depends on."""
+    found, state = shocks.copy(), np.zeros_like(shocks[:, 0])
+    for k in range(1, shocks.shape[1]):
+        state = fades[:, None] * state + shocks[:, k - 1]
+        found[:, k] += stays[:, None] * state
+    return found
+
+
+def _generator(seed: int, key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=np.array([seed, key], dtype=np.uint64)))
+
+
+def _interpolate(scores: Array, quantiles: Array) -> Array:
+    """Return values (n, h, m) of scores, on lines between quantiles (n, h, P) at `GRID`."""
+    scores = np.clip(scores, GRID[0], GRID[-1])
+    upper: Ints = np.clip(np.searchsorted(GRID, scores), 1, GRID.size - 1)
+    share = (scores - GRID[upper - 1]) / (GRID[upper] - GRID[upper - 1])
+    low = np.take_along_axis(quantiles, upper - 1, axis=2)
+    return np.asarray(low + share * (np.take_along_axis(quantiles, upper, axis=2) - low))

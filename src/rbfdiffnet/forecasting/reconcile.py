@@ -1,0 +1,212 @@
+"""The step after all series of a panel are forecast: what belongs together is made to add up.
+
+Errors of one window go together, so h of them say as much as the square root of h would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rbfdiffnet.forecasting.chunks import forecast_in_chunks
+from rbfdiffnet.forecasting.groups import find_hierarchy
+from rbfdiffnet.forecasting.hierarchy import Hierarchy, make_reconciler
+from rbfdiffnet.forecasting.options import ALONE, NAME
+from rbfdiffnet.forecasting.pipeline import Pipeline, hold_forecasts
+from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.models.stack.mixing import measure_changes
+from rbfdiffnet.panel.exogenous import Exogenous, FutureInputs
+from rbfdiffnet.panel.newcomers import has_values
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.series.naive import values_after
+from rbfdiffnet.series.series import FEWEST_VALUES
+from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.memo import share_results
+from rbfdiffnet.support.notes import Note
+from rbfdiffnet.support.progress import progress_between
+
+#: How many errors of each series are needed, in at least how many windows.
+_HELD_OUT = {"variance": (12, 1), "mint": (48, 2)}
+_SHORTEST = 12  # steps of a window
+
+
+def forecast_and_reconcile(
+    pipeline: Pipeline,
+    panel: Panel,
+    exogenous: Exogenous,
+    h: int,
+    forecast: Callable[[], tuple[list[dict[str, Array]], list[Note]]],
+    *,
+    excess: Sequence[Sequence[Array] | None],
+    alone: bool = False,
+) -> tuple[list[dict[str, Array]], list[Note]]:
+    """Return columns (n, h) of forecasts after the end of a panel that add up, and their notes.
+
+    Without a hierarchy they stay as `forecast` returns them, for one or several scenarios, whose
+    inputs are far out by `excess`. In one, `alone` adds a column of forecasts as they were before.
+    """
+    if pipeline.options.hierarchy is None or not panel.n_series:
+        return forecast()
+    hierarchy = find_hierarchy(panel, pipeline.options.hierarchy)
+    sizes = np.ones(panel.n_series)
+    sizes[hierarchy.groups] = hierarchy.sizes
+    if pipeline.options.reconcile == "none":
+        tables, notes = forecast()
+        found = [_move_quantiles(pipeline, own, own[NAME], sizes) for own in tables]
+    else:
+        with share_results():
+            add_up, share = find_reconciliation(pipeline, panel, exogenous, h)
+            with progress_between(share, 1.0):
+                tables, notes = forecast()
+        begun, new = hierarchy.among(panel.lengths > 0), (panel.lengths > 0) & ~has_values(panel)
+        found = []
+        for own, far in zip(tables, map(_find_far, excess), strict=True):
+            spread = _spread_groups(own, begun, new, far)
+            found.append(_move_quantiles(pipeline, spread, add_up(own[NAME], far), sizes))
+    if alone:
+        found = [{**own, ALONE: table[NAME]} for own, table in zip(found, tables, strict=True)]
+    return found, notes
+
+
+def find_reconciliation(
+    pipeline: Pipeline, panel: Panel, exogenous: Exogenous, h: int
+) -> tuple[Callable[[Array, Mask | None], Array], float]:
+    """Return a function that makes values (n, h) add up, and the share of the time that it took.
+
+    Series that have not begun are left aside. Those without values keep their forecasts, which are
+    added to those of their groups: the sums of the past are without them. Groups that series with
+    hardly any values have just moved are not asked. At steps (n, h) that the function is told have
+    inputs far out, series keep their forecasts, too, and groups that have such series are not
+    asked: what they say of such inputs must not move the others.
+    """
+    options, share = pipeline.options, 0.0
+    hierarchy = find_hierarchy(panel, options.hierarchy).among(panel.lengths > 0)
+    errors = n_independent = scales = None
+    if options.reconcile in _HELD_OUT:
+        steps, n_windows = _plan_windows(pipeline, h)
+        share, n_independent = n_windows / (n_windows + 1), n_windows * np.sqrt(steps)
+        with progress_between(0.0, share):
+            errors = find_held_out_errors(pipeline, panel, exogenous, steps, n_windows)
+        values = np.split(panel.y, panel.offsets[1:-1])
+        scales = measure_changes(values, pipeline.plan.season_length, h) ** 2
+    asked = _leave_moved(hierarchy.among(has_values(panel)), panel)
+    reconciler = make_reconciler(
+        *(asked, panel.n_series, options.reconcile),
+        *(errors, n_independent, scales),
+    )
+
+    def add_up(values: Array, far: Mask | None) -> Array:
+        values = values.copy()
+        if reconciler is not None:
+            far = np.zeros((len(values), 1), dtype=bool) if far is None else far
+            kinds, kind = np.unique(far, axis=1, return_inverse=True)
+            kind = np.broadcast_to(kind.ravel(), values.shape[1])
+            for k, own in enumerate(kinds.T):
+                some = values[:, kind == k]
+                moved = reconciler.without(own).apply(some)
+                values[:, kind == k] = np.where(own[:, None], some, moved)
+        values[hierarchy.bottom] = pipeline.bound_series(values[hierarchy.bottom])
+        return hierarchy.sum_up(values)
+
+    return add_up, share
+
+
+def _leave_moved(hierarchy: Hierarchy, panel: Panel) -> Hierarchy:
+    """Return the structure without groups whose sums have just been moved by new series.
+
+    These have fewer values than any model needs, and add more than what the group, which is older,
+    usually changes by in a step.
+    """
+    known = [y[np.isfinite(y)] for y in np.split(panel.y, panel.offsets[1:-1])]
+    sizes = np.array([abs(y.mean()) if 0 < y.size < FEWEST_VALUES else 0.0 for y in known])
+    usual = [
+        np.median(np.abs(np.diff(known[i]))) if known[i].size >= FEWEST_VALUES else np.inf
+        for i in hierarchy.groups.tolist()
+    ]
+    rest = np.flatnonzero(hierarchy.members @ sizes[hierarchy.bottom] <= usual)
+    return Hierarchy(hierarchy.bottom, hierarchy.groups[rest], hierarchy.members[rest])
+
+
+def _find_far(excess: Sequence[Array] | None) -> Mask | None:
+    """Tell at which steps (n, h) an input is far out."""
+    return None if excess is None else np.asarray(np.stack(excess).any(axis=2))
+
+
+def _spread_groups(
+    columns: dict[str, Array], hierarchy: Hierarchy, new: Mask, far: Mask | None
+) -> dict[str, Array]:
+    """Return columns in which quantiles of groups know of series that their own past does not tell.
+
+    What is unknown of `new` series (n,) is added to what is unknown of their groups. Where any
+    input is `far` out (n, h), a group is as uncertain as the sum of its series. Errors count as
+    independent: squares of distances from forecasts are added, and keep their signs.
+    """
+    if not new.any() and far is None:
+        return columns
+    own, groups, members = hierarchy.bottom, hierarchy.groups, hierarchy.members
+    is_far = False if far is None else members @ far[own].astype(np.float64) > 0.0
+    spread = {}
+    for name, column in columns.items():
+        away = column - columns[NAME]
+        squares = np.sign(away) * away**2
+        total = squares[groups] + members @ (squares[own] * new[own, None])
+        total = np.where(is_far, members @ squares[own], total)
+        spread[name] = column.copy()
+        spread[name][groups] = columns[NAME][groups] + np.sign(total) * np.sqrt(np.abs(total))
+    return spread
+
+
+def _move_quantiles(
+    pipeline: Pipeline, columns: dict[str, Array], values: Array, sizes: Array
+) -> dict[str, Array]:
+    """Return columns with other forecasts (n, h), and quantiles that move with their forecasts.
+
+    They stay within bounds, times the number of series of a group, `sizes` (n,).
+    """
+    moved = {}
+    for name, own in columns.items():
+        each = (own + values - columns[NAME]) / sizes[:, None]
+        moved[name] = pipeline.bound_series(each) * sizes[:, None]
+    return hold_forecasts(moved)
+
+
+def add_up_paths(pipeline: Pipeline, panel: Panel, paths: Array, away: Array) -> Array:
+    """Return paths (n, h, m) of which those of groups are sums of those of their series.
+
+    Paths of series are moved by how far (n, h) their forecasts were, and stay within bounds.
+    """
+    hierarchy = find_hierarchy(panel, pipeline.options.hierarchy).among(panel.lengths > 0)
+    own = hierarchy.bottom
+    floor = np.where((paths[own] >= 0.0).all(axis=(1, 2)), 0.0, -np.inf)[:, None, None]
+    moved = np.maximum(paths[own] + away[own][:, :, None], floor)
+    paths[own] = pipeline.bound_series(moved)
+    return hierarchy.sum_up(paths)
+
+
+def _plan_windows(pipeline: Pipeline, h: int) -> tuple[int, int]:
+    """Return the number of steps of held-out windows, and how many there are."""
+    n_errors, fewest = _HELD_OUT[pipeline.options.reconcile]
+    steps = h if pipeline.plan.block > 1 else max(h, _SHORTEST)
+    return steps, max(-(-n_errors // steps), fewest)
+
+
+def find_held_out_errors(
+    pipeline: Pipeline, panel: Panel, exogenous: Exogenous, steps: int, n_windows: int
+) -> Array:
+    """Return errors (n, n_windows * steps) in the last windows of a panel, NaN where unknown.
+
+    Each window is forecast from what precedes it, by models that have seen nothing else.
+    """
+    series, errors = exogenous.series(panel), []
+    for window in range(n_windows):
+        past = panel.truncate((n_windows - window) * steps)
+        request = ForecastRequest.within(series, past.lengths, steps)
+        with progress_between(window / n_windows, (window + 1) / n_windows):
+            inputs = [FutureInputs(list(request.ahead), None)]
+            (found,), _ = forecast_in_chunks(pipeline, past, exogenous, steps, inputs, {})
+        pairs = zip(series, past.lengths.tolist(), strict=True)
+        actual = np.stack([values_after(own.y, np.array([at]), steps)[0] for own, at in pairs])
+        known = np.array([own.n_seen >= FEWEST_VALUES for own in request.seen])
+        errors.append(np.where(known[:, None], actual - found[NAME], np.nan))
+    return np.concatenate(errors, axis=1)

@@ -1,0 +1,104 @@
+"""Sums of forecasts over time: a week, a month, or so many steps.
+
+The quantiles of a sum are not the sums of quantiles. They come from sample paths, which know how
+errors go on over time; see `forecasting.paths`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.checks import call_given, is_number
+
+#: Paths from which quantiles of totals are found.
+N_PATHS = 1_000
+_FEWEST_PATHS, _MOST_VALUES = 100, 10**8  # where paths of all series are in memory together
+
+
+def fit_paths(n_values: int) -> int:
+    """Return how many paths of so many values each may be in memory together."""
+    return int(np.clip(_MOST_VALUES // max(n_values, 1), _FEWEST_PATHS, N_PATHS))
+
+
+@dataclass(frozen=True)
+class StepGroups:
+    """The groups of steps that are summed up, series by series, m in all.
+
+    `starts` (m,) are places in steps (n, h), flattened; `series`, `first` and `count` (m,) tell the
+    series, the first step and the number of steps of a group.
+    """
+
+    starts: Ints
+    series: Ints
+    first: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, panel: Panel, h: int, totals: Any) -> StepGroups:
+        """Group the h steps after the ends of the series of a panel."""
+        n = panel.n_series
+        labels = _labels(panel, h, totals)
+        begins = np.ones((n, h), dtype=bool)
+        begins[:, 1:] = labels[:, 1:] != labels[:, :-1]
+        starts = np.flatnonzero(begins)
+        count = np.diff(np.append(starts, n * h))
+        return cls(starts, starts // h, starts % h, count)
+
+    def sum(self, values: Array, first: int, last: int) -> Array:
+        """Sum values (k, h, ...) of the series from `first` up to `last`, which is not among them.
+
+        The result has a row for each group of these series.
+        """
+        h = values.shape[1]
+        inside = (self.series >= first) & (self.series < last)
+        flat = values.reshape(-1, *values.shape[2:])
+        if not inside.any():
+            return flat[:0]
+        return np.asarray(np.add.reduceat(flat, self.starts[inside] - first * h, axis=0))
+
+
+def _labels(panel: Panel, h: int, totals: Any) -> Any:
+    """Return labels (n, h): steps of a series in a row with the same label belong together."""
+    n = panel.n_series
+    if is_number(totals, Integral) and totals >= 1:
+        return np.broadcast_to(np.arange(h) // min(int(totals), h), (n, h))
+    dates = panel.dates(np.arange(n)[:, None], panel.lengths[:, None] + np.arange(h))
+    if isinstance(totals, str):
+        return _periods(dates, totals)
+    if not callable(totals):
+        raise ValueError(
+            "totals must be a period such as 'W' or 'M', a number of steps, or a function of "
+            f"dates; got {totals!r}."
+        )
+    import pandas as pd
+
+    found = call_given("totals", totals, pd.Index(dates.ravel()))
+    labels = pd.factorize(np.atleast_1d(np.asarray(found)))[0]
+    if labels.size != dates.size:
+        raise ValueError(
+            f"totals must return a label for each of {dates.size} dates; got {labels.size}."
+        )
+    return labels.reshape(dates.shape)
+
+
+def _periods(dates: Any, alias: str) -> Any:
+    import pandas as pd
+
+    if dates.dtype.kind != "M":
+        raise ValueError(
+            f"totals={alias!r} needs dates, and these series have whole numbers; give a number of "
+            "steps instead."
+        )
+    try:
+        periods = pd.DatetimeIndex(dates.ravel()).to_period(alias)
+    except (ValueError, AttributeError) as error:
+        raise ValueError(
+            f"totals={alias!r} is no period; use 'D', 'W', 'M', 'Q' or 'Y', or a number of steps."
+        ) from error
+    return periods.asi8.reshape(dates.shape)

@@ -1,0 +1,468 @@
+r"""Maps with windows of many kinds, compared by how well they continue the series: a committee.
+
+One map cannot know its windows beforehand. Where a series is sampled finely, neighboring values
+say the same, and lags must lie apart; where it folds, older lags help or blur. So maps with several
+numbers of lags, delays between them, and decays are fitted,
+
+.. math:: z_{t+d} = z_t + b + \lambda \cdot x_t + \sum_j w_j\, e^{-\beta \lVert \delta \circ
+    (x_t - x_j) \rVert^2}, \qquad x_t = (z_{t-(l-1)d}, \ldots, z_{t-d}, z_t)
+
+each over d steps at once (of several sensors, the values of all of them stand for z), beside
+analogs, which continue the series as its most similar past went on. They are learned from the first
+part of the series, roll on through the rest of it, and those that stay close are learned again from
+all of it. The forecast is their median, weighed by :math:`\text{error}^{-8}`; its own errors on the
+rest of the series give the quantiles.
+
+There is a basis function at each of up to `MOST_ROWS` windows. The weights solve
+:math:`(K + \gamma I) w = y`, with b and :math:`\lambda` free. Width and :math:`\gamma` maximize the
+evidence. Normal equations would lose half of the digits, which clean series need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from rbfdiffnet.network.basis import squared_distances
+from rbfdiffnet.network.network import Network
+from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.progress import report_progress
+
+#: Most windows that a map has a basis function at.
+MOST_ROWS = 240
+
+_LAGS = (2, 4, 6, 8, 12, 16)
+_DECAYS = (1.0, 0.3)  # weight of the oldest lag in distances, for that of the latest
+_PROBE = (10, 0.3)  # lags and decay with which delays are compared
+_DELAYS = (0.06, 0.12, 0.18, 0.25, 0.35, 0.5)  # of a quarter of a period
+_BEST_DELAYS = 2
+_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # in units of the median distance between windows
+_PENALTIES = 10.0 ** np.arange(-10.0, 1.1)
+_ROWS_PER_LAG = 4
+_LEARNED = 0.7  # share of the series that maps are learned from before they are compared
+_ORIGINS = 32
+_PERIODS = 2  # that maps are compared on
+_FEWEST_STEPS, _MOST_SHARE = 20, 0.2  # the same in steps, and as a share of the series
+_FARTHEST = 2.0  # error beyond which nothing gets worse, in standard deviations
+_SHARPNESS = 8.0  # power of the errors that members are weighed by
+_LEAST_WEIGHT = 0.01  # of the best member's
+_WIDER = 1.3  # quantiles than those of errors by which members were chosen (66 chaotic systems)
+_STEPS_ALIKE = 1.25  # factor between steps whose errors are looked at together
+_MARGIN = 0.1  # of the range of the series, by which a forecast may leave it
+_QUICK_LAGS, _QUICK_DELAY = (4, 8), 0.25  # of maps for a quick look; of a quarter of a period
+_ANALOG_WIDTHS = (1.0, 2.0, 4.0)  # quarters of a period
+
+
+class Member(Protocol):
+    """Something that continues a series."""
+
+    @property
+    def reach(self) -> int:
+        """Number of latest values that it looks at."""
+
+    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
+        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
+
+
+@dataclass(frozen=True)
+class LaggedMap:
+    """A network over lags that lie ``delay`` steps apart, which goes on by as many at once.
+
+    Its inputs are the values of all k sensors at the oldest lag, then at the next one, and so on.
+    ``penalty`` is that on its weights.
+    """
+
+    network: Network
+    delay: int
+    penalty: float
+
+    @property
+    def n_lags(self) -> int:
+        """Number of lags."""
+        return self.network.n_lags // self.network.y_shift.size
+
+    @property
+    def reach(self) -> int:
+        """Number of latest values that it looks at."""
+        return self.n_lags * self.delay
+
+    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
+        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
+        n, _, width = histories.shape
+        size, blocks = self.n_lags, -(-h // self.delay)
+        path = np.empty((n, size + blocks, self.delay, width))
+        path[:, :size] = histories[:, -self.reach :].reshape(n, size, self.delay, width)
+        for k in range(blocks):
+            windows = path[:, k : k + size].swapaxes(1, 2).reshape(-1, size * width)
+            ahead = self.network.predict(windows).reshape(n, self.delay, width)
+            path[:, size + k] = np.clip(ahead, low, high)
+        return path[:, size:].reshape(n, -1, width)[:, :h]
+
+
+@dataclass(frozen=True)
+class Analogs:
+    """The past of a series (T, k), which goes on as it did after the most similar ``width`` values.
+
+    The past is copied on from there; where it ends, the copy is copied.
+    """
+
+    past: Array
+    width: int
+
+    @property
+    def reach(self) -> int:
+        """Number of latest values that it looks at."""
+        return self.width
+
+    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
+        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
+        at = np.arange(len(self.past) - 2 * self.width + 1)[:, None] + np.arange(self.width)
+        windows = self.past[at].reshape(len(at), -1)
+        latest = histories[:, -self.width :].reshape(len(histories), -1)
+        start = squared_distances(latest, windows).argmin(axis=1) + self.width
+        away = np.arange(h) % (len(self.past) - start)[:, None]
+        return np.asarray(np.clip(self.past[start[:, None] + away], low, high))
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Members, best first, their ``weight`` (m,), and how far off they were where held out.
+
+    ``error`` is the mean size of the errors against what was observed, and ``errors`` (n, H, k) are
+    those against the series that was learned from, for n origins, NaN where it had ended. Forecasts
+    stay between ``low`` and ``high`` (k,).
+    """
+
+    members: tuple[Member, ...]
+    weight: Array
+    error: float
+    errors: Array
+    low: Array
+    high: Array
+
+    @property
+    def reach(self) -> int:
+        """Number of latest values that the members look at."""
+        return max(member.reach for member in self.members)
+
+    @property
+    def best_map(self) -> LaggedMap:
+        """The best of the members that are maps."""
+        return next(member for member in self.members if isinstance(member, LaggedMap))
+
+    def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
+        """Forecast quantiles after a history (T, k), shape (h, k, q); .5 is the forecast."""
+        paths = [member.roll(history[None], h, self.low, self.high)[0] for member in self.members]
+        middle = weighted_median(np.array(paths), self.weight)[:, :, None]
+        low, high = self.low[:, None], self.high[:, None]
+        return np.clip(middle + self._away(h, quantiles), low, high)
+
+    def _away(self, h: int, quantiles: Array) -> Array:
+        """Return quantiles of the errors around their median for h steps, shape (h, k, q).
+
+        Of n origins, the outer quantiles are those of n + 1, which hold what they promise.
+        """
+        n, size, width = self.errors.shape
+        levels = np.clip(0.5 + (quantiles - 0.5) * (n + 1) / n, 0.0, 1.0)
+        steps = np.arange(1, size + 1)
+        away = np.empty((size, width, quantiles.size))
+        for k in steps:
+            alike = (steps * _STEPS_ALIKE >= k) & (steps <= k * _STEPS_ALIKE)
+            errors = self.errors[:, alike].reshape(-1, width)
+            errors = errors[np.isfinite(errors).all(axis=1)]
+            if not len(errors):  # nothing was observed then
+                away[k - 1] = away[max(k - 2, 0)] if k > 1 else 0.0
+                continue
+            # Errors are forecast minus truth, so their sign turns.
+            outer = np.quantile(errors, 1.0 - levels, axis=0).T
+            away[k - 1] = _WIDER * (np.median(errors, axis=0)[:, None] - outer)
+        return np.asarray(away[np.minimum(np.arange(h), size - 1)])
+
+
+def weighted_median(values: Array, weight: Array) -> Array:
+    """Return the weighted median of m values along the first axis: (m, ...) becomes (...)."""
+    order = values.argsort(axis=0, kind="stable")
+    passed = np.cumsum(weight[order], axis=0)
+    at = (passed >= 0.5 * weight.sum()).argmax(axis=0)
+    middle = np.take_along_axis(order, at[None], axis=0)
+    return np.asarray(np.take_along_axis(values, middle, axis=0)[0])
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Series (T, k) to learn a committee from, and where its members are compared.
+
+    ``runs`` (T,) are the numbers of the trajectories that values belong to, and 0 where they may
+    not be learned from. ``histories`` (n, L, k) are those before each origin, as a forecast made
+    there would see them; ``ahead`` (n, H, k) what came, NaN after the end of the series.
+    """
+
+    z: Array
+    runs: Ints
+    end: int
+    histories: Array
+    ahead: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(
+        cls, z: Array, runs: Ints, observed: Array, histories: Array, origins: Ints, h: int
+    ) -> _Trial:
+        """Compare members on the last part of a standardized series."""
+        ahead = values_ahead(observed, origins, h)
+        margin = _MARGIN * np.ptp(z, axis=0)
+        low, high = z.min(axis=0) - margin, z.max(axis=0) + margin
+        return cls(z, runs, int(origins[0]), histories, ahead, low, high)
+
+    def fit(
+        self, n_lags: int, delay: int, decay: float, like: LaggedMap | None = None
+    ) -> LaggedMap | None:
+        """Fit a map to the part before the origins."""
+        early = slice(self.end)
+        return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, like)
+
+    def paths(self, member: Member) -> Array:
+        """Return the forecasts of a member, shape (n, H, k)."""
+        return member.roll(self.histories, self.ahead.shape[1], self.low, self.high)
+
+    def error(self, paths: Array) -> float:
+        """Return the mean error of forecasts."""
+        return mean_error(paths, self.ahead)
+
+
+def horizon_of(size: int, quarter: int) -> int:
+    """Number of steps that maps of a series are compared on: some periods, or a fifth of it."""
+    return int(np.clip(4 * _PERIODS * quarter, _FEWEST_STEPS, max(_MOST_SHARE * size, 1)))
+
+
+def origins_of(size: int, quarter: int) -> Ints:
+    """Positions from which maps of a series roll on, after the part that they are learned from."""
+    last = size - max(horizon_of(size, quarter) // 4, 1)
+    return np.unique(np.linspace(_LEARNED * size, last, _ORIGINS).astype(np.int64))
+
+
+def values_ahead(s: Array, origins: Ints, h: int) -> Array:
+    """Return the h values of a series (T, k) from each origin on, NaN after its end: (n, h, k)."""
+    steps = origins[:, None] + np.arange(h)
+    return np.where((steps < len(s))[:, :, None], s[np.minimum(steps, len(s) - 1)], np.nan)
+
+
+def mean_error(paths: Array, ahead: Array) -> float:
+    """Return the mean size of errors (n, H, k), in standard deviations of the series.
+
+    Far off is far off. Step t counts 1 / t, as in a mean over the logarithm of the time ahead.
+    """
+    size = np.minimum(np.abs(paths - ahead), _FARTHEST)
+    weight = np.isfinite(size) / np.arange(1.0, size.shape[1] + 1.0)[:, None]
+    return float(np.nansum(weight * size) / weight.sum())
+
+
+def learn_committee(
+    z: Array,
+    runs: Ints,
+    observed: Array,
+    histories: Array,
+    origins: Ints,
+    h: int,
+    quarter: int,
+    delay: int | None = None,
+    n_lags: int | None = None,
+) -> Committee:
+    """Learn a committee from a series (T, k) without gaps that repeats itself after 4 quarters.
+
+    Values belong to trajectories, the numbers of which are ``runs`` (T,); those with 0 take no part
+    in learning. ``observed`` (T, k), NaN where missing, is what members are to come close to on
+    the held-out part: h steps after each of the ``origins`` (n,). ``histories`` (n, L, k) are the
+    values before these, as they were known then. Lags and delay may be given.
+    """
+    usable = runs > 0
+    shift, scale = z[usable].mean(axis=0), z[usable].std(axis=0)
+    z, observed, histories = ((v - shift) / scale for v in (z, observed, histories))
+    trial = _Trial.of(z, runs, observed, histories, origins, h)
+    clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
+    tried: list[tuple[float, Array, Member]] = []
+    shapes = _choose_shapes(trial, quarter, delay, n_lags)
+    for k, (size, apart, decay) in enumerate(shapes):
+        report_progress(k / len(shapes))
+        found = fit_lagged(z, runs, size, apart, decay)
+        early = None if found is None else trial.fit(size, apart, decay, like=found)
+        if found is not None and early is not None:
+            paths = trial.paths(early)
+            tried.append((trial.error(paths), paths, found))
+    if not tried:
+        raise ValueError(f"{len(z)} values are too few to compare maps; there are gaps, perhaps.")
+    for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
+        if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
+            paths = trial.paths(Analogs(z[: trial.end], width))
+            tried.append((trial.error(paths), paths, Analogs(z, width)))
+    best_map = min(error for error, _, member in tried if isinstance(member, LaggedMap))
+    best = max(min(error for error, *_ in tried), 1e-300)
+    tried.sort(key=lambda one: one[0])
+    weight = np.array([max(error / best, 1.0) ** -_SHARPNESS for error, *_ in tried])
+    keep = [k for k, one in enumerate(tried) if weight[k] > _LEAST_WEIGHT or one[0] == best_map]
+    paths = weighted_median(np.array([tried[k][1] for k in keep]), weight[keep])
+    return Committee(
+        tuple(_in_units(tried[k][2], shift, scale) for k in keep),
+        weight[keep],
+        trial.error(paths) * float(scale.mean()),
+        (paths - clean) * scale,
+        trial.low * scale + shift,
+        trial.high * scale + shift,
+    )
+
+
+def quick_error(s: Array, histories: Array, origins: Ints, quarter: int) -> float:
+    """Return the error of the best of a few maps and of analogs, as `learn_committee` would.
+
+    It takes a small part of the time. The series (T, 1) has no gaps.
+    """
+    shift, scale = float(s.mean()), float(s.std())
+    z, seen = (s - shift) / scale, (histories - shift) / scale
+    h = horizon_of(len(z), quarter)
+    trial = _Trial.of(z, np.ones(len(z), dtype=np.int64), z, seen, origins, h)
+    apart = max(1, round(_QUICK_DELAY * quarter))
+    found: list[Member | None] = [trial.fit(size, apart, 1.0) for size in _QUICK_LAGS]
+    found.append(Analogs(z[: trial.end], min(2 * quarter, trial.end // 4)))
+    rolled = [m for m in found if m is not None and m.reach <= seen.shape[1]]
+    return min((trial.error(trial.paths(m)) for m in rolled), default=np.inf) * scale
+
+
+def fit_lagged(
+    z: Array,
+    runs: Ints,
+    n_lags: int,
+    delay: int,
+    decay: float,
+    like: LaggedMap | None = None,
+) -> LaggedMap | None:
+    """Fit a map to a standardized series (T, k), or return None where it is too short for it.
+
+    Windows lie in one of the ``runs`` (T,), see `learn_committee`. With another map ``like`` it,
+    width and penalty are taken from there.
+    """
+    span, width = n_lags * delay + 1, z.shape[1]
+    fewest = _ROWS_PER_LAG * (n_lags * width + 1)
+    if len(z) < span + fewest:
+        return None
+    at = np.arange(n_lags + 1) * delay
+    start = np.arange(len(z) - span + 1)
+    own = runs[start[:, None] + at]
+    start = start[(own[:, 0] > 0) & (own == own[:, :1]).all(axis=1)]
+    if start.size < fewest:
+        return None
+    if start.size > MOST_ROWS:
+        start = start[np.linspace(0, start.size - 1, MOST_ROWS).round().astype(np.int64)]
+    rows = z[start[:, None] + at]
+    X, change = rows[:, :-1].reshape(len(rows), -1), rows[:, -1] - rows[:, -2]
+    metric = decay ** np.linspace(1.0, 0.0, n_lags) if n_lags > 1 else np.ones(1)
+    metric = np.repeat(metric, width)
+    flat = np.concatenate([X, np.ones((len(X), 1))], axis=1)
+    squares = squared_distances(X * metric, X * metric)
+    if like is None:
+        beta, penalty = _choose_width(squares, flat, change)
+    else:
+        beta, penalty = float(like.network.beta[0]), like.penalty
+    kernel = np.exp(-beta * squares)
+    kernel[np.diag_indices_from(kernel)] += penalty
+    solved = cho_solve(cho_factor(kernel), np.concatenate([change, flat], axis=1))
+    of_change, of_flat = solved[:, :width], solved[:, width:]
+    linear = np.linalg.lstsq(flat.T @ of_flat, flat.T @ of_change, rcond=1e-13)[0]
+    w = of_change - of_flat @ linear
+    linear[-1 - width : -1] += np.eye(width)  # the change is from the latest values on
+    inputs = n_lags * width
+    network = Network(
+        centers=X * metric,
+        beta=np.full(len(X), beta),
+        a=np.ones(1),
+        w=w,
+        linear=linear,
+        x_shift=np.zeros(inputs),
+        x_scale=np.ones(inputs),
+        metric=metric,
+        y_shift=np.zeros(width),
+        y_scale=np.ones(width),
+        n_lags=inputs,
+        order=0,
+    )
+    return LaggedMap(network, delay, penalty)
+
+
+def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, float]:
+    r"""Return beta and the penalty for which there is most evidence.
+
+    With K and y projected on what the ``flat`` features (n, k) cannot explain, and s the
+    eigenvalues of K there, it is
+
+    .. math:: E(\gamma) = (n - k) \log \sum_i \frac{y_i^2}{s_i + \gamma}
+        + \sum_i \log (s_i + \gamma)
+
+    summed over the columns y of the ``change`` (n, m).
+    """
+    n, k = flat.shape
+    orthogonal, _ = np.linalg.qr(flat)
+    rest = change - orthogonal @ (orthogonal.T @ change)
+    typical = float(np.median(squares))
+    if not typical > 0.0:  # most windows of a series that rests are the same
+        typical = float(squares.mean()) or 1.0
+    best = np.inf, 1.0, 1.0
+    for width in _WIDTHS:
+        beta = 0.5 / (width**2 * typical)
+        kernel = np.exp(-beta * squares)
+        kernel -= orthogonal @ (orthogonal.T @ kernel)
+        kernel -= (kernel @ orthogonal) @ orthogonal.T
+        values, vectors = np.linalg.eigh(kernel)
+        parts = (vectors.T @ rest)[k:] ** 2
+        spread = np.maximum(values[k:], 0.0)[:, None] + _PENALTIES
+        total = np.maximum(parts.T @ (1.0 / spread), 1e-300)  # (m, penalties)
+        evidence = ((n - k) * np.log(total) + np.log(spread).sum(axis=0)).sum(axis=0)
+        at = int(evidence.argmin())
+        best = min(best, (float(evidence[at]), beta, float(_PENALTIES[at])))
+    return best[1:]
+
+
+def _choose_shapes(
+    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None
+) -> list[tuple[int, int, float]]:
+    """Return numbers of lags, delays and decays to compare.
+
+    Delays are compared first, with windows of one kind.
+    """
+    delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
+    if delay is not None:
+        delays = [delay]
+    elif len(delays) > _BEST_DELAYS:
+        errors = {}
+        for apart in delays:
+            probe = trial.fit(_PROBE[0], apart, _PROBE[1])
+            errors[apart] = np.inf
+            if probe is not None and probe.reach <= trial.histories.shape[1]:
+                errors[apart] = trial.error(trial.paths(probe))
+        delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
+    numbers = _LAGS if n_lags is None else (n_lags,)
+    longest = trial.histories.shape[1]
+    return [
+        (size, apart, decay)
+        for size in numbers
+        for apart in delays
+        for decay in _DECAYS
+        if size * apart <= longest
+    ]
+
+
+def _in_units(member: Member, shift: Array, scale: Array) -> Member:
+    """Return a member of a standardized series for the series itself."""
+    if isinstance(member, Analogs):
+        return replace(member, past=member.past * scale + shift)
+    assert isinstance(member, LaggedMap)
+    network = replace(
+        member.network,
+        x_shift=np.tile(shift, member.n_lags),
+        x_scale=np.tile(scale, member.n_lags),
+        y_shift=shift,
+        y_scale=scale,
+    )
+    return replace(member, network=network)

@@ -1,0 +1,265 @@
+"""A model of one series without any settings: take out the noise, then learn a committee of maps.
+
+Whether there is noise to take out is decided by forecasts: a committee of the series as it is and
+one of the cleaned series roll on through the last part of the series, each from what could be known
+at the time. The closer one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
+from rbfdiffnet.noise.committee import (
+    Committee,
+    horizon_of,
+    learn_committee,
+    mean_error,
+    origins_of,
+    values_ahead,
+)
+from rbfdiffnet.noise.filtering import MEMORY
+from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
+from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.series.gaps import fill_missing
+from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.progress import progress_between
+
+_FEWEST = 60  # values
+_LONGEST_WINDOW = 8  # quarters of a period
+_SHORTEST_HISTORY = 40
+_SHORTEST_TRAJECTORY = 20
+#: Latest values that are learned from.
+MOST_VALUES = 4_000
+_CLEAN = 0.01  # standard deviation of noise, in units of that of the series
+_TRAJECTORY_LAGS = (4, 8)
+_NO_GAIN = "forecasts of the last part of the series do not gain from it"
+
+
+class Cleaner(Protocol):
+    """Something that takes noise out of the values of a sensor."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise."""
+
+    def clean(self, s: Array) -> Array:
+        """Return a series (T,) without noise and gaps, given NaN where missing."""
+
+
+@dataclass(frozen=True)
+class SeriesModel:
+    """A committee, the clean series ``latent`` (T, k) it was learned from, and how it was cleaned.
+
+    ``observed`` (T, k) is the series as it was, from k sensors. Of several trajectories both are
+    the last one. Sensors that were left as they are have no cleaner (None), and where none has,
+    ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
+    better than the committee. ``error`` is the mean size of the errors on the last part of the
+    series.
+    """
+
+    committee: Committee
+    observed: Array
+    latent: Array
+    cleaners: tuple[Cleaner | None, ...]
+    reason: str
+    error: float
+    filters: bool = False
+
+    @property
+    def noise(self) -> Array:
+        """Standard deviation of the noise of each sensor (k,), 0 where none is treated."""
+        return np.array([0.0 if own is None else own.noise for own in self.cleaners])
+
+    @property
+    def trajectory(self) -> Trajectory | None:
+        """What the only sensor is cleaned by, if that is a trajectory."""
+        found = self.cleaners[0] if len(self.cleaners) == 1 else None
+        return found if isinstance(found, Trajectory) else None
+
+    def forecast(self, history: Array | None, h: int, quantiles: Array) -> Array:
+        """Forecast quantiles after a history (T, k), or after the series itself; (h, k, q).
+
+        What is missing at its end is forecast, too, and left out.
+        """
+        if history is None and self.trajectory is not None and self.filters:
+            observed = self.observed[:, 0]
+            found = self.trajectory.tracker(observed).forecast(observed, h, quantiles)
+            return found[:, None]
+        observed = self.observed if history is None else history
+        known = np.asarray(np.isfinite(observed).all(axis=1))
+        gap = int(known[::-1].argmax())
+        if history is None and not gap:
+            return self.committee.forecast(self.latent, h, quantiles)
+        seen = _clean(observed[: len(observed) - gap], self.cleaners)
+        return self.committee.forecast(seen, gap + h, quantiles)[gap:]
+
+
+def learn_series(
+    s: Array | Sequence[Array],
+    noise: float | str | None = "auto",
+    n_lags: int | None = None,
+    delay: int | None = None,
+) -> SeriesModel:
+    """Learn a series (T, k), NaN where missing, or several trajectories of one system.
+
+    Noise is found in the data, or known by its standard deviation, or not treated (None). Lags and
+    delay between them may be given. A ValueError says what is wrong with a series.
+    """
+    trajectories = _latest([s] if isinstance(s, np.ndarray) else list(s))
+    whole = np.concatenate(trajectories)
+    known = np.isfinite(whole).all(axis=1)
+    if known.sum() < _FEWEST or np.any(np.ptp(whole[known], axis=0) <= 0.0):
+        raise ValueError(
+            f"{int(known.sum())} values, or a constant, are too little to choose lags by; "
+            f"give n_lags, or at least {_FEWEST} values that are not all the same."
+        )
+    if len(trajectories[-1]) < _SHORTEST_TRAJECTORY:
+        raise ValueError(
+            f"The last trajectory has {len(trajectories[-1])} values, and maps are compared on it; "
+            f"put one of at least {_SHORTEST_TRAJECTORY} values last."
+        )
+    untreated: tuple[Cleaner | None, ...] = (None,) * whole.shape[1]
+    longest = max(trajectories, key=len)
+    quarter = quarter_period(_clean(longest, untreated))
+    settings = quarter, n_lags, delay
+    with progress_between(0.0, 0.3):
+        committee, latent = _learn(trajectories, untreated, *settings)
+        plain = SeriesModel(committee, trajectories[-1], latent, untreated, "", committee.error)
+    if noise is None or noise == 0.0:
+        return replace(plain, reason="noise is not treated")
+    with progress_between(0.3, 0.7):
+        found = [_find_cleaner(own, quarter, noise) for own in longest.T]
+        cleaners = tuple(cleaner for cleaner, _ in found)
+    if not any(cleaners):
+        return replace(plain, reason=found[0][1])
+    with progress_between(0.7, 0.9):
+        committee, latent = _learn(trajectories, cleaners, *settings)
+    model = replace(plain, committee=committee, latent=latent, cleaners=cleaners)
+    filtered = np.inf
+    if model.trajectory is not None and len(trajectories) == 1:
+        with progress_between(0.9, 1.0):
+            filtered = _filter_error(whole[:, 0], model.trajectory, quarter)
+    error = min(committee.error, filtered)
+    if noise == "auto" and error >= plain.error:
+        return replace(plain, reason=_NO_GAIN)
+    return replace(model, error=error, filters=filtered < committee.error)
+
+
+def _latest(trajectories: list[Array]) -> list[Array]:
+    """Return the latest values that are learned from."""
+    kept, left = [], MOST_VALUES
+    for own in trajectories[::-1]:
+        if left > 0:
+            kept.append(own[-left:])
+            left -= len(own)
+    return kept[::-1]
+
+
+def _clean(s: Array, cleaners: Sequence[Cleaner | None], *, is_known: bool = False) -> Array:
+    """Return a series (T, k) without gaps, and without the noise of sensors that have cleaners.
+
+    Where it ``is_known``, cleaners were learned from it.
+    """
+
+    def clean(own: Array, cleaner: Cleaner | None) -> Array:
+        if cleaner is None:
+            return fill_missing(own)
+        if is_known and isinstance(cleaner, Trajectory):
+            return cleaner.latent
+        return cleaner.clean(own)
+
+    return np.stack([clean(*pair) for pair in zip(s.T, cleaners, strict=True)], axis=1)
+
+
+def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> float:
+    """Return the error of a trajectory's filter where committees are compared.
+
+    The map is learned again from the values before, in the shape that it has.
+    """
+    origins = origins_of(s.size, quarter)
+    early = s[: origins[0]]
+    try:
+        n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
+        tracker = learn_trajectory(early, n_lags, cleaner.noise, shape).tracker(early)
+    except (ValueError, np.linalg.LinAlgError):
+        return np.inf
+    h = horizon_of(s.size, quarter)
+    start = max(int(origins[0]) - n_lags - MEMORY, 0)
+    chosen = set(origins.tolist())
+    clouds = [
+        cloud
+        for origin, cloud in enumerate(tracker.track(s[start:]), start + n_lags)
+        if origin in chosen
+    ]
+    paths = np.median(tracker.roll(np.stack(clouds), h), axis=1)
+    scale = float(cleaner.latent.std())
+    ahead = values_ahead(s[:, None] / scale, origins, h)
+    return mean_error(paths[:, :, None] / scale, ahead) * scale
+
+
+def past_of(s: Array, origins: Ints, quarter: int, longest: int = 0) -> Array:
+    """Return what precedes each origin (n,) in a series (T, k), shape (n, L, k)."""
+    longest = max(_LONGEST_WINDOW * quarter, _SHORTEST_HISTORY, longest)
+    length = min(longest, int(origins[0]))
+    return np.asarray(s[origins[:, None] - np.arange(length, 0, -1)])
+
+
+def _learn(
+    trajectories: list[Array],
+    cleaners: Sequence[Cleaner | None],
+    quarter: int,
+    n_lags: int | None,
+    delay: int | None,
+) -> tuple[Committee, Array]:
+    """Learn a committee of cleaned trajectories, and return the last of these, too.
+
+    Members are compared on the last part of the last trajectory, each from what was known at the
+    time. Those before it are learned from whole.
+    """
+    longest = max(trajectories, key=len)
+    clean = [_clean(own, cleaners, is_known=own is longest) for own in trajectories]
+    whole, observed = np.concatenate(clean), np.concatenate(trajectories)
+    numbers = np.repeat(np.arange(1, len(clean) + 1), [len(own) for own in clean])
+    treated = np.array([own is not None for own in cleaners])
+    known = (np.isfinite(observed) | treated).all(axis=1)
+    runs = np.where(known, numbers, 0)
+    first, last = len(whole) - len(clean[-1]), trajectories[-1]
+    origins = origins_of(len(last), quarter)
+    histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
+    if treated.any():
+        for history, origin in zip(histories, origins, strict=True):
+            history[:] = _clean(last[:origin], cleaners)[-len(history) :]
+    h = horizon_of(len(last), quarter)
+    found = learn_committee(
+        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags
+    )
+    return found, clean[-1]
+
+
+def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner | None, str]:
+    """Return what cleans a series (T,), or None and why there is nothing."""
+    filled, known = fill_missing(s), np.isfinite(s)
+    shapes = find_shapes(filled, known, quarter)
+    if shapes is not None:
+        if noise == "auto" and shapes.noise < _CLEAN * float(filled.std()):
+            return None, "the series is clean"
+        return shapes, ""
+    reason = ""
+    for n_lags in _TRAJECTORY_LAGS:
+        given = None if noise == "auto" else float(noise)
+        try:
+            found = learn_trajectory(s, n_lags, given)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            if given is not None:
+                raise
+            reason = str(error)
+            continue
+        if found.on:
+            return found, ""
+        reason = found.reason
+    return None, reason

@@ -1,0 +1,34 @@
+"""Bring values that were observed at any times to equal steps of time."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import Akima1DInterpolator
+
+from rbfdiffnet.support.arrays import Array
+
+_FARTHEST = 2.5  # steps between two observations across which values are interpolated
+
+
+def to_equal_steps(times: Array, values: Array) -> tuple[Array, float]:
+    """Return values (n,) at equal steps up to the last known one, and the step.
+
+    ``times`` (T,) rise; ``values`` (T,) are NaN where missing. The step is the median distance
+    between observations. Between them values are interpolated by Akima's curves, which do not
+    overshoot much, and left out (NaN) where observations are more than 2.5 steps apart.
+    """
+    known = np.isfinite(values)
+    at, y = times[known], values[known]
+    if at.size < 3:
+        raise ValueError(f"{at.size} known values are too few for times.")
+    step = float(np.median(np.diff(at)))
+    count = int(np.floor((at[-1] - at[0]) / step * (1.0 + 1e-12)))
+    grid = at[-1] - step * np.arange(count, -1.0, -1.0)
+    grid[0] = max(grid[0], at[0])
+    found = np.asarray(Akima1DInterpolator(at, y)(grid))
+    after = np.clip(np.searchsorted(at, grid), 1, at.size - 1)
+    far = at[after] - at[after - 1] > _FARTHEST * step
+    exact = np.isclose(grid, at[after], rtol=0.0, atol=1e-9 * step)
+    exact |= np.isclose(grid, at[after - 1], rtol=0.0, atol=1e-9 * step)
+    found[far & ~exact] = np.nan
+    return found, step

@@ -1,0 +1,118 @@
+"""Sample paths have the margins that were forecast, and go on as errors did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rbfdiffnet.forecasting.paths import (
+    GRID,
+    Dependence,
+    find_dependence,
+    mean_correlation,
+    seeds_of,
+)
+
+
+def normal_quantiles(widths):
+    """Quantiles (n, h, P) of normal variables with standard deviations (n, h)."""
+    return np.asarray(widths)[:, :, None] * GRID
+
+
+def errors_of(rng, stays, fades, n, h):
+    """Errors (n, h) by the definition: shocks, of which a share stays and fades."""
+    shocks, found = rng.normal(size=(n, h)), np.empty((n, h))
+    for k in range(h):
+        found[:, k] = shocks[:, k]
+        for j in range(k):
+            found[:, k] += stays * fades ** (k - 1 - j) * shocks[:, j]
+    return found
+
+
+def width(stays, fades, h):
+    """Standard deviations (h,) of such errors."""
+    squares = [1.0 + stays**2 * sum(fades ** (2 * j) for j in range(k)) for k in range(h)]
+    return np.sqrt(squares)
+
+
+def test_every_step_has_the_quantiles_that_were_forecast(rng):
+    quantiles = np.cumsum(rng.exponential(size=(3, 5, GRID.size)), axis=2)
+    dependence = Dependence(np.full(3, 0.5), np.full(3, 0.9), 0.0, seeds_of("abc"))
+    paths = dependence.draw(quantiles, 1000, seed=0)
+    for p, z in ((0.1, -1.2815515655), (0.5, 0.0), (0.95, 1.644853627)):
+        expected = [[np.interp(z, GRID, own) for own in series] for series in quantiles]
+        assert_allclose(np.quantile(paths, p, axis=2), expected, rtol=0.03)
+
+
+def test_latin_hypercube_puts_one_path_between_any_two_neighbors():
+    paths = Dependence(np.ones(1), np.ones(1), 0.0, [7]).draw(
+        normal_quantiles(np.ones((1, 4))), 50, seed=3
+    )
+    from scipy.special import ndtr
+
+    assert_array_equal(np.sort((ndtr(paths) * 50).astype(int), axis=2)[0], [range(50)] * 4)
+
+
+@pytest.mark.parametrize(("stays", "fades"), [(0.0, 1.0), (0.4, 1.0), (1.0, 1.0), (0.7, 0.7)])
+def test_paths_are_correlated_like_the_errors_they_stand_for(rng, stays, fades):
+    h = 6
+    quantiles = normal_quantiles([width(stays, fades, h)])
+    drawn = Dependence(np.array([stays]), np.array([fades]), 0.0, [1])
+    paths = drawn.draw(quantiles, 20_000, seed=0)[0]
+    errors = errors_of(rng, stays, fades, 20_000, h).T
+    assert_allclose(np.corrcoef(paths), np.corrcoef(errors), atol=0.04)
+    assert_allclose(paths.sum(axis=0).std(), errors.sum(axis=0).std(), rtol=0.03)
+    expected = (np.corrcoef(errors).sum() - h) / (h * (h - 1))
+    found = mean_correlation(np.array([stays]), np.array([fades]), h)
+    assert_allclose(found, expected, atol=0.02)
+
+
+@pytest.mark.parametrize(("stays", "fades"), [(0.4, 1.0), (1.0, 1.0), (0.7, 0.7)])
+def test_what_stays_is_read_off_the_widths(stays, fades):
+    quantiles = normal_quantiles([width(stays, fades, 12)])
+    found = find_dependence(quantiles, [np.empty((0, 12))], [1])
+    assert_allclose(found.stays, stays, rtol=1e-6)
+    assert_allclose(found.fades, fades)
+
+
+def test_errors_correct_what_the_widths_say(rng):
+    """Widths do not grow, but errors were those of a walk; and the other way round."""
+    flat, steep = np.ones((50, 8)), np.tile(width(1.0, 1.0, 8), (50, 1))
+    walks = [np.cumsum(rng.normal(size=(20, 8)), axis=1) for _ in range(50)]
+    noise = [rng.normal(size=(20, 8)) for _ in range(50)]
+    for widths, errors, expected in ((flat, walks, 1.0), (steep, noise, 0.0)):
+        found = find_dependence(normal_quantiles(widths), errors, range(1, 51))
+        correlation = mean_correlation(found.stays, found.fades, 8).mean()
+        wanted = mean_correlation(np.array([expected]), np.ones(1), 8)[0]
+        assert_allclose(correlation, wanted, atol=0.06)
+
+
+def test_series_share_shocks_as_much_as_their_errors_did(rng):
+    common = rng.normal(size=(30, 6))
+    errors = [np.sqrt(0.4) * common + np.sqrt(0.6) * rng.normal(size=(30, 6)) for _ in range(80)]
+    quantiles = normal_quantiles(np.ones((80, 6)))
+    found = find_dependence(quantiles, errors, seeds_of(range(80)), together=np.arange(80))
+    assert found.shared == pytest.approx(0.4, abs=0.06)
+    paths = found.draw(quantiles, 2000, seed=0)
+    between = np.corrcoef(paths[:, 0])
+    assert between[np.triu_indices(80, 1)].mean() == pytest.approx(found.shared, abs=0.03)
+    apart = find_dependence(quantiles, errors, seeds_of(range(80)))
+    assert apart.shared == 0.0
+
+
+def test_paths_of_a_series_depend_on_neither_its_place_nor_its_neighbors(rng):
+    quantiles = np.cumsum(rng.exponential(size=(4, 3, GRID.size)), axis=2)
+    names = ["a", "b", "c", "d"]
+    whole = Dependence(np.full(4, 0.3), np.ones(4), 0.0, seeds_of(names)).draw(quantiles, 20, 5)
+    turned = Dependence(np.full(4, 0.3), np.ones(4), 0.0, seeds_of(names[::-1]))
+    assert_array_equal(turned.draw(quantiles[::-1], 20, 5)[::-1], whole)
+    part = Dependence(np.full(4, 0.3), np.ones(4), 0.0, seeds_of(names))
+    assert_array_equal(part.draw(quantiles[2:], 20, 5, first=2), whole[2:])
+
+
+def test_no_width_and_no_series():
+    dependence = find_dependence(np.zeros((1, 4, GRID.size)), [np.full((2, 4), np.nan)], [1])
+    assert_array_equal(dependence.draw(np.zeros((1, 4, GRID.size)), 3, 0), np.zeros((1, 4, 3)))
+    none = find_dependence(np.empty((0, 4, GRID.size)), [], [], together=np.arange(0))
+    assert none.draw(np.empty((0, 4, GRID.size)), 3, 0).shape == (0, 4, 3)

@@ -1,0 +1,123 @@
+"""Scores of any scale, tail and skewness become normal; anomalies hardly change that."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rbfdiffnet.models.calibration import Calibration, _fit_curves
+
+LEVELS = {0.95: 1.959964, 0.99: 2.575829}
+
+
+def flagged(scores, sparse=False):
+    """Shares of scores beyond normal limits, once they are made normal."""
+    calibration = Calibration.of(scores, np.full(len(scores), sparse))
+    owner = np.repeat(np.arange(len(scores)), [own.size for own in scores])
+    normal = np.abs(calibration.to_normal(np.concatenate(scores), owner))
+    return {level: float((normal > z).mean()) for level, z in LEVELS.items()}
+
+
+@pytest.mark.parametrize("heavy", [-0.05, 0.0, 1e-9, 0.1, 0.3])
+@pytest.mark.parametrize("side", [0.0, 0.3])
+def test_to_normal_is_the_inverse_of_from_normal(heavy, side):
+    calibration = Calibration(np.array([0.2]), np.array([side]), np.array([heavy]))
+    for z in (0.01, 0.5, 1.0, 2.0, 2.5, 3.5):
+        below, above = calibration.from_normal(z)
+        scores = np.concatenate([-below, above])
+        np.testing.assert_allclose(calibration.to_normal(scores, np.zeros(2, int)), [-z, z])
+
+
+def test_scores_are_bounded_and_keep_their_order():
+    for heavy in (-0.05, 0.0, 0.2):
+        calibration = Calibration(np.zeros(1), np.zeros(1), np.array([heavy]))
+        scores = np.array([-np.inf, -50.0, -3.0, 0.0, 2.0, 4.0, 9.0, np.inf])
+        normal = calibration.to_normal(scores, np.zeros(scores.size, int))
+        assert (np.diff(normal) >= 0.0).all()
+        assert np.abs(normal).max() == 40.0
+        assert normal[3] == 0.0
+
+
+def test_curves_are_those_of_generalized_least_squares(rng):
+    """Precision against the spread of what is found in many samples, and no bias."""
+    a, h, n = 0.3, 0.1, 400
+    z = rng.normal(size=(1500, n))
+    sizes = np.exp(a) * np.abs(z) * np.exp(h * z**2 / 2.0)
+    found, precision = _fit_curves(list(sizes))
+    np.testing.assert_allclose(found.mean(axis=0), [a, h], atol=0.01)
+    plain, _ = _fit_curves(list(np.abs(z)))
+    np.testing.assert_allclose(np.linalg.inv(precision[0]), np.cov(plain.T), rtol=0.25, atol=2e-4)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, size: rng.normal(size=size),
+        lambda rng, size: rng.standard_t(4, size),
+        lambda rng, size: np.where((z := rng.normal(size=size)) > 0.0, 2.0 * z, z),
+    ],
+    ids=["normal", "heavy tails", "asymmetric"],
+)
+def test_clean_scores_are_flagged_as_often_as_the_level_says(rng, draw, scale):
+    panel = list(scale * draw(rng, (200, 200)))
+    found = flagged(panel)
+    assert 0.035 < found[0.95] < 0.065
+    assert 0.007 < found[0.99] < 0.013
+    alone = [flagged([own]) for own in panel[:60]]
+    assert 0.035 < np.mean([own[0.95] for own in alone]) < 0.065
+    assert 0.005 < np.mean([own[0.99] for own in alone]) < 0.015
+
+
+def test_each_side_has_its_own_threshold(rng):
+    z = rng.normal(size=(50, 200))
+    calibration = Calibration.of(list(np.where(z > 0.0, 3.0 * z, z)), np.zeros(50, bool))
+    below, above = calibration.from_normal(2.0)
+    np.testing.assert_allclose(np.median(above / below), 3.0, rtol=0.15)
+
+
+def test_anomalies_hardly_move_the_thresholds(rng):
+    clean = rng.normal(size=(50, 200))
+    spoiled = clean.copy()
+    spoiled[:, :4] = rng.choice([-1.0, 1.0], (50, 4)) * rng.uniform(8.0, 1e6, (50, 4))
+    before, after = (
+        Calibration.of(list(own), np.zeros(50, bool)).from_normal(2.575829)[1].mean()
+        for own in (clean, spoiled)
+    )
+    assert before == pytest.approx(2.576, rel=0.06)
+    assert after < 1.15 * before  # quantiles of 99 % of the spoiled scores would be 1e5
+
+
+def test_a_short_series_is_drawn_to_the_panel(rng):
+    panel = [2.0 * rng.normal(size=200) for _ in range(50)]
+    short = 0.1 * rng.normal(size=4)
+    nothing = np.empty(0)
+    found = Calibration.of([*panel, short, nothing], np.zeros(52, bool))
+    assert (np.log(2.0) + np.log(0.1)) / 2.0 < found.scale[50] < np.log(2.0)
+    assert found.scale[51] == pytest.approx(np.log(2.0), abs=0.1)
+
+
+def test_zeros_of_sparse_series_say_nothing_about_the_scale(rng):
+    sizes = 0.7 + np.abs(rng.normal(size=(60, 300)))
+    scores = [own * (rng.uniform(size=300) < 0.3) for own in sizes]
+    found = flagged(scores, sparse=True)
+    assert 0.03 < found[0.95] < 0.07
+    assert 0.006 < found[0.99] < 0.014
+
+
+def test_the_order_of_series_does_not_matter(rng):
+    scores = [rng.standard_t(3, n) for n in rng.integers(0, 200, 30)]
+    sparse = rng.uniform(size=30) < 0.3
+    order = rng.permutation(30)
+    a = Calibration.of(scores, sparse)
+    b = Calibration.of([scores[i] for i in order], sparse[order])
+    for name in ("scale", "side", "heavy"):
+        np.testing.assert_allclose(
+            getattr(b, name), getattr(a, name)[order], rtol=1e-12, atol=1e-14
+        )
+
+
+def test_heavy_tails_of_a_known_distribution_are_followed(rng):
+    panel = list(rng.standard_t(3, (80, 300)))
+    below, above = Calibration.of(panel, np.zeros(80, bool)).from_normal(LEVELS[0.99])
+    expected = stats.t(3).ppf(0.995)
+    assert np.median((below + above) / 2.0) == pytest.approx(expected, rel=0.15)

@@ -1,0 +1,392 @@
+"""Maps with windows of many kinds: how they roll, are fitted, weighed, and give quantiles."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from rbfdiffnet import RBFDiffNetRegressor
+from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
+from rbfdiffnet.noise import committee as committee_module
+from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
+from rbfdiffnet.noise.committee import (
+    Analogs,
+    Committee,
+    LaggedMap,
+    fit_lagged,
+    horizon_of,
+    learn_committee,
+    mean_error,
+    origins_of,
+    values_ahead,
+    weighted_median,
+)
+from rbfdiffnet.noise.learn import learn_trajectory
+from rbfdiffnet.noise.series_model import learn_series
+
+
+def wave(n: int, period: float = 40.0) -> np.ndarray:
+    t = np.arange(n) / period
+    return np.sin(2.0 * np.pi * t) + 0.5 * np.cos(6.0 * np.pi * t)
+
+
+def ones(n: int) -> np.ndarray:
+    """All values belong to one trajectory."""
+    return np.ones(n, dtype=np.int64)
+
+
+def fit(z: np.ndarray, n_lags: int = 4, delay: int = 3, decay: float = 0.3) -> LaggedMap:
+    found = fit_lagged(z.reshape(len(z), -1), ones(len(z)), n_lags, delay, decay)
+    assert found is not None
+    return found
+
+
+def test_a_map_rolls_on_as_by_hand() -> None:
+    z = wave(200)
+    found = fit(z)
+    h, size = 11, found.network.n_lags
+    values = list(z)
+    for _ in range(h):
+        window = [values[len(values) - found.delay * (size - k)] for k in range(size)]
+        values.append(float(np.clip(found.network.predict(np.array([window]))[0, 0], -1.2, 1.2)))
+    bounds = np.array([-1.2]), np.array([1.2])
+    rolled = found.roll(np.stack([z, z])[:, :, None], h, *bounds)
+    np.testing.assert_allclose(rolled[:, :, 0], [values[200:]] * 2, rtol=1e-9, atol=1e-9)
+
+
+def test_the_weights_are_those_of_a_gaussian_process() -> None:
+    """Beside the linear part, the map is the mean of a process with the same kernel."""
+    rng = np.random.default_rng(0)
+    z = wave(150) + 0.1 * rng.normal(size=150)
+    found = fit(z, n_lags=3, delay=2)
+    network = found.network
+    start = np.arange(150 - 6)
+    X = z[start[:, None] + 2 * np.arange(3)]
+    y = z[start + 6]
+    rest = y - X @ network.linear[:3, 0] - network.linear[3, 0]
+    width = np.sqrt(0.5 / network.beta[0])
+    kernel = RBF(width, "fixed") + WhiteKernel(found.penalty, "fixed")
+    process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0)
+    process.fit(X * network.metric, rest)
+    at = rng.normal(size=(5, 3))
+    linear = at @ network.linear[:3, 0] + network.linear[3, 0]
+    expected = process.predict(at * network.metric) + linear
+    np.testing.assert_allclose(network.predict(at)[:, 0], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_the_linear_part_leaves_nothing_that_is_linear() -> None:
+    z = wave(150) + 0.1 * np.random.default_rng(1).normal(size=150)
+    network = fit(z, n_lags=3, delay=2).network
+    X = network.centers / network.metric
+    np.testing.assert_allclose(X.T @ network.w[:, 0], 0.0, atol=1e-6)
+    np.testing.assert_allclose(network.w.sum(), 0.0, atol=1e-6)
+
+
+def test_values_that_are_not_usable_take_no_part() -> None:
+    z, runs = wave(150)[:, None], ones(150)
+    runs[60:64] = 0
+    spoiled = np.where(runs[:, None] > 0, z, 1e3)
+    one = fit_lagged(z, runs, 3, 2, 1.0)
+    other = fit_lagged(spoiled, runs, 3, 2, 1.0)
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.network.w, other.network.w)
+
+
+def test_analogs_copy_what_came_after_the_most_similar_past() -> None:
+    past = np.array([0.0, 1.0, 5.0, 7.0, 9.0, 2.0, 3.0, 4.0, 8.0, 6.0])[:, None]
+    bounds = np.array([-1.0]), np.array([10.0])
+    histories = np.array([[9.0, 1.1, 4.9], [0.0, 0.0, 1.0]])[:, :, None]
+    paths = Analogs(past, 2).roll(histories, 3, *bounds)
+    np.testing.assert_array_equal(paths[:, :, 0], [[7.0, 9.0, 2.0], [5.0, 7.0, 9.0]])
+    longer = Analogs(past, 2).roll(np.array([[[2.0], [3.0]]]), 5, *bounds)
+    assert longer.shape == (1, 5, 1)
+
+
+def test_the_weighted_median_is_that_of_repeated_values() -> None:
+    rng = np.random.default_rng(2)
+    values, counts = rng.normal(size=(5, 7)), np.array([1, 4, 2, 1, 3])
+    expected = np.median(np.repeat(values, counts, axis=0), axis=0)
+    np.testing.assert_array_equal(weighted_median(values, counts.astype(float)), expected)
+
+
+def test_errors_count_by_the_logarithm_of_time_ahead() -> None:
+    paths = np.array([[1.0, 1.0, 9.0], [0.0, 2.0, np.nan]])
+    ahead = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, np.nan]])
+    expected = (1.0 + 0.5 * 1.0 + 2.0 / 3.0 + 0.0 + 0.5 * 2.0) / (1 + 0.5 + 1 / 3 + 1 + 0.5)
+    assert mean_error(paths[:, :, None], ahead[:, :, None]) == pytest.approx(expected)
+
+
+def test_what_came_is_missing_after_the_end() -> None:
+    found = values_ahead(np.arange(5.0)[:, None], np.array([2, 4]), 3)
+    np.testing.assert_array_equal(found[:, :, 0], [[2.0, 3.0, 4.0], [4.0, np.nan, np.nan]])
+
+
+def test_quantiles_are_those_of_the_errors_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committee_module, "_WIDER", 1.0)
+
+    class Flat:
+        reach = 1
+
+        def roll(self, histories: np.ndarray, h: int, *bounds: np.ndarray) -> np.ndarray:
+            return np.clip(np.zeros((len(histories), h, 1)), *bounds)
+
+    errors = np.linspace(-1.0, 1.0, 201)[:, None] * np.array([1.0, 2.0])
+    bounds = np.array([-9.0]), np.array([9.0])
+    committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], *bounds)
+    found = committee.forecast(np.zeros((3, 1)), 4, np.array([0.1, 0.5, 0.9]))[:, 0]
+    np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(found[0], [-0.804, 0.0, 0.804], atol=2e-3)
+    np.testing.assert_allclose(found[1:], [[-1.608, 0.0, 1.608]] * 3, atol=4e-3)
+
+
+def test_held_out_forecasts_see_nothing_that_comes_later() -> None:
+    """Members are compared from the histories they are given, learned from what is before them."""
+    s = mackey_glass(300, step=6.0)
+    quarter = quarter_period(s)
+    origins = origins_of(s.size, quarter)
+    assert origins[0] >= 0.7 * s.size - 1
+    assert horizon_of(s.size, quarter) <= 60
+    histories = np.stack([s[origin - 40 : origin] for origin in origins])[:, :, None]
+    z, h = s[:, None], horizon_of(s.size, quarter)
+    committee = learn_committee(z, ones(s.size), z, histories, origins, h, quarter)
+    assert np.all(np.diff(committee.weight) <= 0.0)
+    assert committee.error < 0.05 * s.std()
+
+
+def test_noise_does_not_change_the_quarter_of_a_period() -> None:
+    s = wave(1000)
+    noisy = s + 0.3 * np.random.default_rng(0).normal(size=1000)
+    assert quarter_period(s) == pytest.approx(10, abs=1)
+    assert quarter_period(noisy) == pytest.approx(quarter_period(s), abs=1)
+
+
+def test_shapes_find_the_noise_of_a_fine_series_and_take_most_of_it_out() -> None:
+    s = lorenz(2000, step=0.02)
+    clean = np.asarray(s[:, 0])
+    sigma = 0.2 * clean.std()
+    noisy = clean + sigma * np.random.default_rng(0).normal(size=clean.size)
+    shapes = find_shapes(noisy, np.ones(noisy.size, dtype=bool), quarter_period(noisy))
+    assert shapes is not None
+    assert shapes.noise == pytest.approx(sigma, rel=0.1)
+    left = np.sqrt(np.mean((shapes.clean(noisy) - clean) ** 2))
+    assert left < 0.45 * sigma
+    gaps = noisy.copy()
+    gaps[500:504] = np.nan
+    filled = shapes.clean(gaps)
+    assert np.abs(filled[500:504] - clean[500:504]).max() < 3.0 * sigma
+
+
+def test_shapes_are_means_of_projected_windows() -> None:
+    s = wave(120, 80.0) + 0.1 * np.random.default_rng(3).normal(size=120)
+    shapes = find_shapes(s, np.ones(120, dtype=bool), 20)
+    assert shapes is not None
+    project = shapes.shapes @ shapes.shapes.T
+    sums, counts = np.zeros(120), np.zeros(120)
+    for start in range(101):
+        window = slice(start, start + 20)
+        sums[window] += project @ (s[window] - shapes.level)
+        counts[window] += 1
+    np.testing.assert_allclose(shapes.clean(s), sums / counts + shapes.level, atol=1e-10)
+
+
+def test_a_trajectory_cleans_other_histories() -> None:
+    clean = henon_map(700).ravel()[:700]
+    sigma = 0.1 * clean.std()
+    noisy = clean + sigma * np.random.default_rng(0).normal(size=700)
+    found = learn_trajectory(noisy[:500], 3)
+    assert found.on
+    smooth = found.clean(noisy[500:])
+    assert np.sqrt(np.mean((smooth - clean[500:]) ** 2)) < 0.6 * sigma
+    long = found.clean(noisy)
+    np.testing.assert_array_equal(long[:400], noisy[:400])
+    assert np.sqrt(np.mean((long[400:] - clean[400:]) ** 2)) < 0.6 * sigma
+    with pytest.raises(ValueError, match="too few to clean"):
+        found.clean(noisy[:3])
+
+
+@pytest.mark.parametrize("make", [lambda n: henon_map(n), lambda n: mackey_glass(n, step=6.0)])
+def test_a_clean_series_is_forecast_far_without_settings(make) -> None:  # type: ignore[no-untyped-def]
+    s = np.asarray(make(620)).ravel()[:620]
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s[:600])
+    assert model.noise_std_ == 0.0
+    assert np.abs(model.forecast(8) - s[600:608]).max() < 0.02 * s.std()
+    windows = s[599 - model.delay_ * np.arange(model.n_lags_ - 1, -1, -1)]
+    ahead = float(model.predict(windows[None])[0])
+    assert abs(ahead - s[599 + model.delay_]) < 0.02 * s.std()
+    np.testing.assert_array_equal(model.forecast(8), model.forecast(8, s[:600]))
+
+
+def test_a_noisy_map_is_forecast_by_its_filter() -> None:
+    clean = henon_map(820).ravel()[:820]
+    noisy = clean + 0.1 * clean.std() * np.random.default_rng(3).normal(size=820)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(noisy[:800])
+    assert model.noise_std_ == pytest.approx(0.1 * clean.std(), rel=0.1)
+    assert model.noise_reason_ == ""
+    assert model.predict_noisy(noisy[None, 796:800]).shape == (1,)
+
+
+def test_a_fine_noisy_series_is_forecast_from_any_history() -> None:
+    s = lorenz(1300, step=0.02)
+    clean = np.asarray(s[:, 0])
+    noisy = clean + 0.2 * clean.std() * np.random.default_rng(0).normal(size=clean.size)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(noisy[:1000])
+    assert model.delay_ > 1
+    assert model.noise_std_ == pytest.approx(0.2 * clean.std(), rel=0.1)
+    errors = [
+        np.abs(model.forecast(10, noisy[:end]) - clean[end : end + 10]).mean() / clean.std()
+        for end in range(1000, 1250, 50)
+    ]
+    assert np.median(errors) < 0.25
+    low, high = model.forecast(10, quantiles=[0.1, 0.9]).T
+    assert np.all(low < high)
+    with pytest.raises(ValueError, match="use forecast with a history"):
+        model.predict_noisy(np.zeros((1, model.n_lags_)))
+
+
+def test_times_that_are_not_even_are_brought_to_equal_steps() -> None:
+    rng = np.random.default_rng(0)
+    times = np.cumsum(rng.uniform(0.6, 1.4, size=600))
+    values = np.sin(times / 6.0) + 0.5 * np.cos(times / 2.5)
+    model = RBFDiffNetRegressor(noise=None).fit_series(values, times=times)
+    after = times[-1] + model.step_ * np.arange(1, 21)
+    expected = np.sin(after / 6.0) + 0.5 * np.cos(after / 2.5)
+    assert model.step_ == pytest.approx(1.0, abs=0.05)
+    assert np.abs(model.forecast(20) - expected).max() < 0.1
+
+
+def test_given_lags_and_delay_are_kept() -> None:
+    s = mackey_glass(400, step=2.0)
+    model = RBFDiffNetRegressor(noise=None).fit_series(s, n_lags=5, delay=3)
+    assert (model.n_lags_, model.delay_, model.n_features_in_) == (5, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_lags": "many"}, "n_lags"),
+        ({"delay": 0}, "delay"),
+        ({"times": np.arange(99.0)}, "times must have shape"),
+        ({"times": np.zeros(100)}, "times must rise"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        RBFDiffNetRegressor().fit_series(wave(100), **settings)
+
+
+@pytest.mark.parametrize("s", [np.ones(200), wave(30)])
+def test_a_series_that_says_too_little_is_refused(s: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="give n_lags"):
+        RBFDiffNetRegressor(noise="auto").fit_series(s)
+
+
+def test_gaps_are_left_out_of_what_is_learned() -> None:
+    s = mackey_glass(500, step=6.0)
+    holes = s[:480].copy()
+    holes[100:103] = holes[300] = np.nan
+    found = learn_series(holes[:, None], None)
+    assert np.isfinite(found.latent).all()
+    ahead = found.forecast(None, 10, np.array([0.5]))[:, 0, 0]
+    assert np.abs(ahead - s[480:490]).max() < 0.1 * s.std()
+
+
+def test_a_map_of_several_sensors_is_one_map_of_each_with_the_same_kernel() -> None:
+    """Outputs share windows, width and penalty, and are otherwise fitted alone."""
+    rng = np.random.default_rng(4)
+    z = np.stack([wave(150), np.roll(wave(150), 7)], axis=1) + 0.1 * rng.normal(size=(150, 2))
+    found = fit(z, n_lags=3, delay=2)
+    assert (found.n_lags, found.reach) == (3, 6)
+    start = np.arange(150 - 6)
+    X = z[start[:, None] + 2 * np.arange(3)].reshape(144, 6)
+    network = found.network
+    squares = ((X[:, None] - X[None]) * network.metric) ** 2
+    kernel = np.exp(-network.beta[0] * squares.sum(axis=2)) + found.penalty * np.eye(144)
+    flat = np.c_[X, np.ones(144)]
+    for k in (0, 1):
+        y = z[start + 6, k]
+        inverse = np.linalg.inv(kernel)
+        linear = np.linalg.solve(flat.T @ inverse @ flat, flat.T @ inverse @ y)
+        np.testing.assert_allclose(network.linear[:, k], linear, rtol=1e-5, atol=1e-6)
+        w = inverse @ (y - flat @ linear)
+        np.testing.assert_allclose(network.w[:, k], w, rtol=1e-4, atol=1e-5)
+    bounds = np.full(2, -9.0), np.full(2, 9.0)
+    first = found.roll(z[None], 2, *bounds)[0]
+    expected = network.predict(z[[144, 146, 148, 145, 147, 149]].reshape(2, 6))
+    np.testing.assert_allclose(first, expected, rtol=1e-9)
+
+
+def test_windows_do_not_reach_from_one_trajectory_into_another() -> None:
+    z, runs = np.concatenate([wave(80), 5.0 - wave(90)])[:, None], np.repeat([1, 2], [80, 90])
+    found = fit_lagged(z, runs, 3, 2, 1.0)
+    assert found is not None
+    assert len(found.network.centers) == (80 - 6) + (90 - 6)
+    jumps = np.abs(np.diff(found.network.centers, axis=1)).max()
+    assert jumps <= np.abs(wave(90)[2:] - wave(90)[:-2]).max()
+
+
+def test_sensors_of_one_system_are_forecast_together() -> None:
+    s = lorenz(560)
+    model = RBFDiffNetRegressor().fit_series(s[:500])
+    assert model.latent_.shape == (500, 3)
+    assert model.noise_std_.shape == model.signal_to_noise_.shape == (3,)
+    assert np.abs(model.forecast(40) - s[500:540]).max() < 0.05 * s.std()
+    assert model.forecast(5, quantiles=[0.1, 0.9]).shape == (5, 3, 2)
+    assert np.abs(model.forecast(20, s[:520]) - s[520:540]).max() < 0.05 * s.std()
+    windows = s[499 - model.delay_ * np.arange(model.n_lags_ - 1, -1, -1)].reshape(1, -1)
+    assert model.predict(windows).shape == (1, 3)
+    with pytest.raises(ValueError, match="as many sensors"):
+        model.forecast(5, s[:, 0])
+
+
+def test_noisy_sensors_are_cleaned_one_by_one() -> None:
+    s = lorenz(1000, step=0.02)
+    sigma = np.array([0.2, 0.0, 0.1]) * s.std(axis=0)
+    noisy = s + sigma * np.random.default_rng(0).normal(size=s.shape)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(noisy)
+    np.testing.assert_allclose(model.noise_std_, sigma, rtol=0.15, atol=1e-12)
+    left = np.sqrt(np.mean((model.latent_ - s) ** 2, axis=0))
+    assert np.all(left <= 0.6 * sigma)
+
+
+def test_several_trajectories_teach_one_map() -> None:
+    """A short trajectory goes on better with others of the same system."""
+    s = [lorenz(160, start=(float(k), 1.0, 20.0), discard=50)[:, 0] for k in range(1, 6)]
+    ahead = s[-1][60:80]
+    alone = RBFDiffNetRegressor().fit_series(s[-1][:60]).forecast(20)
+    together = RBFDiffNetRegressor().fit_series([*s[:-1], s[-1][:60]]).forecast(20)
+    assert np.abs(together - ahead).mean() < 0.5 * np.abs(alone - ahead).mean()
+
+
+@pytest.mark.parametrize(
+    ("s", "settings", "message"),
+    [
+        (np.ones((9, 2, 2)), {}, "must have shape"),
+        (np.ones((90, 2)), {"n_lags": 4}, "n_lags='auto'"),
+        ([wave(90), wave(90)], {"n_lags": 4}, "n_lags='auto'"),
+        ([wave(90), wave(90)[:, None]], {}, "same sensors"),
+        ([wave(90), wave(15)], {}, "last trajectory has 15"),
+        ([wave(90), wave(90)], {"times": np.arange(90.0)}, "one sensor"),
+    ],
+)
+def test_sensors_and_trajectories_that_cannot_be(s, settings, message) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=message):
+        RBFDiffNetRegressor().fit_series(s, **settings)
+
+
+def test_what_is_missing_at_the_end_is_forecast_and_left_out() -> None:
+    s = mackey_glass(430, step=6.0)
+    gap = s[:400].copy()
+    gap[-5:] = np.nan
+    model = RBFDiffNetRegressor().fit_series(gap)
+    assert np.abs(model.forecast(10) - s[400:410]).max() < 0.1 * s.std()
+    later = np.append(s[:410], [np.nan, np.nan])
+    assert np.abs(model.forecast(5, later) - s[412:417]).max() < 0.1 * s.std()
+
+
+def test_errors_at_values_that_were_not_observed_do_not_count() -> None:
+    s = mackey_glass(400, step=6.0)
+    holes = s.copy()
+    holes[3:390:7] = np.nan
+    quantiles = RBFDiffNetRegressor().fit_series(holes).forecast(5, quantiles=[0.1, 0.9])
+    assert np.ptp(quantiles, axis=1).max() < 0.3 * np.ptp(s)
