@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
+from threadpoolctl import threadpool_limits
 
 from golden import make
 from panels import NAME, make_panel
@@ -109,6 +110,16 @@ def test_users_of_one_model_do_not_disturb_each_other():
     finally:
         sys.setswitchinterval(usual)
     for one, other in zip(found, 4 * expected, strict=True):
+        assert_frame_equal(one, other, check_exact=True)
+
+
+def test_calls_do_not_depend_on_the_threads_of_blas():
+    """The limit is that of the process: another call may change it at any time."""
+    calls, found = calls_of(RBFDiffNet("D").fit(make_panel("ab", 14))), []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            found.append([call() for call in calls])
+    for one, other in zip(*found, strict=True):
         assert_frame_equal(one, other, check_exact=True)
 
 

@@ -43,8 +43,8 @@ from rbfdiffnet.support.checks import (
     check_number,
 )
 from rbfdiffnet.support.notes import NARROW, NOT_JUDGED, Note
-from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
-from rbfdiffnet.support.progress import expect_seconds, progress_of_parts, show_progress
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, public_call
+from rbfdiffnet.support.progress import expect_seconds, progress_of_parts
 
 __all__ = ["RBFDiffNet"]
 
@@ -286,7 +286,7 @@ class RBFDiffNet(BaseEstimator):
 
     # Fitting ------------------------------------------------------------------------------------
 
-    @show_progress("Fitting")
+    @public_call("Fitting")
     def fit(self, df: Any, h: int | None = None) -> Self:
         """Fit the models.
 
@@ -320,7 +320,7 @@ class RBFDiffNet(BaseEstimator):
         self._last_report = None
         return self
 
-    @show_progress("Forecasting")
+    @public_call("Forecasting")
     def forecast(
         self,
         df: Any,
@@ -381,7 +381,7 @@ class RBFDiffNet(BaseEstimator):
         self._last_report = notes_frame(panel, notes)
         return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
 
-    @show_progress("Updating")
+    @public_call("Updating")
     def update(self, df: Any, *, refit: bool | str = False) -> Self:
         """Append newer observations; the networks stay as they are unless a refit is asked for.
 
@@ -429,7 +429,7 @@ class RBFDiffNet(BaseEstimator):
 
     # Forecasting --------------------------------------------------------------------------------
 
-    @show_progress("Forecasting")
+    @public_call("Forecasting")
     def predict(
         self,
         h: int,
@@ -495,7 +495,7 @@ class RBFDiffNet(BaseEstimator):
         expect_seconds(pipeline.estimate_seconds(n_values, n_steps))
         return self._predict(state, names, requests, wanted, totals)
 
-    @show_progress("Simulating")
+    @public_call("Simulating")
     def simulate(
         self,
         h: int,
@@ -559,7 +559,7 @@ class RBFDiffNet(BaseEstimator):
         series = np.repeat(np.arange(n), n_paths)
         return _stack_scenarios(panel, names, tables, series, requests[0].h)
 
-    @show_progress("Backtesting")
+    @public_call("Backtesting")
     def cross_validation(
         self,
         df: Any,
@@ -632,7 +632,7 @@ class RBFDiffNet(BaseEstimator):
         self._last_report = notes_frame(panel, notes)
         return frame
 
-    @show_progress("Judging")
+    @public_call("Judging")
     def detect_anomalies(
         self,
         df: Any,
@@ -733,7 +733,7 @@ class RBFDiffNet(BaseEstimator):
         panel.check_ahead(h)
         return panel.make_frame(panel.lengths, np.full(panel.n_series, h), {})
 
-    @show_progress("Forecasting")
+    @public_call("Forecasting")
     def fitted_values(self) -> Any:
         """One-step forecasts of the observations the models were trained on.
 
@@ -766,7 +766,7 @@ class RBFDiffNet(BaseEstimator):
 
     # Looking inside -----------------------------------------------------------------------------
 
-    @show_progress("Explaining")
+    @public_call("Explaining")
     def explain(self, h: int = 1, X_df: Any = None, ids: Sequence[Any] | None = None) -> Any:
         """Split forecasts into what each lag, input and exemplar adds.
 
@@ -814,7 +814,7 @@ class RBFDiffNet(BaseEstimator):
         chosen = state.panel.select(np.array(keep, dtype=np.int64))
         return explanation_frame(chosen, terms, values[keep], bounded[keep], final[keep])
 
-    @show_progress("Fitting")
+    @public_call("Fitting")
     def equation(self, ids: Sequence[Any] | None = None) -> Any:
         """Return the learned differential operators as a table.
 
@@ -871,7 +871,7 @@ class RBFDiffNet(BaseEstimator):
 
         return plot_operator(self.equation([unique_id]), ax)
 
-    @show_progress("Forecasting")
+    @public_call("Forecasting")
     def plot(
         self,
         h: Any = 12,
@@ -1063,7 +1063,7 @@ class RBFDiffNet(BaseEstimator):
 
     # Files --------------------------------------------------------------------------------------
 
-    @show_progress("Writing")
+    @public_call("Writing")
     def save(self, path: Any) -> None:
         """Save the fitted model to a file: arrays and JSON, nothing that is executed on loading.
 
@@ -1093,7 +1093,7 @@ class RBFDiffNet(BaseEstimator):
         save_model(self.options, self.fitted_panel, path)
 
     @classmethod
-    @show_progress("Reading")
+    @public_call("Reading")
     def load(cls, path: Any) -> Self:
         """Load a model from a file made by `save`.
 

@@ -21,8 +21,7 @@ from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import Noise, as_floats, check_noise, check_number, check_size
-from rbfdiffnet.support.parallel import one_blas_thread
-from rbfdiffnet.support.progress import show_progress
+from rbfdiffnet.support.parallel import public_call
 
 _ROLLED, _HORIZON = 200, 20  # last steps and horizon on which roll-outs are compared
 _MUCH_BETTER = 0.1  # share of the error's variance, for a larger network to replace the usual one
@@ -43,7 +42,7 @@ class SeriesMixin(ABC):
     _rolls: Network | None  # to forecast with, if not the network
     _series: SeriesModel | None  # the same, where lags were not given
 
-    @show_progress("Fitting")
+    @public_call("Fitting")
     def fit_series(
         self,
         s: npt.ArrayLike,
@@ -133,8 +132,7 @@ class SeriesMixin(ABC):
     def _fit_committee(self, values: list[Array], n_lags: int | None, delay: int | None) -> None:
         """Learn maps with windows of many kinds; the best of them becomes the network."""
         columns = [own.reshape(len(own), -1) for own in values]
-        with one_blas_thread():
-            found = learn_series(columns, self.noise, n_lags, delay)
+        found = learn_series(columns, self.noise, n_lags, delay)
         best, cleaner = found.committee.best_map, found.trajectory
         self._rolls = self._tracker = self._series = None
         if cleaner is not None and found.filters:
@@ -182,7 +180,7 @@ class SeriesMixin(ABC):
         self.noise_reason_ = reason
         self.n_lags_, self.delay_ = n_lags, 1
 
-    @show_progress("Filtering")
+    @public_call("Filtering")
     def predict_noisy(self, X: npt.ArrayLike) -> Array:
         """Predict the clean value after noisy windows.
 
@@ -225,10 +223,9 @@ class SeriesMixin(ABC):
         inputs: Array = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-        with one_blas_thread():
-            return self._tracker.predict(inputs)
+        return self._tracker.predict(inputs)
 
-    @show_progress("Forecasting")
+    @public_call("Forecasting")
     def forecast(
         self,
         h: int,
@@ -287,16 +284,15 @@ class SeriesMixin(ABC):
         levels = as_floats("quantiles", [0.5] if quantiles is None else quantiles)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
-        with one_blas_thread():
-            if series is not None:
-                columns = None if history is None else values.reshape(len(values), -1)
-                paths = series.forecast(columns, h, levels)
-                paths = paths[:, 0] if values.ndim == 1 else paths
-            elif self._tracker is None:
-                path = _roll(self._rolls or self.network_, fill_missing(values), h)
-                paths = np.repeat(path[:, None], levels.size, axis=1)
-            else:
-                paths = self._tracker.forecast(values, h, levels)
+        if series is not None:
+            columns = None if history is None else values.reshape(len(values), -1)
+            paths = series.forecast(columns, h, levels)
+            paths = paths[:, 0] if values.ndim == 1 else paths
+        elif self._tracker is None:
+            path = _roll(self._rolls or self.network_, fill_missing(values), h)
+            paths = np.repeat(path[:, None], levels.size, axis=1)
+        else:
+            paths = self._tracker.forecast(values, h, levels)
         return paths[..., 0] if quantiles is None else paths
 
     def _learn(self, values: Array, n_lags: int) -> tuple[Trajectory | None, str]:
@@ -304,9 +300,8 @@ class SeriesMixin(ABC):
         if self.noise is None or self.noise == 0.0:
             return None, "noise is not treated"
         try:
-            with one_blas_thread():
-                given = None if self.noise == "auto" else float(self.noise)
-                found = learn_trajectory(values, n_lags, given)
+            given = None if self.noise == "auto" else float(self.noise)
+            found = learn_trajectory(values, n_lags, given)
         except (ValueError, np.linalg.LinAlgError) as error:
             if self.noise != "auto":
                 raise

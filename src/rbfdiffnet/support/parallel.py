@@ -25,6 +25,7 @@ from rbfdiffnet.support.progress import (
     check_wanted,
     current_stop,
     progress_of_parts,
+    show_progress,
     until_stopped,
     without_progress,
 )
@@ -58,6 +59,16 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _limiter.restore_original_limits()
+
+
+@contextmanager
+def public_call(stage: str) -> Iterator[None]:
+    """Do what a user asked for: show how far it is, and use one thread of BLAS from end to end.
+
+    The limit is that of the process, so a call without it would round otherwise while others run.
+    """
+    with show_progress(stage), one_blas_thread():
+        yield
 
 
 def count_threads(n_jobs: int) -> int:

@@ -28,7 +28,7 @@ from rbfdiffnet.series.outliers import usual_and_limit
 from rbfdiffnet.series.prepare import Preparation
 from rbfdiffnet.series.series import Series, SeriesPanel, UnfitError, check_fit, find_usable
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
-from rbfdiffnet.support.parallel import flatten, one_blas_thread, parallel_map
+from rbfdiffnet.support.parallel import flatten, parallel_map
 from rbfdiffnet.support.progress import progress_between
 
 _SMALLEST = 1e-290  # numbers below have fewer digits
@@ -122,8 +122,7 @@ class SharedNetwork(NetworkMethod):
         self, panel: Sequence[Series], plans: Sequence[Plan], n_jobs: int
     ) -> tuple[Sequence[SeriesModel | str], dict[str, Any]]:
         del n_jobs
-        with one_blas_thread():
-            found = fit_or_say_why(lambda: fit_shared(panel, plans[0]))
+        found = fit_or_say_why(lambda: fit_shared(panel, plans[0]))
         if isinstance(found, str):
             return [found] * len(panel), {}
         results, effects, learning = found

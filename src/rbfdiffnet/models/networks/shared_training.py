@@ -31,7 +31,7 @@ from rbfdiffnet.network.train import Settings
 from rbfdiffnet.series.prepare import GAP_CONTEXT_SEASONS
 from rbfdiffnet.series.series import Series
 from rbfdiffnet.support.arrays import Array, Arrays, Ints
-from rbfdiffnet.support.parallel import SINGLE_MACHINE, flatten, one_blas_thread
+from rbfdiffnet.support.parallel import SINGLE_MACHINE, flatten
 from rbfdiffnet.support.progress import progress_between, report_progress
 
 Penalties = tuple[float, float]  # on the RBF part and on the linear part
@@ -286,7 +286,7 @@ def learn(
     nothing = replace(learning.statistics, gram=np.zeros_like(learning.statistics.gram))
     tol = plan.settings(len(nothing.metric)).tol
     solve = partial(_add_and_train, learning=learning, windows=windows, tol=tol)
-    with one_blas_thread(), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         statistics, windows = collective.all_reduce(sum_new_rows, solve)
     steps = np.array([series.y.size for series in panel], dtype=np.int64)
     return replace(learning, statistics=statistics, steps=steps), windows

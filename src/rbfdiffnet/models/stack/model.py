@@ -43,7 +43,7 @@ from rbfdiffnet.models.stack.lesson import (
 )
 from rbfdiffnet.series.series import SeriesPanel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
-from rbfdiffnet.support.parallel import Collective, one_blas_thread, parallel_map
+from rbfdiffnet.support.parallel import Collective, parallel_map
 from rbfdiffnet.support.progress import progress_between
 
 _REMEMBERED = 2  # origins and horizons
@@ -96,7 +96,7 @@ class FittedStack(FittedSampled):
             with np.errstate(all="ignore"):  # in this thread
                 return part.mix([request.ahead[i] for i in chunk.tolist()])
 
-        with one_blas_thread(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             pairs = list(zip(self._recall(request, n_jobs), self.chunks, strict=True))
             mixture = self._join(parallel_map(mix, pairs, n_jobs))
         self._latest[:] = [mixture]
