@@ -71,8 +71,11 @@ MOST_POOLED = 2_000  # series that give scores to the pool
 _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
-_TRUST = 20.0  # windows that count as much as a network's own quantiles
 _MOST = 2.5  # times the score of a normal variable
+#: Windows that count as much as a network's own quantiles.
+TRUST = 20.0
+#: How much farther real series go than the network, which knows simulated ones only, expects.
+REAL_SPREAD = 1.1
 _GRID = ndtri(np.array(PROBABILITIES))
 
 
@@ -513,16 +516,17 @@ def to_errors(scores: Array, distances: Array) -> Array:
 
 
 def correct_scores(scores: Array, usual: Array, n_windows: float, levels: Sequence[float]) -> Array:
-    """Draw scores (n, h, n_levels) that held-out ones ask for to those of a normal variable.
+    """Draw scores (n, h, n_levels) that held-out ones ask for to the usual ones of real series.
 
-    The fewer windows there were, the closer. The `usual` score (h, n_levels) of a panel is no more
+    Those are `REAL_SPREAD` times the scores of a normal variable. The fewer windows there were, the
+    closer. The `usual` score (h, n_levels) of a panel is no more
     than so many times the normal one: a few series that broke off do not widen the intervals of all
     others.
     """
-    trust = n_windows / (n_windows + _TRUST)
+    trust = n_windows / (n_windows + TRUST)
     normal = np.array([_normal(level) for level in levels])
     limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
-    return np.asarray(trust * limit * scores + (1.0 - trust) * normal)
+    return np.asarray(trust * limit * scores + (1.0 - trust) * REAL_SPREAD * normal)
 
 
 def split_levels(probabilities: Sequence[float]) -> tuple[list[float], Ints, Array]:

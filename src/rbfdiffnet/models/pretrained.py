@@ -21,7 +21,7 @@ from rbfdiffnet.models.base import (
     InputNames,
     Terms,
 )
-from rbfdiffnet.models.intervals import Pools, split_levels
+from rbfdiffnet.models.intervals import REAL_SPREAD, TRUST, Pools, split_levels
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.sampled import (
@@ -47,7 +47,6 @@ T = TypeVar("T")
 _WINDOWS = 2  # at the ends of the series, by which intervals are corrected
 _FEWEST_BEFORE = 4  # values before such a window
 _USUAL_LEVEL = 0.8  # by which errors of different series compare
-_TRUST = 20  # windows that count as much as the network's own quantiles
 
 
 class Pretrained(SampledMethod):
@@ -320,14 +319,14 @@ def _find_factors(parts: list[Array], levels: Sequence[float], h: int) -> list[f
 
 
 def _factor(scores: Array, level: float, h: int) -> float:
-    """Return the quantile of the scores at a level, drawn to 1 where they are few."""
+    """Return the quantile of the scores at a level, drawn to the usual one where they are few."""
     known = np.sort(scores[np.isfinite(scores)])
     if not known.size:
-        return 1.0
+        return REAL_SPREAD
     rank = min(int(np.ceil(level * (known.size + 1))), known.size) - 1
     windows = known.size / h
-    trust = windows / (windows + _TRUST)
-    return float(np.clip(known[rank], 0.2, 5.0) ** trust)
+    trust = windows / (windows + TRUST)
+    return float(REAL_SPREAD ** (1.0 - trust) * np.clip(known[rank], 0.2, 5.0) ** trust)
 
 
 def quantile(quantiles: Array, probability: float) -> Array:
