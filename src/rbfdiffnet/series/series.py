@@ -154,8 +154,7 @@ def find_counts(series: Sequence[Array]) -> Mask:
     sizes = np.array([y.size for y in series], dtype=np.int64)
     found, some = np.zeros(sizes.size, dtype=bool), sizes > 0
     if some.any():
-        values = np.concatenate([y for y in series if y.size])
-        starts = np.cumsum(sizes[some]) - sizes[some]
+        values, starts = _join(series, sizes)
         unknown = np.isnan(values)
         whole = unknown | ((values >= 0.0) & (values == np.rint(values)))
         any_known = np.logical_or.reduceat(~unknown, starts)
@@ -165,11 +164,18 @@ def find_counts(series: Sequence[Array]) -> Mask:
 
 def find_sparse(series: Sequence[Array]) -> Mask:
     """Which series are often zero once they have begun, shape (n,)."""
-    found = np.zeros(len(series), dtype=bool)
-    for i, y in enumerate(series):
-        is_zero = y == 0.0
-        n_zeros = np.count_nonzero(is_zero)
-        if n_zeros > _MANY_ZEROS * y.size and n_zeros < y.size:
-            begin = int(np.argmin(is_zero))
-            found[i] = n_zeros - begin > _MANY_ZEROS * (y.size - begin)
+    sizes = np.array([y.size for y in series], dtype=np.int64)
+    found, n_zeros = np.zeros(sizes.size, dtype=bool), np.zeros_like(sizes)
+    if sizes.any():
+        values, starts = _join(series, sizes)
+        n_zeros[sizes > 0] = np.add.reduceat(values == 0.0, starts, dtype=np.int64)
+    for i in np.flatnonzero((n_zeros > _MANY_ZEROS * sizes) & (n_zeros < sizes)).tolist():
+        begin = int(np.argmin(series[i] == 0.0))
+        found[i] = n_zeros[i] - begin > _MANY_ZEROS * (sizes[i] - begin)
     return found
+
+
+def _join(series: Sequence[Array], sizes: Ints) -> tuple[Array, Ints]:
+    """Return the values of series one after the other, and where those that have any begin."""
+    sizes = sizes[sizes > 0]
+    return np.concatenate([y for y in series if y.size]), np.cumsum(sizes) - sizes

@@ -105,13 +105,14 @@ def look_ahead_from_rows(
 
 def _fingerprints(series: list[Array]) -> list[bytes]:
     """Return keys of series, many of which go on where the one before ends; that saves time."""
-    keys, before, hashed = [], np.empty(0), blake2b(digest_size=16)
+    keys, before, seen, hashed = [], 0, 0, blake2b(digest_size=16)
     for y in series:
-        if y.ctypes.data != before.ctypes.data or y.size < before.size:
-            before, hashed = y[:0], blake2b(digest_size=16)
-        hashed.update(y[before.size :].tobytes())
+        place = y.__array_interface__["data"][0]
+        if place != before or y.size < seen:
+            seen, hashed = 0, blake2b(digest_size=16)
+        hashed.update(y[seen:].data)
         keys.append(hashed.copy().digest())
-        before = y
+        before, seen = place, y.size
     return keys
 
 
