@@ -224,7 +224,7 @@ def test_lazy_frames_are_refused_without_a_warning():
 WRONG = {
     **{name: [True, pd.NA, b"a", np.array([1, 2])] for name in ("preset", "scope", "strategy")},
     **{name: [None, pd.NA, np.array([1, 2])] for name in ("errors", "device", "id_col")},
-    **{name: [True, pd.NA, 1.5, 10**400] for name in ("season_length", "n_jobs", "random_state")},
+    **{name: [True, pd.NA, 1.5, 10**400] for name in ("season_length", "n_jobs")},
     "lower": ["0", pd.NA, 10**400, np.array([0.0])],
     "noise": [True, np.timedelta64(1, "D"), np.array([0.1])],
     "outliers": [pd.NA, 1, "yes", np.array([True, False])],
@@ -233,9 +233,13 @@ WRONG = {
     "events": [None, 3, ["2024-01-01"], Event("a", ["2024-01-01"])],
     "calendar": [True, 3, [None], [["month"]]],
     "holidays": [True, 3, ["US"]],
-    "holiday_lead": [None, True, -1, 10**9],
     "past_exog": [None, 3, [1]],
-    "regressor": [RBFDiffNetRegressor, "network", 3],
+    "regressor": [
+        RBFDiffNetRegressor,
+        "network",
+        3,
+        RBFDiffNetRegressor(random_state=np.random.RandomState(0)),
+    ],
     "freq": [True, 0, np.array(["D"]), [], object()],
 }
 
@@ -449,3 +453,23 @@ def test_steps_of_time_of_other_kinds(freq):
 def test_targets_that_are_missing_in_words_are_refused(kind):
     with pytest.raises(ValueError, match="Input y contains NaN"):
         kind(2).fit([[0.5], [1.0]], ["1", "nan"])
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        *({"lags": 14}, {"strategy": "direct"}, {"regressor": RBFDiffNetRegressor()}),
+        {"transforms": [Difference(7)]},
+    ],
+    ids=str,
+)
+def test_what_the_default_would_ignore_is_refused(ignored):
+    (name,) = ignored
+    with pytest.raises(ValueError, match=f"{name} is for networks of single series"):
+        RBFDiffNet("D", scope="auto", **ignored)
+    assert RBFDiffNet("D", **ignored).options.chosen_scope == "local"
+
+
+def test_what_only_groups_need_is_refused_without_them():
+    with pytest.raises(ValueError, match="reconcile='mint' is for a hierarchy"):
+        RBFDiffNet("D", reconcile="mint")

@@ -6,7 +6,7 @@ import pandas as pd
 from attack_parts.registry import SETTINGS, Cases, Group, refused
 from fuzzing.claims import Refused, attempt
 from panels import NAME, make_panel, make_stores
-from rbfdiffnet import Event, RBFDiffNet
+from rbfdiffnet import Event, Holidays, RBFDiffNet
 
 GROUP = Group("inputs", "Inputs and arguments")
 promise = GROUP.promise
@@ -226,11 +226,10 @@ def arguments(cases: Cases) -> None:
         "season_length": lambda t: fast(season_length=t(30)).forecast(df, 5),
         "windows": lambda t: fast().cross_validation(df, t(10), n_windows=t(2), step_size=t(9)),
         "lead, lag": lambda t: fast(events=[Event("e", event, t(3), t(2))]).forecast(df, 5),
-        "holiday_lead": lambda t: fast(holidays="US", holiday_lead=t(3)).forecast(df, 5),
+        "holidays": lambda t: fast(holidays=Holidays("US", lead=t(3))).forecast(df, 5),
         "n_paths": lambda t: fast().fit(df).simulate(t(9), n_paths=t(100), seed=t(0)),
         "totals": lambda t: fast().fit(df).predict(t(120), totals=t(100)),
         "n_jobs": lambda t: fast(n_jobs=t(2)).forecast(df, 5),
-        "random_state": lambda t: fast(random_state=t(7)).forecast(df, 5),
     }
     for name, call in calls.items():
         expected = call(int)

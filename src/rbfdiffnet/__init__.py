@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rbfdiffnet.forecaster import RBFDiffNet
     from rbfdiffnet.network.network import Network
-    from rbfdiffnet.panel.calendar import Event
+    from rbfdiffnet.panel.calendar import Event, Holidays
     from rbfdiffnet.regressors import RBFDiffNetRegressor, RBFNetworkRegressor
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Event",
+    "Holidays",
     "Network",
     "RBFDiffNet",
     "RBFDiffNetRegressor",
@@ -32,6 +33,7 @@ __all__ = [
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
     "Event": "rbfdiffnet.panel.calendar",
+    "Holidays": "rbfdiffnet.panel.calendar",
     "RBFDiffNet": "rbfdiffnet.forecaster",
     "Network": "rbfdiffnet.network.network",
     "RBFDiffNetRegressor": "rbfdiffnet.regressors",

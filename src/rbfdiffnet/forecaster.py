@@ -28,7 +28,7 @@ from rbfdiffnet.forecasting.reconcile import add_up_paths, forecast_and_reconcil
 from rbfdiffnet.forecasting.totals import N_PATHS, StepGroups, fit_paths
 from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
-from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.panel.calendar import Event, Holidays
 from rbfdiffnet.panel.exogenous import SCENARIO
 from rbfdiffnet.panel.frames import read_frame
 from rbfdiffnet.panel.panel import Panel, find_doubts
@@ -97,15 +97,14 @@ class RBFDiffNet(BaseEstimator):
         Steps of `rbfdiffnet.series.transforms.fit_transforms`; ``"log1p"`` comes first if at all.
         "auto" takes those of the preset.
     regressor : RBFDiffNetRegressor or RBFNetworkRegressor, optional
-        The network and how it is trained; ``noise`` and ``random_state`` are the forecaster's own.
+        The network and how it is trained; ``noise`` is the forecaster's own.
     calendar : None, "auto" or sequence of str, default=None
         Calendar parts as inputs: "dayofweek", "month", "day", "hour", ...
     events : sequence of Event, default=()
         Days that matter, with lead and lag days.
-    holidays : str, optional
-        Country whose holidays are inputs, such as ``"US"``; needs ``rbfdiffnet[calendar]``.
-    holiday_lead, holiday_lag : int, default=0
-        How many days before and after holidays are inputs, too.
+    holidays : str or Holidays, optional
+        Country whose holidays are inputs, such as ``"US"``, or ``Holidays("US", lead=1)`` with days
+        around them; needs ``rbfdiffnet[calendar]``.
     past_exog : sequence of str, default=()
         Columns known only in the past, such as orders that are delivered later. The stack learns
         from their latest values in all series what comes next. A network (``scope="local"`` or
@@ -135,7 +134,6 @@ class RBFDiffNet(BaseEstimator):
         Bytes, or text, that `forecast` and `cross_validation` may take for their work beside the
         frames: they go through a large panel chunk by chunk. At least 1 GB; results do not depend
         on it. See docs/reliability.md for what was measured, and what the limit does not bound.
-    random_state : int, default=0
     errors : {"fallback", "raise"}, default="fallback"
         What to do with series that are too short, constant, empty, irregular.
     hierarchy : sequence of str, or of sequences of str, optional
@@ -205,9 +203,7 @@ class RBFDiffNet(BaseEstimator):
         regressor: Any = None,
         calendar: str | Sequence[str] | None = None,
         events: Sequence[Event] = (),
-        holidays: str | None = None,
-        holiday_lead: int = 0,
-        holiday_lag: int = 0,
+        holidays: str | Holidays | None = None,
         past_exog: Sequence[str] = (),
         static_exog: Sequence[str] = (),
         lower: float | None = None,
@@ -217,7 +213,6 @@ class RBFDiffNet(BaseEstimator):
         device: str = "cpu",
         n_jobs: int = 1,
         memory_limit: int | str = "2GB",
-        random_state: int = 0,
         errors: str = "fallback",
         hierarchy: Sequence[str] | Sequence[Sequence[str]] | None = None,
         reconcile: str = "variance",
@@ -238,8 +233,6 @@ class RBFDiffNet(BaseEstimator):
         self.calendar = options.calendar
         self.events = options.events
         self.holidays = options.holidays
-        self.holiday_lead = options.holiday_lead
-        self.holiday_lag = options.holiday_lag
         self.past_exog = options.past_exog
         self.static_exog = options.static_exog
         self.lower = options.lower
@@ -249,7 +242,6 @@ class RBFDiffNet(BaseEstimator):
         self.device = options.device
         self.n_jobs = options.n_jobs
         self.memory_limit = options.memory_limit
-        self.random_state = options.random_state
         self.errors = options.errors
         self.hierarchy = options.hierarchy
         self.reconcile = options.reconcile
@@ -1288,10 +1280,10 @@ class RBFDiffNet(BaseEstimator):
         probabilities = list(wanted.values())
         parts = [np.empty((len(probabilities), 0))]
         if probabilities:
-            seed, n_paths = self.options.random_state, N_PATHS
+            n_paths = N_PATHS
             if self.hierarchy is not None:  # all series together
                 n_paths = fit_paths(panel.n_series * request.h)
-            for first, paths in self._simulate(state, request, n_paths, seed):
+            for first, paths in self._simulate(state, request, n_paths, seed=0):
                 found = groups.sum(paths, first, first + len(paths))
                 parts.append(np.quantile(found, probabilities, axis=1, method="nearest"))
         sums |= dict(zip(wanted, np.concatenate(parts, axis=1), strict=True))

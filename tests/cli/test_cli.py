@@ -63,10 +63,10 @@ def test_the_first_run_fits_on_one_screen(capsys, monkeypatch, width):
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
 def test_forecasts_are_those_of_the_forecaster(capsys, long_file, tmp_path, suffix):
     out = tmp_path / f"out.{suffix}"
-    arguments = (long_file, "--horizon", 3, *LOCAL, "--level", 80, 95, "--seed", 4, "--lower", 15)
+    arguments = (long_file, "--horizon", 3, *LOCAL, "--level", 80, 95, "--lower", 15)
     assert run(capsys, "forecast", *arguments, "--quiet", "--out", out) == (0, "", "")
     found = pd.read_parquet(out) if suffix == "parquet" else pd.read_csv(out, parse_dates=["ds"])
-    model = RBFDiffNet(freq="D", scope="local", random_state=4, lower=15)
+    model = RBFDiffNet(freq="D", scope="local", lower=15)
     expected = model.forecast(panel(), 3, level=[80, 95])
     pd.testing.assert_frame_equal(
         found.astype({"unique_id": str}), expected, check_dtype=False, rtol=1e-9
@@ -267,7 +267,6 @@ def test_targets_are_checked_before_the_work(capsys, tmp_path, monkeypatch):
         (("--horizon", "0"), "'0' is not a whole number of at least 1"),
         (("--horizon", "many"), "'many' is not a whole number"),
         ((), "--horizon"),
-        (("--horizon", "3", "--seed", "-1"), "whole number from 0"),
         (("--horizon", "3", "--level", "800"), "not a percentage"),
         (("--horizon", "3", "--scope", "auto", "--lower", "inf"), "finite number"),
     ],

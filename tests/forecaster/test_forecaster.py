@@ -304,7 +304,7 @@ def test_the_direct_strategy_knows_its_horizon():
 def test_what_only_networks_of_single_series_have_is_local(asked):
     model = RBFDiffNet("D", **asked)
     assert (model.scope, model.options.chosen_scope) == (None, "local")
-    for scope in ("local", "global", "auto"):
+    for scope in ("local", "global"):
         if not {"noise", "device"} & set(asked):
             assert RBFDiffNet("D", scope=scope, **asked).options.chosen_scope == scope
 

@@ -7,7 +7,7 @@ from pandas.testing import assert_frame_equal
 
 from panels import LOCAL, NAME, QUICK, forecast, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
-from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.panel.calendar import Event, Holidays
 
 
 @pytest.fixture(scope="module", params=[QUICK, {}], ids=["networks", "stack"])
@@ -261,14 +261,14 @@ def test_days_around_holidays():
     df.loc[fourth.shift(1, fill_value=False), "y"] -= 30.0  # the day after
     df = df[df["ds"] < "2025-07-01"]
     plain = forecast(df, 7, holidays="US", **QUICK)[NAME]
-    found = forecast(df, 7, holidays="US", holiday_lead=2, holiday_lag=1, **QUICK)[NAME]
+    found = forecast(df, 7, holidays=Holidays("US", lead=2, lag=1), **QUICK)[NAME]
     difference = (found - plain).to_numpy()  # from the first to the seventh of July
     assert difference[1] > 20.0
     assert difference[4] < -15.0
     assert np.abs(np.delete(difference, [1, 4])).max() < 6.0
-    for name in ("holiday_lead", "holiday_lag"):
-        with pytest.raises(ValueError, match=f"{name} counts days"):
-            RBFDiffNet("D", holidays="US", **{name: -1}).fit(df)
+    for name in ("lead", "lag"):
+        with pytest.raises(ValueError, match=f"Holidays: {name} counts days"):
+            Holidays("US", **{name: -1})
 
 
 def test_columns_of_the_future_frame_are_known_ones_even_without_inputs():

@@ -9,7 +9,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from panels import CONFIGURATIONS, KINDS, LOCAL, future_of, make_panel, to_polars
-from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
+from rbfdiffnet import Event, Holidays, RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
 from rbfdiffnet.forecasting.saving import FORMAT_VERSION, write_arrays
 from rbfdiffnet.series.transforms import Difference, Rescale
 
@@ -126,19 +126,30 @@ def test_the_scope_is_saved_as_it_was_given(tmp_path):
         {"regressor": RBFDiffNetRegressor(n_centers=6, order=1, alpha=(1e-3, 1e-2))},
         {"regressor": RBFNetworkRegressor(n_centers=5, random_state=3)},
         {"transforms": ["log1p", Difference(7), Rescale(0.5, 2.0)]},
-        {"lags": np.int64(4), "random_state": 3, "season_length": 5},
+        {"lags": np.int64(4), "season_length": 5},
         {"lags": [np.int64(7), 1]},
         {"preset": "instant", "season_length": [np.int64(7), 21]},
         {"freq": pd.offsets.Day(), "n_jobs": 2},
-        {"holidays": "US", "holiday_lead": 2, "holiday_lag": 1},
+        {"holidays": Holidays("US", lead=2, lag=np.int8(1))},
+        {"events": [Event("a", ["2023-02-01"], lead=np.int64(2))]},
     ],
-    ids=["diffnet", "rbf", "steps", "lags", "list of lags", "seasons", "offset", "holidays"],
+    ids=[
+        "diffnet",
+        "rbf",
+        "steps",
+        "lags",
+        "list of lags",
+        "seasons",
+        "offset",
+        "holidays",
+        "events",
+    ],
 )
 def test_parameters_survive(parameters, tmp_path):
     df = make_panel("ab", n=80)
     model = RBFDiffNet(**{"freq": "D", **parameters}).fit(df)
     loaded = roundtrip(model, tmp_path / "model.npz")
-    for name in ("holidays", "holiday_lead", "holiday_lag", "season_length"):
+    for name in ("holidays", "season_length"):
         assert getattr(loaded, name) == getattr(model, name)
     assert_frame_equal(loaded.predict(5, level=[80]), model.predict(5, level=[80]))
     # Fitted anew, it is the same model, too.
@@ -367,8 +378,7 @@ def test_numbers_of_numpy_are_saved(tmp_path):
         "lags": np.array([1, 7]),
         "lower": np.float32(0),
         "outliers": np.bool_(True),
-        "random_state": np.int64(3),
-        "regressor": RBFDiffNetRegressor(np.int64(5), metric="standard"),
+        "regressor": RBFDiffNetRegressor(np.int64(5), metric="standard", random_state=np.int64(3)),
     }
     model = RBFDiffNet("D", **settings).fit(make_panel("ab", n=60))
     loaded = roundtrip(model, tmp_path / "m")

@@ -40,7 +40,6 @@ OPTIONS = {
     "--scope": ["local", "global"],
     "--lower": ["0", "-5.5"],
     "--jobs": ["1", "2"],
-    "--seed": ["0", "7"],
     "--quiet": [None],
     "--json": [None],
     "--out": ["forecast.csv", "forecast.parquet"],

@@ -50,19 +50,28 @@ one_series = st.fixed_dictionaries(
     }
 )
 
-options = st.fixed_dictionaries(
-    {
-        "scope": st.sampled_from(["auto", "local", "global"]),
-        "strategy": st.sampled_from(["recursive", "recursive", "direct"]),
-        "preset": st.sampled_from([*["default", "fast"] * 3, "paper"]),
-        "transforms": st.sampled_from(
-            ["auto", "auto", None, ["log1p"], ["adf", "standardize"], ["seasonal", "difference"]]
-        ),
-        "lags": st.sampled_from(["auto", "auto", 3, [1, 7], 40]),
-        "calendar": st.sampled_from([None, None, "auto"]),
-        "lower": st.sampled_from([None, None, 0.0]),
-        "outliers": st.sampled_from([None, False]),
-    }
+for_any = {
+    "preset": st.sampled_from([*["default", "fast"] * 3, "paper"]),
+    "calendar": st.sampled_from([None, None, "auto"]),
+    "lower": st.sampled_from([None, None, 0.0]),
+    "outliers": st.sampled_from([None, False]),
+}
+for_stack = {
+    "scope": st.just("auto"),
+    "transforms": st.sampled_from(["auto", "auto", None, ["log1p"]]),
+}
+for_networks = {
+    "scope": st.sampled_from(["local", "global"]),
+    "strategy": st.sampled_from(["recursive", "recursive", "direct"]),
+    "transforms": st.sampled_from(
+        ["auto", "auto", None, ["log1p"], ["adf", "standardize"], ["seasonal", "difference"]]
+    ),
+    "lags": st.sampled_from(["auto", "auto", 3, [1, 7], 40]),
+}
+options = st.one_of(
+    st.fixed_dictionaries(for_any | for_stack),
+    st.fixed_dictionaries(for_any | for_networks),
+    st.fixed_dictionaries(for_any | for_networks),
 )
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rbfdiffnet.panel.calendar import (
     CalendarInputs,
     Event,
+    Holidays,
     choose_calendar_parts,
     find_closed_weekdays,
     is_daily,
@@ -137,8 +138,8 @@ def test_settings_are_checked():
         Event("a", ())
     with pytest.raises(ValueError, match="Event 'a': lead counts days"):
         Event("a", ["2024-01-01"], lead=-1)
-    with pytest.raises(ValueError, match="holiday_lag counts days"):
-        CalendarInputs((), holiday_lag=-1)
+    with pytest.raises(ValueError, match="Holidays: lag counts days"):
+        Holidays("US", lag=-1)
     with pytest.raises(ValueError, match="Unknown calendar part 'time'; choose from minute"):
         CalendarInputs(("time",))
 
@@ -178,7 +179,7 @@ def test_holidays_equal_the_package(code):
     table = package.country_holidays(
         country, subdivision or None, years=range(2014, 2027), language="en_US"
     )
-    calendar = CalendarInputs.fit((), (), code, DAYS)
+    calendar = CalendarInputs.fit((), (), Holidays(code), DAYS)
     later = np.arange("2025-01-01", "2026-01-01", dtype="datetime64[D]")
     for dates in (DAYS, later):
         days = dates.astype("datetime64[D]").tolist()
@@ -193,7 +194,7 @@ def test_holidays_equal_the_package(code):
 def test_days_around_holidays_equal_events():
     package = pytest.importorskip("holidays")
     table = package.country_holidays("US", years=range(2014, 2027), language="en_US")
-    calendar = CalendarInputs.fit(("dayofweek",), (), "US", DAYS, holiday_lead=2, holiday_lag=1)
+    calendar = CalendarInputs.fit(("dayofweek",), (), Holidays("US", 2, 1), DAYS)
     events = tuple(
         Event(f"holiday: {name}", [day for day in table if name in table.get_list(day)], 2, 1)
         for name in calendar.holiday_names
@@ -211,17 +212,17 @@ def test_days_around_holidays_equal_events():
 def test_only_holidays_seen_get_columns():
     package = pytest.importorskip("holidays")
     autumn = np.arange("2019-11-01", "2019-12-01", dtype="datetime64[D]")
-    calendar = CalendarInputs.fit((), (), "US", autumn)
+    calendar = CalendarInputs.fit((), (), Holidays("US"), autumn)
     table = package.country_holidays("US", years=2019, language="en_US")
     november = {name for day in table if day.month == 11 for name in table.get_list(day)}
     assert calendar.names == tuple(f"holiday: {name}" for name in sorted(november))
     assert len(november) == 2  # Thanksgiving and Veterans Day
     # Juneteenth became a holiday in 2021.
     assert calendar.matrix(DAYS).shape == (len(DAYS), 2)
-    before = CalendarInputs.fit((), (), "US", DAYS[: 6 * 365])
+    before = CalendarInputs.fit((), (), Holidays("US"), DAYS[: 6 * 365])
     june = np.array(["2024-06-19"], dtype="datetime64[D]")
     assert not before.matrix(june).any()
-    assert CalendarInputs.fit((), (), "US", DAYS).matrix(june).any()
+    assert CalendarInputs.fit((), (), Holidays("US"), DAYS).matrix(june).any()
 
 
 def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch):
@@ -229,7 +230,7 @@ def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch)
     found = []
     for language in ("de", "en_US", "th"):
         monkeypatch.setenv("LANGUAGE", language)
-        found.append(CalendarInputs.fit((), (), "DE", DAYS))
+        found.append(CalendarInputs.fit((), (), Holidays("DE"), DAYS))
     assert found[0] == found[1] == found[2]
     assert "holiday: Good Friday" in found[0].names
 
@@ -238,20 +239,20 @@ def test_holiday_names_do_not_depend_on_the_language_of_the_machine(monkeypatch)
 def test_an_unknown_country_is_named(code):
     pytest.importorskip("holidays")
     with pytest.raises(ValueError, match=f"does not know holidays='{code}' .* such as 'US-CA'"):
-        CalendarInputs.fit((), (), code, DAYS)
+        CalendarInputs.fit((), (), Holidays(code), DAYS)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "holidays", None)
     assert CalendarInputs.fit(("day",), (), None, DAYS).matrix(DAYS).shape[1] == 31
     with pytest.raises(ImportError, match=r"pip install 'rbfdiffnet\[calendar\]'"):
-        CalendarInputs.fit((), (), "US", DAYS)
+        CalendarInputs.fit((), (), Holidays("US"), DAYS)
 
 
 def test_json_restores_the_calendar():
     pytest.importorskip("holidays")
     events = (Event("a", ["2024-05-01"], lead=1), Event("b", [date(2024, 1, 2), "2025-01-02"]))
-    calendar = CalendarInputs.fit(["day"], events, "US-CA", DAYS, holiday_lead=1)
+    calendar = CalendarInputs.fit(["day"], events, Holidays("US-CA", lead=1), DAYS)
     restored = CalendarInputs.from_json(json.loads(json.dumps(calendar.to_json())))
     assert restored == calendar
     np.testing.assert_array_equal(restored.matrix(DAYS), calendar.matrix(DAYS))

@@ -55,9 +55,9 @@ class RBFDiffNetForecaster(BaseForecaster):
     preset, lags, season_length, scope, strategy, transforms, regressor
         As for `rbfdiffnet.RBFDiffNet`. Whole numbers as index have no season of their own: give
         ``season_length``. ``strategy="direct"`` needs ``fh`` in `fit`.
-    calendar, events, holidays, holiday_lead, holiday_lag, past_exog, static_exog
+    calendar, events, holidays, past_exog, static_exog
         As for `rbfdiffnet.RBFDiffNet`; ``past_exog`` and ``static_exog`` name columns of ``X``.
-    lower, outliers, noise, device, n_jobs, memory_limit, random_state, errors
+    lower, outliers, noise, device, n_jobs, memory_limit, errors
         As for `rbfdiffnet.RBFDiffNet`.
 
     Attributes
@@ -109,8 +109,8 @@ class RBFDiffNetForecaster(BaseForecaster):
         "capability:unequal_length": True,
         "capability:non_contiguous_X": True,
         "capability:update": True,
-        "capability:random_state": True,
-        "property:randomness": "derandomized",
+        "capability:random_state": False,
+        "property:randomness": "deterministic",
         "requires-fh-in-fit": False,
         "X-y-must-have-same-index": True,
     }

@@ -177,13 +177,6 @@ def seasons(text: str) -> int | tuple[int, ...]:
     return found if len(found) > 1 else found[0]
 
 
-def seed(text: str) -> int:
-    """Read a random seed, a whole number from 0 to 4294967295."""
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to 4294967295")
-    return int(text)
-
-
 def percent(text: str) -> float:
     """Read the level of a prediction interval in percent."""
     try:
@@ -277,7 +270,6 @@ def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> argpar
     add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
     add("--upper", metavar="X", type=float, help="bound of forecasts: 100 for percentages")
     add("--jobs", metavar="N", type=positive, default=1, help=jobs)
-    add("--seed", metavar="N", type=seed, default=0, help="random seed (default: 0)")
     _add_printing(parser)
     return group
 

@@ -194,7 +194,6 @@ class Job:
                 lower=arguments.lower,
                 upper=arguments.upper,
                 n_jobs=arguments.jobs,
-                random_state=arguments.seed,
                 past_exog=self.data.past,
                 **self._hierarchy,
             )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, fields
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -18,8 +17,7 @@ from rbfdiffnet.forecasting.presets import PRESETS, Preset
 from rbfdiffnet.models.base import PanelMethod
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.scopes import METHODS, SCOPES
-from rbfdiffnet.network.train import Settings
-from rbfdiffnet.panel.calendar import Event, check_days
+from rbfdiffnet.panel.calendar import Event, Holidays, as_holidays
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.panel.panel import Panel
@@ -30,7 +28,6 @@ from rbfdiffnet.support.checks import (
     check_choice,
     check_count,
     check_noise,
-    check_number,
     is_number,
 )
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
@@ -57,9 +54,7 @@ class Options:
     regressor: Any = None
     calendar: Any = None
     events: tuple[Event, ...] = ()
-    holidays: str | None = None
-    holiday_lead: int = 0
-    holiday_lag: int = 0
+    holidays: str | Holidays | None = None
     past_exog: tuple[str, ...] = ()
     static_exog: tuple[str, ...] = ()
     lower: float | None = None
@@ -69,7 +64,6 @@ class Options:
     device: str = "cpu"
     n_jobs: int = 1
     memory_limit: int | str = "2GB"
-    random_state: int = 0
     errors: str = "fallback"
     hierarchy: Any = None
     reconcile: str = "variance"
@@ -173,7 +167,7 @@ class Options:
         if lags is None and preset.seasons_of_lags:
             lags = tuple(range(1, preset.seasons_of_lags * max(season, 2) + 1))
         return Plan(
-            settings=partial(_seeded_settings, regressor, self.random_state),
+            settings=regressor._settings,
             season_length=season,
             longer_season=self.longer_season,
             lags=lags,
@@ -225,9 +219,7 @@ class Options:
                 alone=self.method.learns_series_alone,
                 calendar=self.calendar,
                 events=self.events,
-                holidays=self.holidays,
-                holiday_lead=self.holiday_lead,
-                holiday_lag=self.holiday_lag,
+                holidays=as_holidays(self.holidays),
                 collective=collective,
             )
         )
@@ -268,7 +260,6 @@ class Options:
         if not (is_number(self.n_jobs, Integral) and (self.n_jobs >= 1 or self.n_jobs == -1)):
             raise ValueError(f"n_jobs must be a positive integer or -1; got {self.n_jobs!r}.")
         bytes_of(self.memory_limit)
-        check_number("random_state", self.random_state, at_least=0, integer=True)
         if not isinstance(self.outliers, bool | np.bool_ | None):
             raise ValueError(f"outliers must be True, False or None; got {self.outliers!r}.")
         lags_of(self.lags)
@@ -302,10 +293,17 @@ class Options:
     def _check_together(self) -> None:
         """Refuse arguments that do not go together."""
         method = self.method
-        if not method.fits_networks and self._for_networks:
+        ignored = self._for_networks
+        if method.fits_networks and self.transforms in (None, ("log1p",)):  # the stack knows these
+            ignored = [name for name in ignored if name != "transforms"]
+        if method.learns_from == "sample" and ignored:
             raise ValueError(
-                f"{self._for_networks[0]} is for networks that are fitted, and the pretrained "
-                "network is not; leave it out, or use another preset or scope."
+                f"{ignored[0]} is for networks of single series, and scope={self.chosen_scope!r} "
+                "fits none; leave it out, or use scope='local'."
+            )
+        if self.hierarchy is None and self.reconcile != "variance":
+            raise ValueError(
+                f"reconcile={self.reconcile!r} is for a hierarchy; name its columns by hierarchy."
             )
         if not method.fits_networks and self.past_exog:
             raise ValueError(
@@ -331,10 +329,7 @@ class Options:
             raise ValueError("events must be a list of rbfdiffnet.Event(name, dates).")
         if not isinstance(self.calendar, str | None):
             as_list("calendar", self.calendar, "None, 'auto' or a list of parts")
-        if not isinstance(self.holidays, str | None):
-            raise ValueError(f"holidays must be a country such as 'US'; got {self.holidays!r}.")
-        for name in ("holiday_lead", "holiday_lag"):
-            check_days(name, getattr(self, name))
+        as_holidays(self.holidays)
 
     def _check_regressor(self) -> None:
         if self.regressor is not None and not (
@@ -343,6 +338,11 @@ class Options:
             raise ValueError(
                 "regressor must be an RBFDiffNetRegressor or an RBFNetworkRegressor; got "
                 f"{self.regressor!r}."
+            )
+        if not isinstance(getattr(self.regressor, "random_state", None), Integral | None):
+            raise ValueError(
+                "The regressor's random_state must be a whole number here, so that forecasts do "
+                "not depend on the order of the series."
             )
         if getattr(self.regressor, "noise", None) is not None:
             raise ValueError(
@@ -491,8 +491,3 @@ def _column_list(name: str, columns: Any) -> tuple[str, ...]:
     if not all(isinstance(column, str) for column in found):
         raise ValueError(f"{name} must be a list of names of columns; got {columns!r}.")
     return tuple(found)
-
-
-def _seeded_settings(regressor: Any, seed: int, n_inputs: int) -> Settings:
-    settings: Settings = regressor._settings(n_inputs)
-    return replace(settings, seed=seed)

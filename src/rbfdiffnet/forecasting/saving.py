@@ -33,7 +33,7 @@ from rbfdiffnet.models.networks.files import (
     step_from_words,
     step_to_words,
 )
-from rbfdiffnet.panel.calendar import Event
+from rbfdiffnet.panel.calendar import Event, Holidays
 from rbfdiffnet.panel.exogenous import Exogenous
 from rbfdiffnet.panel.frequency import Frequency
 from rbfdiffnet.panel.panel import Panel
@@ -160,6 +160,8 @@ def _options_to_words(options: Options, frequency: Frequency) -> dict[str, Any]:
     words["events"] = [
         {**asdict(event), "dates": [str(day) for day in event.dates]} for event in words["events"]
     ]
+    if isinstance(words["holidays"], Holidays):
+        words["holidays"] = asdict(words["holidays"])
     if not isinstance(words["freq"], int | str):
         words["freq"] = frequency.alias
     if not isinstance(words["transforms"], str | None):
@@ -197,6 +199,8 @@ def _parameters_from_words(words: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that `_options_to_words` has written."""
     parameters = dict(words)
     parameters["events"] = [Event(**event) for event in words["events"]]
+    if isinstance(words["holidays"], dict):
+        parameters["holidays"] = Holidays(**words["holidays"])
     if isinstance(words["transforms"], list):
         parameters["transforms"] = [
             step if isinstance(step, str) else step_from_words(step) for step in words["transforms"]

@@ -105,8 +105,7 @@ class Event:
         days = {self._day(value) for value in ([given] if single else given)}
         if not days:
             raise ValueError(f"Event {self.name!r} has no dates; give at least one.")
-        check_days(f"Event {self.name!r}: lead", self.lead)
-        check_days(f"Event {self.name!r}: lag", self.lag)
+        _settle_days(self, f"Event {self.name!r}")
         object.__setattr__(self, "dates", tuple(sorted(days)))
 
     @property
@@ -131,22 +130,51 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Holidays:
+    """Public holidays of a country, and days around them.
+
+    Parameters
+    ----------
+    country : str
+        A country ("US") or a subdivision ("US-CA") that the package ``holidays`` knows.
+    lead, lag : int, default=0
+        How many days before and after each holiday get a column of their own.
+
+    Examples
+    --------
+    >>> from rbfdiffnet import Holidays, RBFDiffNet
+    >>> model = RBFDiffNet("D", holidays=Holidays("US", lead=1))
+    """
+
+    country: str
+    lead: int = 0
+    lag: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if not isinstance(self.country, str):
+            raise ValueError(f"holidays must be a country such as 'US'; got {self.country!r}.")
+        _settle_days(self, "Holidays")
+
+
+def as_holidays(given: Any) -> Holidays | None:
+    """Return holidays that may be given as a country alone, or not at all."""
+    return given if given is None or isinstance(given, Holidays) else Holidays(given)
+
+
+@dataclass(frozen=True)
 class CalendarInputs:
     """Turns dates into 0/1 columns.
 
     Each of the `parts` has one column for each value, numbered as in pandas (Monday is 0); weeks
-    are those of ISO 8601. `holidays` is a country ("US") or a subdivision ("US-CA") whose public
-    holidays the package ``holidays`` knows. Those in `holiday_names`, in English where the package
-    can, have columns, and so have `holiday_lead` days before and `holiday_lag` days after each.
-    `new_events` are the columns of events of which no day was there in training.
+    are those of ISO 8601. The `holidays` in `holiday_names`, in English where their package can,
+    have columns. `new_events` are the columns of events of which no day was there in training.
     """
 
     parts: tuple[str, ...]
     events: tuple[Event, ...] = ()
-    holidays: str | None = None
+    holidays: Holidays | None = None
     holiday_names: tuple[str, ...] = ()
-    holiday_lead: int = 0
-    holiday_lag: int = 0
     new_events: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -156,8 +184,6 @@ class CalendarInputs:
                 raise ValueError(
                     f"Unknown calendar part {part!r}; choose from {', '.join(_PARTS)}."
                 )
-        check_days("holiday_lead", self.holiday_lead)
-        check_days("holiday_lag", self.holiday_lag)
         names = self.names
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -170,22 +196,19 @@ class CalendarInputs:
         cls,
         parts: Iterable[str],
         events: Iterable[Event],
-        holidays: str | None,
+        holidays: Holidays | None,
         dates: Dates,
-        *,
-        holiday_lead: int = 0,
-        holiday_lag: int = 0,
     ) -> Self:
         """Return the inputs with a column for every holiday that falls on one of the dates.
 
         Other holidays, such as one introduced later, have no known effect and get no column.
         """
         days = _check_dates(dates).astype("datetime64[D]")
-        found = {} if holidays is None else _find_holidays(holidays, days)
+        found = {} if holidays is None else _find_holidays(holidays.country, days)
         seen = tuple(
             sorted(name for name in found if _mark_days_around(days, found[name], 0, 0).any())
         )
-        calendar = cls(tuple(parts), tuple(events), holidays, seen, holiday_lead, holiday_lag)
+        calendar = cls(tuple(parts), tuple(events), holidays, seen)
         return replace(calendar, new_events=calendar.find_new(dates))
 
     def find_new(self, dates: Dates) -> tuple[str, ...]:
@@ -199,9 +222,9 @@ class CalendarInputs:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        lead, lag = self.holiday_lead, self.holiday_lag
         parts = [f"{part}={value}" for part in self.parts for value in _PARTS[part].values]
         events = [event.names for event in self.events]
+        lead, lag = (self.holidays.lead, self.holidays.lag) if self.holidays else (0, 0)
         holidays = [_names_around(f"holiday: {name}", lead, lag) for name in self.holiday_names]
         return tuple(chain(parts, *events, *holidays))
 
@@ -212,8 +235,8 @@ class CalendarInputs:
         values = _part_values(times)
         around = [(event.dates, event.lead, event.lag) for event in self.events]
         if self.holidays is not None and self.holiday_names:
-            found = _find_holidays(self.holidays, days)
-            lead, lag = self.holiday_lead, self.holiday_lag
+            found = _find_holidays(self.holidays.country, days)
+            lead, lag = self.holidays.lead, self.holidays.lag
             around += [(found.get(name, []), lead, lag) for name in self.holiday_names]
         switches = [np.equal.outer(values[part], _PARTS[part].values) for part in self.parts]
         marks = [_mark_days_around(days, *event) for event in around]
@@ -234,7 +257,9 @@ class CalendarInputs:
         tuples = {
             name: tuple(settings.get(name, ())) for name in ("parts", "holiday_names", "new_events")
         }
-        return cls(**{**settings, **tuples, "events": events})
+        days = settings["holidays"]
+        holidays = None if days is None else Holidays(**days)
+        return cls(**{**settings, **tuples, "events": events, "holidays": holidays})
 
 
 def _part_values(times: Dates) -> Arrays:
@@ -266,15 +291,18 @@ def _names_around(name: str, lead: int, lag: int) -> tuple[str, ...]:
 
 
 def _days_around(lead: int, lag: int) -> range:
-    return range(-int(lead), int(lag) + 1)  # small types of NumPy would overflow
+    return range(-lead, lag + 1)
 
 
-def check_days(name: str, value: Any) -> None:
-    """Raise an error that names the parameter unless it is a number of days up to a year."""
-    if not (is_number(value, Integral) and 0 <= value <= _MOST_DAYS):
-        raise ValueError(
-            f"{name} counts days, a whole number from 0 to {_MOST_DAYS}; got {value!r}."
-        )
+def _settle_days(of: Event | Holidays, name: str) -> None:
+    """Make lead and lag plain integers, small types of NumPy overflow; or name what is wrong."""
+    for side in ("lead", "lag"):
+        value = getattr(of, side)
+        if not (is_number(value, Integral) and 0 <= value <= _MOST_DAYS):
+            raise ValueError(
+                f"{name}: {side} counts days, a whole number from 0 to {_MOST_DAYS}; got {value!r}."
+            )
+        object.__setattr__(of, side, int(value))
 
 
 def _check_dates(dates: Dates) -> Dates:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.panel.calendar import CalendarInputs, Event, choose_calendar_parts
+from rbfdiffnet.panel.calendar import CalendarInputs, Event, Holidays, choose_calendar_parts
 from rbfdiffnet.panel.encode import Encoder, check_numbers
 from rbfdiffnet.panel.frames import ColumnNames, group_rows, read_frame, read_values
 from rbfdiffnet.panel.panel import Panel
@@ -105,9 +105,7 @@ class Exogenous:
         alone: bool = False,
         calendar: str | Sequence[str] | None = None,
         events: Sequence[Event] = (),
-        holidays: str | None = None,
-        holiday_lead: int = 0,
-        holiday_lag: int = 0,
+        holidays: Holidays | None = None,
         collective: Collective = SINGLE_MACHINE,
     ) -> Self:
         """Fix the inputs for a panel that holds all columns.
@@ -136,9 +134,7 @@ class Exogenous:
             Encoder.fit(known, row, ranges=ranges, collective=collective),
             Encoder.fit(seen, row, allow_missing=True, as_is=past_as_is, collective=collective),
             Encoder.fit(_static_values(panel, static), one, collective=collective),
-            _fit_calendar(
-                panel, calendar, events, holidays, (holiday_lead, holiday_lag), collective
-            ),
+            _fit_calendar(panel, calendar, events, holidays, collective),
             aside,
             alone,
         )
@@ -432,8 +428,7 @@ def _fit_calendar(
     panel: Panel,
     parts: str | Sequence[str] | None,
     events: Sequence[Event],
-    holidays: str | None,
-    around: tuple[int, int],
+    holidays: Holidays | None,
     collective: Collective,
 ) -> CalendarInputs | None:
     if parts is None and not events and holidays is None:
@@ -458,12 +453,4 @@ def _fit_calendar(
             "Events and holidays are days, but the dates here are further apart; give a column "
             "with the number of such days in each step instead."
         )
-    lead, lag = around
-    return CalendarInputs.fit(
-        tuple(() if parts is None else parts),
-        tuple(events),
-        holidays,
-        dates,
-        holiday_lead=lead,
-        holiday_lag=lag,
-    )
+    return CalendarInputs.fit(() if parts is None else parts, events, holidays, dates)

@@ -76,8 +76,8 @@ def slow(*values):
     [
         ({"events": EVENTS, "calendar": ["dayofweek"], "lower": 0.0}, ("price", "offer")),
         ({"past_exog": ["visitors"], "static_exog": ["region"]}, ("price", "visitors", "region")),
-        ({"preset": "fast", "lags": 7}, ("price",)),
-        slow({"transforms": ["log1p"], "strategy": "direct"}, ("price",)),
+        ({"preset": "fast"}, ("price",)),
+        slow({"transforms": ["log1p"]}, ("price",)),
         slow({"preset": "paper"}, ()),
     ],
 )
