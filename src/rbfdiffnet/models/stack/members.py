@@ -110,7 +110,7 @@ def _fingerprints(series: list[Array]) -> list[bytes]:
         place = y.__array_interface__["data"][0]
         if place != before or y.size < seen:
             seen, hashed = 0, blake2b(digest_size=16)
-        hashed.update(y[seen:].data)
+        hashed.update(y[seen:].tobytes())
         keys.append(hashed.copy().digest())
         before, seen = place, y.size
     return keys
