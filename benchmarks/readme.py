@@ -88,7 +88,7 @@ def table() -> list[str]:
         for job in JOBS
     }
     sizes = {row["packages"]: f"{row['megabytes']} MB" for row in read("installs.csv")}
-    lines = [f"| | error | better than ours on | {' | '.join(JOBS.values())} | installed |"]
+    lines = [f"| | error | sets where it beats us | {' | '.join(JOBS.values())} | installed |"]
     lines.append("|---" * (len(JOBS) + 4) + "|")
     for label, score, contender, packages in METHODS:
         theirs = scores[score]

@@ -52,16 +52,16 @@ _AFTER_FITTING = {"lower", "upper", "n_jobs"}  # arguments that may change then
 
 
 class RBFDiffNet(BaseEstimator):
-    r"""Forecast a panel of noisy series with differential RBF networks.
+    r"""Forecast many series: what comes next, how sure that is, and why.
 
-    Each series is prepared: effects of known inputs are taken out, outliers and gaps filled. By
-    default a stack of forecasts follows: of a network that was trained on simulated series, of the
-    same corrected by what the panel's own rows show, of a network over all series and of simple
-    methods, mixed by how well they forecast the ends of the series (`models.stack`). With
-    ``scope="local"`` or ``"global"`` series are differenced and scaled where asked for, cut into
-    windows of lags, and learned by an `RBFDiffNetRegressor`. Forecasts go the same way back. Series
-    nothing can be fitted to get a documented fallback and a line in ``report_``. No series learns
-    from another one that suddenly changed its behavior (docs/intervals.md).
+    Each series is prepared first: effects of known inputs are taken out, outliers and gaps filled.
+    The default then forecasts all series in several ways and mixes the forecasts by how well they
+    did on the ends of the series (`models.stack`). One way is a network that was trained on
+    simulated series; others learn from your series. With ``scope="local"`` or ``"global"`` an
+    `RBFDiffNetRegressor` learns from windows of lags instead, of series that are differenced and
+    scaled where asked for. A series to which nothing can be fitted gets a documented fallback and
+    a line in ``report_``. No series learns from one that suddenly changed its behavior
+    (docs/intervals.md).
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ class RBFDiffNet(BaseEstimator):
         Step of time: a pandas or polars alias (``"D"``, ``"MS"``, ``"1mo"``, ``"15min"``), or a
         number for integer dates.
     preset : {"default", "instant", "paper", "fast", "best"}, default="default"
-        Default: window level, outliers treated as missing, penalties by leave-one-out error.
+        Default: the stack, with outliers treated as missing. A network that another argument asks
+        for (see ``scope``) chooses its penalties by leave-one-out error.
         Instant: the network that was trained on simulated series; nothing is fitted.
         Paper: ADF differences, mean removed, two seasons of lags and the paper's trainer. Fast: the
         paper's structure with one quick fit. Best: every series is tested for a nonlinear rule of
@@ -564,7 +565,7 @@ class RBFDiffNet(BaseEstimator):
         *,
         alone: bool = False,
     ) -> Any:
-        """Forecast windows at the end of each series from what precedes them.
+        """Hide windows at the end of each series and forecast them from earlier values.
 
         Parameters
         ----------

@@ -38,7 +38,8 @@ def add_forecast(commands: Any) -> None:
     reconcile = "how forecasts of groups and series are made to add up (default: variance)"
     add("--reconcile", choices=RECONCILERS, default=RECONCILERS[0], help=reconcile)
     add("--quantiles", metavar="P", type=share, nargs="+", help="quantiles: 0.1 0.5 0.9")
-    add("--totals", metavar="T", type=period, help="sums: of weeks (W), months (M), N steps")
+    totals = "sums of weeks (W), months (M), quarters (Q), years (Y) or of N steps"
+    add("--totals", metavar="T", type=period, help=totals)
     group = _add_results(parser, "write forecasts")
     group.add_argument(
         "--plot", metavar="FILE.png", help="draw the first four series (PNG, PDF, SVG)"
@@ -50,7 +51,7 @@ def add_evaluate(commands: Any) -> None:
     parser = commands.add_parser(
         "evaluate",
         help="backtest on the series of a file, against other methods",
-        description="Forecast windows at the end of the series from what precedes them, and "
+        description="Hide the last steps of the series, forecast them from earlier values, and "
         "compare with the last season, the last value and, where statsforecast is installed, "
         "AutoETS and AutoARIMA.",
     )

@@ -183,7 +183,7 @@ class Evaluation:
         windows = f"{self.n_windows} window{'s' if self.n_windows > 1 else ''}"
         dates = self.folds["ds"]
         first, last = (str(time).removesuffix(" 00:00:00") for time in (dates.min(), dates.max()))
-        title = f"Backtest: {windows}, {first} to {last}, from what precedes each"
+        title = f"Backtest: {windows}, {first} to {last}; forecasts use only earlier values"
         expected = ExpectedError.of(self.scores, _OURS).describe(self.scores.n_scored)
         sentences = verdict or [expected.replace("\N{NO-BREAK SPACE}", " "), *self.verdicts()]
         lines = [title, format_table(rows), LEGEND, *sentences]

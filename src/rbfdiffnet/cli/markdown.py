@@ -13,7 +13,7 @@ from rbfdiffnet.cli.run import describe_problems
 from rbfdiffnet.support.text import format_cells, one_line
 
 #: What the scores of tables are.
-LEGEND = "MASE, RMSSE: error over the usual change in a season, a step; lower is better"
+LEGEND = "MASE: error / usual change over a season; RMSSE: over one step. Lower is better."
 
 _TITLES = {
     "forecast": "Forecasts",

@@ -104,7 +104,7 @@ def cross_validation(
     with_report: bool = False,
     **settings: Any,
 ) -> Any:
-    """Forecast windows at the end of each series from what precedes them.
+    """Hide windows at the end of each series and forecast them from earlier values.
 
     Parameters
     ----------
