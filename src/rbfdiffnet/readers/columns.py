@@ -13,6 +13,7 @@ import pandas as pd
 
 from rbfdiffnet.readers.dates import (
     TIME_UNITS,
+    find_month,
     fold_text,
     mentions_time,
     mentions_weeks,
@@ -57,6 +58,7 @@ _ID_NAMES = (
     *("unique_id", "id", "series_id", "series", "item_id", "item", "sku", "product", "product_id"),
     *("store", "store_id", "shop", "key", "name", "artikel", "filiale"),
 )
+_COUNTED_NAME = re.compile(r"([A-Za-z _-]*)\d+")
 CLOCK = r"\d{1,3}:\d\d(:\d\d)?([.,]\d+)?( ?[AaPp][Mm])?"
 _NUMBER_WITH_UNIT = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 
@@ -297,19 +299,29 @@ def find_step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
     columns than others.
     """
     names = table.columns
-    groups: dict[str, list[str]] = {}
+    dated = [name for name in names if _is_date_name(name)]
+    counted: dict[str, list[str]] = {}
     for name in names:
-        if match := re.fullmatch(r"([A-Za-z _-]*)\d+", name):
-            if not dates_only:
-                groups.setdefault(match[1], []).append(name)
-        elif re.search(r"\d{4}|\d[./-]\d", name):
-            groups.setdefault("date", []).append(name)
-    largest = max(groups.values(), key=len, default=[])
-    steps = [name for name in largest if has_numbers_or_nothing(table, name)]
-    if len(steps) < max(_FEWEST_STEPS, len(names) - len(steps)):
-        return []
-    times = parse_times(pd.Series(steps, dtype=object))
-    return [] if len(times.bad) or times.values.duplicated().any() else steps
+        if not dates_only and (match := _COUNTED_NAME.fullmatch(name)):
+            counted.setdefault(match[1], []).append(name)
+    for group in (dated, max(counted.values(), key=len, default=[])):
+        if len(group) < max(_FEWEST_STEPS, len(names) - len(group)):
+            continue
+        steps = [name for name in group if has_numbers_or_nothing(table, name)]
+        times = parse_times(pd.Series(steps, dtype=object))
+        sound = not (len(times.bad) or times.values.duplicated().any())
+        enough = len(steps) >= max(_FEWEST_STEPS, len(names) - len(steps))
+        if enough and sound and not (group is dated and times.is_integer):
+            return steps
+    return []
+
+
+def _is_date_name(column: str) -> bool:
+    """Tell whether a name may be a date: it has a month and a number, or numbers as dates have."""
+    if any(map(find_month, split_words(column))):
+        return re.search(r"\d", column) is not None
+    is_counted = _COUNTED_NAME.fullmatch(column) is not None
+    return not is_counted and re.search(r"\d{4}|\d[./-]\d", column) is not None
 
 
 # Names of series ------------------------------------------------------------------------------

@@ -219,6 +219,11 @@ def _choose_frequency(series: Layout, freq: str | None, name: str) -> tuple[Freq
             raise CommandError(f"--freq {freq}: {name} has dates; give an alias such as D or MS")
     values = times.to_numpy() if integer else times.dt.tz_localize(None).to_numpy()
     found = Frequency.infer(values, codes)
+    if found is None and given is not None:
+        raise CommandError(
+            f"--freq {freq}: {name} has no dates, and no series has two rows to count; name the "
+            "column of dates with --time-col, or say --layout rows if columns are named by dates"
+        )
     if found is None:
         raise CommandError(
             f"{name}: the step of time cannot be told from the dates; name it with --freq (D, W, "
