@@ -71,3 +71,53 @@ def test_a_step_that_was_given_is_not_asked_for(capsys, write):
     message = fails(capsys, "forecast", write("shop,kind,y", *lines), *told)
     assert "--freq MS: " in message
     assert "has no dates, and no series has two rows to count; name the column of dates" in message
+
+
+# Totals ---------------------------------------------------------------------------------------
+
+ISO = MONTHS.strftime("%Y-%m")
+
+
+def last(names, *cells):
+    return ",".join([*cells, *[""] * (names - len(cells)), *["900"] * 24, '"1,000,000"'])
+
+
+@pytest.mark.parametrize("total", ["Total", "Grand Total", "Summe", "Average"])
+@pytest.mark.parametrize("told", [(), ("Region", "Product")])
+def test_columns_and_lines_of_totals_name_no_series(write, total, told):
+    lines = sales(ISO, more=total, last=[last(2, "Subtotal"), last(2, "Grand Total")])
+    data = read_data(write(*lines), ColumnChoices(ids=told))
+    assert data.ids == PAIRS
+    assert data.notes == (
+        "Left out: line 8, a total ('Subtotal')",
+        "Left out: line 9, a total ('Grand Total')",
+        f"Not used: '{total}'",
+    )
+
+
+def test_numbers_name_the_series_beside_a_line_of_totals(write):
+    lines = sales(ISO, ("Region", "Product", "SKU"), more="Total", last=[last(3, "Grand Total")])
+    data = read_data(write(*lines))
+    assert (data.ids[0], data.series.n_series) == ("1000", 6)
+    assert "Left out: line 8, a total ('Grand Total')" in data.notes
+
+
+def test_a_total_with_all_names_is_a_series(write):
+    named = sales(ISO, ("Name",), more="Total", last=[last(1, "Grand Total")])
+    data = read_data(write(*named))
+    assert data.ids[-1] == "Grand Total"
+    assert any("'Grand Total' is forecast like any other" in note for note in data.notes)
+    remarks = ["name,remark,2021,2022,2023", "a,new,1,2,3", "b,,2,3,4", "Total,,3,5,7"]
+    assert read_data(write(*remarks)).ids == ["a", "b", "Total"]
+    full = [line.replace("b,,", "b,old,") for line in remarks]
+    assert read_data(write(*full)).ids == ["a", "b"]
+    assert read_data(write(*full), ColumnChoices(ids=["name"])).ids == ["a", "b", "Total"]
+
+
+def test_numbers_that_are_not_whole_name_rows_only_where_nothing_else_does(write):
+    lines = ["price,2021,2022,2023", "1.5,1,2,3", "2.5,2,3,4"]
+    assert read_data(write(*lines)).ids == ["1.5", "2.5"]
+    kinds = [f"{line},{kind}" for line, kind in zip(lines, ("kind", "x", "y"), strict=True)]
+    assert read_data(write(*kinds)).ids == ["x", "y"]
+    told = read_data(write(*kinds), ColumnChoices(ids=["price"]))
+    assert told.ids == ["1.5", "2.5"]

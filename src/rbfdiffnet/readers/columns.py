@@ -139,6 +139,15 @@ def has_numbers_or_nothing(table: Table, column: str) -> bool:
     return is_number_column(table, column) or bool(table.frame[column].isna().all())
 
 
+def is_measure(table: Table, column: str) -> bool:
+    """Tell whether a column has numbers that name nothing: with decimals or marks of thousands."""
+    cells = table.frame[column]
+    if is_text(cells):
+        _, bad = parse_numbers(table, column)
+        return not (len(bad) or _is_name_column(table, column))
+    return cells.dtype.kind == "f" and _read_whole_numbers(cells.dropna()) is None
+
+
 def has_units(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers with units, as 12 EUR and 7 %."""
     if not is_text(table.frame[column]):

@@ -21,11 +21,11 @@ from rbfdiffnet.readers.dates import DATE_ORDERS, ParsedTimes, mentions_weeks, p
 from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.readers.layouts import (
     check_inputs,
-    note_totals,
     parse_table,
     read_input,
 )
 from rbfdiffnet.readers.table import Layout, LongLayout, Table, quote_names
+from rbfdiffnet.readers.totals import note_totals
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.parallel import even_chunks
