@@ -299,14 +299,10 @@ def test_a_stray_last_date_does_not_end_the_others(write):
 # Lines above the table ----------------------------------------------------------------------------
 
 
-def test_lines_of_delimiters_and_titles(capsys, write):
+def test_lines_of_delimiters(write):
     rows = [f"{day};1;{i % 7}" for i, day in enumerate(ISO)]
     data = read_data(write(";;", "", "Datum;A;B", *rows))
     assert data.ids == ["A", "B"]
-    for title in ("Umsatzbericht 2023;;", "Umsatzbericht 2023"):
-        message = fails(capsys, "forecast", write(title, "", "Datum;A;B", *rows), "--horizon", 1)
-        assert "line 1 has one cell ('Umsatzbericht 2023')" in message
-        assert "remove lines above" in message
     nameless = [f"{day},{i % 7}" for i, day in enumerate(ISO)]
     assert read_data(write(",sold", *nameless)).ids == ["sold"]
     assert read_data(write("day,", *nameless)).series.n_values == 120

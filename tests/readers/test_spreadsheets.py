@@ -5,6 +5,7 @@ import pytest
 
 from cli_files import fails
 from rbfdiffnet.readers import ColumnChoices, read_data
+from rbfdiffnet.support.checks import CommandError
 
 MONTHS = pd.date_range("2021-01-01", periods=24, freq="MS")
 GERMAN = ["Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez"]
@@ -121,3 +122,59 @@ def test_numbers_that_are_not_whole_name_rows_only_where_nothing_else_does(write
     assert read_data(write(*kinds)).ids == ["x", "y"]
     told = read_data(write(*kinds), ColumnChoices(ids=["price"]))
     assert told.ids == ["1.5", "2.5"]
+
+
+# Lines above the table ------------------------------------------------------------------------
+
+DAYS = pd.date_range("2023-01-01", periods=120).strftime("%Y-%m-%d").tolist()
+ROWS = [f"{day};1;{i % 7}" for i, day in enumerate(DAYS)]
+
+
+@pytest.mark.parametrize(
+    ("above", "note"),
+    [
+        (["Umsatzbericht 2023;;"], "1 line above the names of the columns ('Umsatzbericht 2023')"),
+        (
+            ["Umsatzbericht 2023", ""],
+            "1 line above the names of the columns ('Umsatzbericht 2023')",
+        ),
+        (["", "Umsatz, je Tag", "Stand;2024-01-05", ";;"], "2 lines above the names"),
+        (["sep=;", "Umsatz"], "1 line above"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_titles_above_the_table_are_left_out(tmp_path, above, note, end):
+    path = tmp_path / "a.csv"
+    path.write_text(end.join([*above, "Datum;Köln;Bonn", *ROWS, ""]), newline="")
+    data = read_data(str(path))
+    assert (data.ids, values(data)[:120]) == (["Köln", "Bonn"], [1] * 120)
+    assert data.notes[0].startswith(f"Left out: {note}")
+    path.write_text(end.join([*above, "Datum;Köln;Bonn", *ROWS, "soon;1;2"]), newline="")
+    with pytest.raises(CommandError, match=f"line {len(above) + 122}, column 'Datum': 'soon'"):
+        read_data(str(path))
+
+
+def test_titles_above_columns_of_dates(write):
+    data = read_data(write("Sales,by month", "", *sales(ISO)))
+    assert data.ids == PAIRS
+    years = ["Sales", "shop,2021,2022,2023", "a,1,2,3", "b,4,5,6"]
+    assert read_data(write(*years)).ids == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["Umsatz", *(row.replace(";", ",") for row in ROWS)],
+            "has 3 cells but the header 1",
+        ),
+        (["Umsatz", "a,1,2", "b,3,4"], "has 3 cells but the header 1"),
+        (["Umsatz", "a,1950,2010", "b,1960,2011"], "has 3 cells but the header 1"),
+        (["Umsatz;2023;netto", "Datum;A;B", *ROWS], "line 2 looks like the names of the columns"),
+        (["Umsatz", "Datum;A;A", *ROWS], r"line 1 has one cell \('Umsatz'\)"),
+        (["Umsatz", "Datum;A;B", *(f"{row};9" for row in ROWS)], "line 1 has one cell"),
+    ],
+)
+def test_lines_above_what_may_be_no_table_are_refused(write, lines, message):
+    with pytest.raises(CommandError, match=message):
+        read_data(write(*lines))
