@@ -264,7 +264,7 @@ def test_numbers_of_rows_are_no_names(tmp_path, write):
     assert data.ids == ["A", "B"]
 
 
-@pytest.mark.parametrize("cell", ["12 EUR", "7 %", "7%", "€ 5", "1.5 kg"])
+@pytest.mark.parametrize("cell", ["1.5 kg", "12 Stück", "8 h"])
 def test_units_are_an_error(capsys, write, cell):
     path = write("Datum;A;B;C", *(f"{day};1;2;{cell}" for day in ISO))
     message = fails(capsys, "forecast", path, "--horizon", 1)

@@ -178,3 +178,78 @@ def test_titles_above_columns_of_dates(write):
 def test_lines_above_what_may_be_no_table_are_refused(write, lines, message):
     with pytest.raises(CommandError, match=message):
         read_data(write(*lines))
+
+
+# Units ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    [
+        ("{:,.2f} €", "€"),
+        ("€ {:,.2f}", "€"),
+        ("${:,.2f}", "$"),
+        ("{:,.2f}%", "%"),
+        ("{:,.2f}\u00a0%", "%"),
+        ("CHF {:,.2f}", "CHF"),
+        ("R$ {:,.2f}", "R$"),
+    ],
+)
+@pytest.mark.parametrize("marks", [",.", ".,"])
+def test_a_unit_that_all_numbers_share_is_left_out(write, form, unit, marks):
+    def read(*numbers, header="Datum;Umsatz", **more):
+        swap = str.maketrans(",.", marks)
+        cells = (form.format(y).translate(swap) for y in numbers)
+        rows = [f"{day};{cell}" for day, cell in zip(DAYS, cells, strict=True)]
+        return read_data(write(header, *rows, *more.pop("last", ())), **more)
+
+    numbers = [2076.68 + i for i in range(120)]
+    data = read(*numbers)
+    assert values(data) == pytest.approx(numbers)
+    assert f"Numbers in column 'Umsatz' are read without their unit, '{unit}'" in data.notes
+    closed = read(*numbers, last=["2023-05-01;geschlossen"], missing=["geschlossen"])
+    assert values(closed) == pytest.approx(numbers)
+    with pytest.raises(CommandError, match=r"line 122.*'geschlossen' is not a number; .*missing"):
+        read(*numbers, last=["2023-05-01;geschlossen", "2023-05-02;-;"])
+
+
+def test_units_of_several_columns_and_signs(write):
+    cells = ["(€ 5);7%", "-€ 3;8%", "€ -2;9%", "4 €-;-1%"] * 30
+    rows = [f"{day};{cell};1" for day, cell in zip(DAYS, cells, strict=True)]
+    data = read_data(write("Datum;A;B;C", *rows))
+    assert data.frame().groupby("unique_id", observed=True)["y"].unique().map(list).to_dict() == {
+        "A": [-5, -3, -2, -4],
+        "B": [7, 8, 9, -1],
+        "C": [1],
+    }
+    assert data.notes == (
+        "Numbers in column 'A' are read without their unit, '€'",
+        "Numbers in column 'B' are read without their unit, '%'",
+        "Numbers in parentheses are read as negative: 30 cells, the first is '(€ 5)'",
+    )
+    rows = [f"{day};{';'.join(['5%'] * 4)}" for day in DAYS]
+    note = "Numbers in 4 columns ('A', 'B', 'C', ...) are read without their unit, '%'"
+    assert read_data(write("Datum;A;B;C;D", *rows)).notes == (note,)
+
+
+@pytest.mark.parametrize("other", ["0", "5 $", "5 kg", "€ 5 €"])
+def test_units_that_differ_are_an_error(write, other):
+    rows = [f"{day};{other if i == 70 else '5 €'}" for i, day in enumerate(DAYS)]
+    with pytest.raises(CommandError, match="line 2, column 'y': '5 €' is not a number"):
+        read_data(write("Datum;y", *rows))
+    assert values(read_data(write("Datum;y", *rows), missing=[other]))[69:72] == pytest.approx(
+        [5, float("nan"), 5], nan_ok=True
+    )
+
+
+def test_units_of_names_inputs_and_parquet_files(write, tmp_path):
+    rows = [f"{day},{rate},{k}" for k, rate in enumerate(("10%", "20%")) for day in DAYS]
+    path = write("date,rate,sold", *rows)
+    assert read_data(path, ColumnChoices(ids=["rate"])).ids == ["10%", "20%"]
+    path = write("date,sold,rate", *(f"{day},3,{i % 9}%" for i, day in enumerate(DAYS)))
+    data = read_data(path, exog=["rate"])
+    assert data.frame()["rate"].tolist() == [i % 9 for i in range(120)]
+    assert "Numbers in column 'rate' are read without their unit, '%'" in data.notes
+    frame = pd.DataFrame({"date": pd.to_datetime(DAYS), "sold": "$1,250.50"})
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert values(read_data(str(tmp_path / "a.parquet"))) == [1250.5] * 120

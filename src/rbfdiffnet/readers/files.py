@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.readers.header import check_header, find_table, note_titles
-from rbfdiffnet.readers.numbers import MarkEvidence
+from rbfdiffnet.readers.numbers import MarkEvidence, find_units, remove_unit
 from rbfdiffnet.readers.parquet import read_parquet
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.arrays import Array, Mask
@@ -54,7 +54,8 @@ def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = (
             if head == b"PAR1":
                 frame = read_parquet(stream, name)
                 place = lambda row: f"row {row + 1}"  # noqa: E731
-                return Table(name, frame, ".", place, missing_words=(*missing,))
+                units = find_units(frame, missing)
+                return Table(name, frame, ".", place, missing_words=(*missing,), units=units)
             if head[:2] == b"PK":
                 raise CommandError(
                     f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
@@ -68,8 +69,8 @@ def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = (
         raise CommandError(f"cannot read '{path}': {error.strerror or error}") from None
     if Path(path).suffix.lower() in (".parquet", ".pq"):
         raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
-    table = _parse_csv(source, name, decimal)
-    return replace(table, notes=(*notes, *table.notes), missing_words=(*missing,))
+    table = _parse_csv(source, name, decimal, missing)
+    return replace(table, notes=(*notes, *table.notes))
 
 
 def _open(path: str) -> IO[bytes]:
@@ -177,8 +178,11 @@ class Source:
 # CSV ------------------------------------------------------------------------------------------
 
 
-def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
-    """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given."""
+def _parse_csv(text: Source, name: str, decimal: str | None, missing: Sequence[str]) -> Table:
+    """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given.
+
+    `missing` has words for missing values.
+    """
     with text.lines() as lines:
         head = lines.read(_HEAD)
     if "\x00" in head[:1000]:
@@ -205,16 +209,21 @@ def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
         return source.read([column], dtype=object)[column]
 
     marks: dict[str, tuple[str, str]] = {}
+    units = find_units(frame, missing)
     if decimal is None:
         day_first = any(_DAY_FIRST.match(cell) for _, row in body for cell in row)
-        marks = _guess_marks(frame, source, original_text, day_first)
+        marks = _guess_marks(frame, source, original_text, day_first, units)
         commas = [column for column, (mark, _) in marks.items() if mark == ","]
         if commas:
             frame[commas] = source.read(commas, decimal=",")[commas]
     notes = note_titles(titles, delimiter)
     place = source.locate_row
     return Table(
-        name, frame, decimal or ".", place, notes, decimal_marks=marks, original_text=original_text
+        *(name, frame, decimal or ".", place, notes),
+        decimal_marks=marks,
+        original_text=original_text,
+        missing_words=(*missing,),
+        units=units,
     )
 
 
@@ -393,6 +402,7 @@ def _guess_marks(
     source: _CsvText,
     original_text: Callable[[str], pd.Series[Any]],
     day_first: bool,
+    units: Mapping[str, str],
 ) -> dict[str, tuple[str, str]]:
     """Return the decimal marks of columns and notes on them, by all cells of the columns.
 
@@ -411,7 +421,9 @@ def _guess_marks(
                 evidence[column] = MarkEvidence(".")
         elif kinds[column].kind not in "iub":
             cells = frame[column].dropna().unique()
-            evidence[column] = MarkEvidence.from_cells(str(cell).strip() for cell in cells)
+            unit = units.get(column, "")
+            texts = (remove_unit(str(cell).strip(), unit) for cell in cells)
+            evidence[column] = MarkEvidence.from_cells(texts)
     elsewhere = {found.clear for found in evidence.values() if found.clear}
     marks = {}
     for column, found in evidence.items():
