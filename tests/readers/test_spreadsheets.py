@@ -253,3 +253,54 @@ def test_units_of_names_inputs_and_parquet_files(write, tmp_path):
     frame = pd.DataFrame({"date": pd.to_datetime(DAYS), "sold": "$1,250.50"})
     frame.to_parquet(tmp_path / "a.parquet")
     assert values(read_data(str(tmp_path / "a.parquet"))) == [1250.5] * 120
+
+
+# Names of rows --------------------------------------------------------------------------------
+
+
+def number_rows(rows, form='"{}",{}'):
+    return [form.format(i + 1, row) for i, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ('"date","y"', number_rows(f'"{day}",{i % 7}' for i, day in enumerate(DAYS))),
+        ('"date","n","y"', number_rows(f'"{day}",{i},{i % 7}' for i, day in enumerate(DAYS))),
+        ("date,y", number_rows((f"{day},{i % 7}" for i, day in enumerate(DAYS)), "{},{}")),
+        ("date;y", number_rows((f"{day};{i % 7}" for i, day in enumerate(DAYS)), "{};{}")),
+        ("x,y", [f"{day},{i / 8},{i % 7}" for i, day in enumerate(DAYS)]),
+        ("n;y", [f"{day};{i};{i % 7}" for i, day in enumerate(DAYS)]),
+    ],
+)
+def test_names_of_rows_need_no_name_in_the_header(write, header, rows):
+    data = read_data(write(header, *rows), ColumnChoices(target=["y"]))
+    assert data.frame()["ds"].dt.strftime("%Y-%m-%d").tolist() == DAYS
+    assert (data.ids, values(data)) == (["y"], [i % 7 for i in range(120)])
+    note = "Lines have one cell more than there are names: the first names the rows"
+    assert note in data.notes
+    broken = write(header, *rows[:-1], f"{rows[-1][:-1]}low")
+    with pytest.raises(CommandError, match="line 121, column 'y': 'low' is not a number"):
+        read_data(broken, ColumnChoices(target=["y"]))
+
+
+@pytest.mark.parametrize(
+    ("header", "form"),
+    [
+        ("date,y", "{},{},5"),  # a decimal comma
+        ("x,y", "{},{},5"),
+        ("date,sold,town", "{},{},Boston, MA"),
+        ("kind,y", "a,{},{}.5"),  # names of rows differ
+    ],
+)
+def test_a_cell_more_that_is_no_name_of_a_row_is_an_error(write, header, form):
+    rows = [form.format(day, i) for i, day in enumerate(DAYS)]
+    with pytest.raises(CommandError, match="cells but the header"):
+        read_data(write(header, *rows))
+
+
+def test_each_row_must_have_a_name(write):
+    rows = number_rows(f'"{day}",3.5' for day in DAYS * 20)
+    rows[1500] = '"2024-01-01",3.5'
+    with pytest.raises(CommandError, match="line 2 has 3 cells but the header 2"):
+        read_data(write('"date","y"', *rows))

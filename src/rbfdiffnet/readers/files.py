@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.readers.header import check_header, find_table, note_titles
+from rbfdiffnet.readers.columns import is_time_name
+from rbfdiffnet.readers.header import check_header, find_table, is_date, note_titles
 from rbfdiffnet.readers.numbers import MarkEvidence, find_units, remove_unit
 from rbfdiffnet.readers.parquet import read_parquet
 from rbfdiffnet.readers.table import Table, is_text
@@ -199,6 +200,10 @@ def _parse_csv(text: Source, name: str, decimal: str | None, missing: Sequence[s
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
     (line, header), body = sample[0], sample[1:]
+    notes = note_titles(titles, delimiter)
+    if source.has_row_names(header, [row for _, row in body]):
+        header = ["", *header]
+        notes = (*notes, "Lines have one cell more than there are names: the first names the rows")
     where = f"{name}, line {line}"
     check_header(where, source.head, delimiter, header, body[0][1] if body else [])
     if not body:
@@ -216,7 +221,6 @@ def _parse_csv(text: Source, name: str, decimal: str | None, missing: Sequence[s
         commas = [column for column, (mark, _) in marks.items() if mark == ","]
         if commas:
             frame[commas] = source.read(commas, decimal=",")[commas]
-    notes = note_titles(titles, delimiter)
     place = source.locate_row
     return Table(
         *(name, frame, decimal or ".", place, notes),
@@ -262,6 +266,30 @@ class _CsvText:
         """Say where a row is; control characters may end lines for csv.reader, not for pandas."""
         found = next(islice(self.rows(), row + 1, None), None)
         return f"row {row + 1}" if found is None else f"line {found[0]}"
+
+    def has_row_names(self, header: list[str], sample: list[list[str]]) -> bool:
+        """Tell whether rows have one cell more than the header, a name of their own, as by R.
+
+        Dates under the name of dates are where they belong. A comma that is between whole numbers
+        in all rows of the sample may be a decimal one, unless the names are numbers in quotes.
+        """
+        width = len(header) + 1
+        longer = all(len(row) == width for row in sample) and any(row[-1] for row in sample)
+        if width < 3 or not longer:
+            return False
+        numbers = [[cell.lstrip("-").isdecimal() for cell in row] for row in sample]
+        pairs = [all(row[i] and row[i + 1] for row in numbers) for i in range(width - 1)]
+        counted = [row[0] for row in sample] == [str(i + 1) for i in range(len(sample))]
+        quoted = counted and re.search(r'^"1"', self.head, re.MULTILINE) is not None
+        dated = any(is_time_name(c) and is_date(x) for c, x in zip(header, sample[0], strict=False))
+        if dated or (self.delimiter == "," and any(pairs) and not quoted):
+            return False
+        names = set[str]()
+        for _, row in islice(self.rows(), 1, None):
+            if len(row) != width or row[0] in names:
+                return False
+            names.add(row[0])
+        return True
 
     def read_all(self, header: list[str], decimal: str) -> pd.DataFrame:
         """Read all columns but those without a name that are empty."""

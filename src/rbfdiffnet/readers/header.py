@@ -57,18 +57,18 @@ def _are_names(row: list[str], below: list[str]) -> bool:
     """Tell whether a line names columns: no values above values, no dates above dates."""
     named = [cell for cell in row if cell]
     texts = [cell for cell in named if not _DATA.fullmatch(cell)]
-    dated = [(_is_time(cell), _is_time(other)) for cell, other in zip(row, below, strict=False)]
+    dated = [(is_date(cell), is_date(other)) for cell, other in zip(row, below, strict=False)]
     return (
         len(named) > 1
         and len(set(named)) == len(named)
         and not _DATA.fullmatch(row[0])
-        and len(texts) + sum(map(_is_time, named)) >= len(named)
+        and len(texts) + sum(map(is_date, named)) >= len(named)
         and (True, True) not in dated
         and any(map(_DATA.fullmatch, below))
     )
 
 
-def _is_time(cell: str) -> bool:
+def is_date(cell: str) -> bool:
     """Tell whether a cell is a date or a year."""
     return (_DATE.fullmatch(cell) or re.fullmatch(r"(1[789]|2[012])\d\d", cell)) is not None
 
