@@ -94,10 +94,26 @@ def test_a_few_repeated_dates_say_how_they_are_added(write):
     note = (
         "2 rows are averaged with others of the same series and date (to add them: --repeats sum)"
     )
+    twice = [(day, 3) for day in ISO] + [(day, 4) for day in ISO[:2]]
+    path = write("ds,shop,y", *(f"{day},a,{y}" for day, y in twice))
+    assert read_data(path).notes[-1] == note
+    assert values(read_data(path, ColumnChoices(repeats="sum")))[:3] == [7, 7, 3]
+    assert read_data(write("ds,a,b", *(f"{day},{y},4" for day, y in twice))).notes == (note,)
+
+
+def test_copies_of_rows_count_once(write):
+    note = "2 rows are copies of other rows and count once (otherwise: --repeats sum)"
     path = write("ds,shop,y", *(f"{day},a,3" for day in [*ISO, *ISO[:2]]))
     assert read_data(path).notes[-1] == note
-    assert read_data(write("ds,a,b", *(f"{day},3,4" for day in [*ISO, *ISO[:2]]))).notes == (note,)
     assert values(read_data(path, ColumnChoices(repeats="sum")))[:3] == [6, 6, 3]
+    rows = [f"{day},3,4" for day in [*ISO, *ISO[:2]]]
+    assert read_data(write("ds,a,b", *rows)).notes == (note,)
+    data = read_data(write("ds,a,b", *rows, f"{ISO[0]},6,9"))
+    assert data.notes[0] == note
+    assert data.notes[1].startswith("1 row is averaged with others")
+    assert values(data)[:2] == [4.5, 3]
+    receipts = write("ds,receipt,y", *(f"{day},{i},3" for i, day in enumerate([*ISO, ISO[0]])))
+    assert read_data(receipts, ColumnChoices(ids=["none"])).notes[-1].startswith("1 row is averag")
 
 
 def test_inputs_of_joined_rows(write):

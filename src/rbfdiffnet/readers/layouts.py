@@ -34,7 +34,7 @@ from rbfdiffnet.readers.columns import (
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
-from rbfdiffnet.readers.repeats import join_repeats, note_repeats, refuse_repeats
+from rbfdiffnet.readers.repeats import find_copies, join_repeats, note_repeats, refuse_repeats
 from rbfdiffnet.readers.table import (
     NAMELESS,
     Layout,
@@ -289,10 +289,11 @@ def _parse_wide(
         if choices.repeats is None and again.mean() > MANY_REPEATS:
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
             raise refuse_repeats(table, time, [], frame, again)
-        groups = pd.DataFrame(values.T).groupby(encode(stamps), sort=False)
+        copies = find_copies(table, again, choices.repeats)
+        notes += note_repeats(again, copies, choices.repeats)
+        groups = pd.DataFrame(values.T[~copies]).groupby(encode(stamps[~copies]), sort=False)
         joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
-        notes.append(note_repeats(int(again.sum()), choices.repeats))
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ascending = stamps.take(order).reset_index(drop=True)
     series = MatrixLayout(columns, ascending, values[:, order])

@@ -26,17 +26,18 @@ def join_repeats(
     if not count_repeats([codes, encode(frame["ds"])]):
         return frame, []
     again = frame.duplicated(keys).to_numpy()
-    note = note_repeats(int(again.sum()), choices.repeats)
+    copies = find_copies(table, again, choices.repeats)
+    notes = note_repeats(again, copies, choices.repeats)
     if choices.repeats is None:
         if again.mean() > MANY_REPEATS:
             raise refuse_repeats(table, time, ids, frame, again)
-        return frame, [note]  # the forecaster averages the rows and names them
+        return frame, notes  # the forecaster averages the rows and names them
     groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
     how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
     joined = groups.agg({"y": "mean", **how}).reset_index()
     if choices.repeats == "sum":
         joined["y"] = groups["y"].sum(min_count=1).to_numpy()
-    return joined, [note]
+    return joined, notes
 
 
 def refuse_repeats(
@@ -58,9 +59,29 @@ def refuse_repeats(
     )
 
 
-def note_repeats(count: int, repeats: str | None) -> str:
-    """Say how many rows are joined: as chosen, or averaged."""
-    rows = "1 row is" if count == 1 else f"{count:,} rows are"
-    done = "added to" if repeats == "sum" else "averaged with"
-    hint = "" if repeats else " (to add them: --repeats sum)"
-    return f"{rows} {done} others of the same series and date{hint}"
+def find_copies(table: Table, again: Mask, repeats: str | None) -> Mask:
+    """Return which rows count once, since they are copies of others in all columns.
+
+    `again` tells which rows repeat a series and date. Nothing is a copy where `repeats` is chosen.
+    """
+    copies = table.frame.duplicated().to_numpy() & again
+    return copies if repeats is None else np.zeros_like(copies)
+
+
+def note_repeats(again: Mask, copies: Mask, repeats: str | None) -> list[str]:
+    """Say how many rows are copies, and how many are joined: as chosen, or averaged."""
+
+    def count(rows: Mask) -> str:
+        n = int(rows.sum())
+        return "1 row is" if n == 1 else f"{n:,} rows are"
+
+    notes = []
+    if copies.any():
+        one = copies.sum() == 1
+        what = "a copy of another row and counts" if one else "copies of other rows and count"
+        notes.append(f"{count(copies)} {what} once (otherwise: --repeats sum)")
+    if (others := again & ~copies).any():
+        done = "added to" if repeats == "sum" else "averaged with"
+        hint = "" if repeats else " (to add them: --repeats sum)"
+        notes.append(f"{count(others)} {done} others of the same series and date{hint}")
+    return notes
