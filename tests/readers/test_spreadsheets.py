@@ -304,3 +304,43 @@ def test_each_row_must_have_a_name(write):
     rows[1500] = '"2024-01-01",3.5'
     with pytest.raises(CommandError, match="line 2 has 3 cells but the header 2"):
         read_data(write('"date","y"', *rows))
+
+
+# Times of computers, clocks, parts of dates ---------------------------------------------------
+
+HOURS = pd.date_range("2024-01-01", periods=96, freq="h")
+
+
+@pytest.mark.parametrize("name", ["ts", "timestamp", "epoch", "time"])
+@pytest.mark.parametrize("n", [1, 10**3, 10**6, 10**9])
+def test_seconds_since_1970_are_dates(write, name, n):
+    stamps = [int(hour.timestamp()) * n for hour in HOURS]
+    path = write(f"{name},a,b", *(f"{t},{i % 24},1" for i, t in enumerate(stamps)))
+    data = read_data(path)
+    assert (data.ids, data.freq) == (["a", "b"], "h")
+    assert data.frame()["ds"].tolist() == [*HOURS] * 2
+    note = f"Numbers such as {stamps[0]} are read as times in UTC, this one as 2024-01-01 00:00:00"
+    assert f"{note} (otherwise: --time-col)" in data.notes
+    assert read_data(path, ColumnChoices(time=["none"], target=["a"])).freq == 1
+
+
+def test_other_large_numbers_count_steps(write):
+    data = read_data(write("ts,y", *(f"{10**8 + i},{i % 7}" for i in range(50))))
+    assert (data.freq, data.ids) == (1, ["y"])
+
+
+@pytest.mark.parametrize("name", ["hour", "Time", "Uhrzeit"])
+@pytest.mark.parametrize("clock", ["{:d}", "{:02d}.30", "{:02d}:30"])
+def test_clocks_are_no_series(write, name, clock):
+    rows = [f"{day};{clock.format(i % 24)};{i};{i % 7}" for i, day in enumerate(DAYS)]
+    path = write(f"date;{name};a;b", *rows)
+    data = read_data(path)
+    assert data.ids == ["a", "b"]
+    assert f"Not used: '{name}'" in data.notes
+    if ":" not in clock:
+        assert read_data(path, ColumnChoices(target=[name, "b"])).ids == [name, "b"]
+
+
+def test_hours_that_were_worked_are_a_series(write):
+    rows = [f"{day};{20 + i % 9}.5;{i % 7}" for i, day in enumerate(DAYS)]
+    assert read_data(write("date;hour;b", *rows)).ids == ["hour", "b"]

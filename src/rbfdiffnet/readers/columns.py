@@ -36,7 +36,7 @@ _TABLE_SIZE = 8  # combinations for each row, up to which a table of all of them
 _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
     *(word for words in TIME_UNITS.values() for word in words),
-    *("period", "zeit", "t", "step", "d"),
+    *("period", "zeit", "ts", "epoch", "unixtime", "unix_time", "t", "step", "d"),
 )
 _TIME_PART_NAMES = (
     *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
@@ -263,9 +263,13 @@ def _is_flag(cells: pd.Series[Any]) -> bool:
 
 
 def is_date_part(table: Table, column: str) -> bool:
-    """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells."""
-    numbers = _read_whole_numbers(table.frame[column].dropna())
-    return numbers is not None and _is_part_name(column)
+    """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells.
+
+    These are whole numbers or, as clocks may be written, numbers from 0 to 24.
+    """
+    cells = table.frame[column].dropna()
+    clocks = cells.dtype.kind == "f" and cells.between(0, 24).all()
+    return _is_part_name(column) and (bool(clocks) or _read_whole_numbers(cells) is not None)
 
 
 def _is_part_name(column: str) -> bool:
