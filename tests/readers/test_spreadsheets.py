@@ -344,3 +344,35 @@ def test_clocks_are_no_series(write, name, clock):
 def test_hours_that_were_worked_are_a_series(write):
     rows = [f"{day};{20 + i % 9}.5;{i % 7}" for i, day in enumerate(DAYS)]
     assert read_data(write("date;hour;b", *rows)).ids == ["hour", "b"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "cell", "message"),
+    [
+        ("month", "13", "'13' is no month"),
+        ("month", "", "the month is missing"),
+        ("month", "Jully", "'Jully' is no month"),
+        ("day", "32", "'32' is no day"),
+        ("year", "202", "'202' is no year"),
+    ],
+)
+@pytest.mark.parametrize("told", [False, True])
+def test_a_cell_that_is_no_part_of_a_date_is_named(write, unit, cell, message, told):
+    parts = {"year": "%Y", "month": "%m", "day": "%d"}
+    rows = [[pd.Timestamp(day).strftime(form) for form in parts.values()] for day in DAYS]
+    rows[30][[*parts].index(unit)] = cell
+    path = write("year,month,day,y", *(",".join([*row, str(i % 7)]) for i, row in enumerate(rows)))
+    with pytest.raises(CommandError, match=f"line 32, column '{unit}': {message}; correct it"):
+        read_data(path, ColumnChoices(time=[*parts] if told else []))
+
+
+def test_parts_that_are_not_needed_may_be_wrong(write):
+    dated = [f"{day},{day[:4]},{13 if i == 5 else day[5:7]},3" for i, day in enumerate(DAYS)]
+    assert read_data(write("date,year,month,y", *dated)).freq == "D"
+    ends = [
+        f"{day.year},{day.month},{day.days_in_month if i else ''},{i}"
+        for i, day in enumerate(MONTHS)
+    ]
+    assert read_data(write("year,month,day,y", *ends)).freq == "MS"
+    frost = [f"{1950 + i},{40 + i % 9 if i else ''},{i % 7}" for i in range(30)]
+    assert read_data(write("year,week,y", *frost), ColumnChoices(target=["y"])).freq == "YS"
