@@ -55,7 +55,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             f"--out: cannot write '{out}'; end its name in .csv, .csv.gz or .parquet"
         )
     if out and out.lower().endswith(_PARQUET):
-        from rbfdiffnet.readers.files import check_parquet
+        from rbfdiffnet.readers.parquet import check_parquet
 
         check_parquet()
     if report and not report.lower().endswith((".html", ".htm")):
@@ -163,7 +163,7 @@ def _rescue_table(path: str, frame: pd.DataFrame) -> str:
 def _write_table(path: str, frame: pd.DataFrame) -> None:
     with _name_unwritable(path), replace_file(path) as temporary:
         if path.lower().endswith(_PARQUET):
-            from rbfdiffnet.readers.files import write_parquet
+            from rbfdiffnet.readers.parquet import write_parquet
 
             write_parquet(frame, str(temporary))
         elif path.lower().endswith(".gz"):  # without name and time: the same bytes every time

@@ -1,8 +1,9 @@
 """Tables as people write them become long frames of series, and all that was assumed is said.
 
-The way: `files` (bytes), `table`, `columns` (which column is what, with `dates` and `numbers`),
-`parts` (dates in several columns), `layouts` (series), `read` (all of it). A new file format goes
-into `files`, another notation into `dates` or `numbers`. Nothing here imports the commands.
+The way: `files` (bytes; a CSV table has a `header`, `parquet` none), `table`, `columns` (which
+column is what, with `dates` and `numbers`), `parts` (dates in several columns), `layouts` (series,
+with `totals` and `repeats`), `read` (all of it). A new file format goes beside `parquet`, another
+notation into `dates` or `numbers`. Nothing here imports the commands.
 """
 
 from rbfdiffnet.readers.columns import ColumnChoices

@@ -13,6 +13,7 @@ import pandas as pd
 
 from rbfdiffnet.readers.dates import (
     TIME_UNITS,
+    find_month,
     fold_text,
     mentions_time,
     mentions_weeks,
@@ -35,7 +36,7 @@ _TABLE_SIZE = 8  # combinations for each row, up to which a table of all of them
 _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
     *(word for words in TIME_UNITS.values() for word in words),
-    *("period", "zeit", "t", "step", "d"),
+    *("period", "zeit", "ts", "epoch", "unixtime", "unix_time", "t", "step", "d"),
 )
 _TIME_PART_NAMES = (
     *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
@@ -57,6 +58,7 @@ _ID_NAMES = (
     *("unique_id", "id", "series_id", "series", "item_id", "item", "sku", "product", "product_id"),
     *("store", "store_id", "shop", "key", "name", "artikel", "filiale"),
 )
+_COUNTED_NAME = re.compile(r"([A-Za-z _-]*)\d+")
 CLOCK = r"\d{1,3}:\d\d(:\d\d)?([.,]\d+)?( ?[AaPp][Mm])?"
 _NUMBER_WITH_UNIT = r"[-+]?\d[\d.,' ]*[^\d\s.,]+|[^\d\s.,A-Za-z-]\s?\d[\d.,' ]*"
 
@@ -135,6 +137,15 @@ def is_number_column(table: Table, column: str) -> bool:
 def has_numbers_or_nothing(table: Table, column: str) -> bool:
     """Tell whether a column is mostly numbers, or empty."""
     return is_number_column(table, column) or bool(table.frame[column].isna().all())
+
+
+def is_measure(table: Table, column: str) -> bool:
+    """Tell whether a column has numbers that name nothing: with decimals or marks of thousands."""
+    cells = table.frame[column]
+    if is_text(cells):
+        _, bad = parse_numbers(table, column)
+        return not (len(bad) or _is_name_column(table, column))
+    return cells.dtype.kind == "f" and _read_whole_numbers(cells.dropna()) is None
 
 
 def has_units(table: Table, column: str) -> bool:
@@ -252,9 +263,13 @@ def _is_flag(cells: pd.Series[Any]) -> bool:
 
 
 def is_date_part(table: Table, column: str) -> bool:
-    """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells."""
-    numbers = _read_whole_numbers(table.frame[column].dropna())
-    return numbers is not None and _is_part_name(column)
+    """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells.
+
+    These are whole numbers or, as clocks may be written, numbers from 0 to 24.
+    """
+    cells = table.frame[column].dropna()
+    clocks = cells.dtype.kind == "f" and cells.between(0, 24).all()
+    return _is_part_name(column) and (bool(clocks) or _read_whole_numbers(cells) is not None)
 
 
 def _is_part_name(column: str) -> bool:
@@ -297,19 +312,29 @@ def find_step_columns(table: Table, *, dates_only: bool = False) -> list[str]:
     columns than others.
     """
     names = table.columns
-    groups: dict[str, list[str]] = {}
+    dated = [name for name in names if _is_date_name(name)]
+    counted: dict[str, list[str]] = {}
     for name in names:
-        if match := re.fullmatch(r"([A-Za-z _-]*)\d+", name):
-            if not dates_only:
-                groups.setdefault(match[1], []).append(name)
-        elif re.search(r"\d{4}|\d[./-]\d", name):
-            groups.setdefault("date", []).append(name)
-    largest = max(groups.values(), key=len, default=[])
-    steps = [name for name in largest if has_numbers_or_nothing(table, name)]
-    if len(steps) < max(_FEWEST_STEPS, len(names) - len(steps)):
-        return []
-    times = parse_times(pd.Series(steps, dtype=object))
-    return [] if len(times.bad) or times.values.duplicated().any() else steps
+        if not dates_only and (match := _COUNTED_NAME.fullmatch(name)):
+            counted.setdefault(match[1], []).append(name)
+    for group in (dated, max(counted.values(), key=len, default=[])):
+        if len(group) < max(_FEWEST_STEPS, len(names) - len(group)):
+            continue
+        steps = [name for name in group if has_numbers_or_nothing(table, name)]
+        times = parse_times(pd.Series(steps, dtype=object))
+        sound = not (len(times.bad) or times.values.duplicated().any())
+        enough = len(steps) >= max(_FEWEST_STEPS, len(names) - len(steps))
+        if enough and sound and not (group is dated and times.is_integer):
+            return steps
+    return []
+
+
+def _is_date_name(column: str) -> bool:
+    """Tell whether a name may be a date: it has a month and a number, or numbers as dates have."""
+    if any(map(find_month, split_words(column))):
+        return re.search(r"\d", column) is not None
+    is_counted = _COUNTED_NAME.fullmatch(column) is not None
+    return not is_counted and re.search(r"\d{4}|\d[./-]\d", column) is not None
 
 
 # Names of series ------------------------------------------------------------------------------

@@ -137,6 +137,7 @@ _PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
 _DECIMAL_YEAR = re.compile(r"\d{4}(\.\d+)?")
 _SINGLE = 0.02  # hundredths that numbers in 32 bits may be off by
 _STEPS_IN_YEAR = {52: 7 * 24, 365: 24, 8760: 1}  # weeks, days and hours, by hours
+_EPOCH = (946_684_800, 4_102_444_800)  # seconds from 1970 to 2000 and to 2100
 _CLOSE = 0.9  # of a step, that is taken for one
 _UNEVEN = 0.3  # of a step, that decimal years may be off by
 _ROUNDED = 0.07  # months that two decimals of a year may be off by
@@ -181,11 +182,10 @@ def parse_times(
 ) -> ParsedTimes:
     """Parse a column as dates, or as whole numbers that count steps.
 
-    Of whole numbers, years (2024), months (202401) and days (20240131, 31012024) are dates. Where
-    the days of 1/2/2024 could all be months, the reading that gives the more regular dates is
+    Of whole numbers, years (2024), months (202401), days (20240131, 31012024) and seconds since
+    1970 are dates. Where the days of 1/2/2024 could all be months, the more regular reading is
     taken; if that does not tell, points and hyphens mean that days come first, slashes that months
-    do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and 01/2024 are weeks rather
-    than months.
+    do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and 01/2024 are weeks.
     """
     kind = cells.dtype.kind
     if kind == "M":
@@ -234,7 +234,18 @@ def _parse_integers(numbers: pd.Series[Any], order: str | None, weeks: bool) -> 
         if not dates.isna().any() and np.ptp(values) >= len(values):
             note = f"Numbers such as {values[0]} are read as year, month, day"
             return ParsedTimes(dates.dt.as_unit("ns"), note=note)
-    return ParsedTimes(numbers.astype(np.int64))
+    return _parse_epoch(numbers) or ParsedTimes(numbers.astype(np.int64))
+
+
+def _parse_epoch(numbers: pd.Series[Any]) -> ParsedTimes | None:
+    """Parse seconds since 1970, or thousandths and smaller parts, where all are of this century."""
+    values = numbers.to_numpy()
+    for unit, n in {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.items():
+        if values.size and _EPOCH[0] * n <= values.min() and values.max() < _EPOCH[1] * n:
+            dates = pd.Series(values.astype(f"M8[{unit}]").astype("M8[ns]"), numbers.index)
+            note = f"Numbers such as {values[0]} are read as times in UTC, this one as"
+            return ParsedTimes(dates, note=f"{note} {dates.iloc[0]} (otherwise: --time-col)")
+    return None
 
 
 def _parse_eight_digits(numbers: pd.Series[Any], order: str | None) -> ParsedTimes | None:

@@ -1,4 +1,4 @@
-"""Files as tables: CSV text, whose delimiter and decimal marks are guessed, and Parquet."""
+"""Files as tables: CSV text, whose delimiter and decimal marks are guessed, or Parquet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -22,18 +21,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.readers.numbers import MarkEvidence
+from rbfdiffnet.readers.columns import is_time_name
+from rbfdiffnet.readers.header import check_header, find_table, is_date, note_titles
+from rbfdiffnet.readers.numbers import MarkEvidence, find_units, remove_unit
+from rbfdiffnet.readers.parquet import read_parquet
 from rbfdiffnet.readers.table import Table, is_text
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import BoundedStream, unpacked_limit
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
-_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*|\d{4}-[QW]?\d{1,2}|\d{1,2}/\d{4}")
-_DATA = re.compile(rf"[-+]?[\d.,]+|{_DATE.pattern}")
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
 _THREE_DIGITS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _BLOCK = 2**20  # bytes that are looked at at a time
 _HEAD = 100_000  # characters that tell the delimiter
 _CELLS_AT_ONCE = 5_000_000  # that are read at a time
@@ -52,9 +53,10 @@ def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = (
             head = stream.read(4)
             stream.seek(0)
             if head == b"PAR1":
-                frame = _read_parquet(stream, name)
+                frame = read_parquet(stream, name)
                 place = lambda row: f"row {row + 1}"  # noqa: E731
-                return Table(name, frame, ".", place, missing_words=(*missing,))
+                units = find_units(frame, missing)
+                return Table(name, frame, ".", place, missing_words=(*missing,), units=units)
             if head[:2] == b"PK":
                 raise CommandError(
                     f"{name} is a ZIP archive or a spreadsheet; save it as CSV or Parquet"
@@ -68,7 +70,8 @@ def read_table(path: str, decimal: str | None = None, missing: Sequence[str] = (
         raise CommandError(f"cannot read '{path}': {error.strerror or error}") from None
     if Path(path).suffix.lower() in (".parquet", ".pq"):
         raise CommandError(f"{name} is no Parquet file (or a broken one); write it again")
-    return replace(_parse_csv(source, name, decimal), notes=notes, missing_words=(*missing,))
+    table = _parse_csv(source, name, decimal, missing)
+    return replace(table, notes=(*notes, *table.notes))
 
 
 def _open(path: str) -> IO[bytes]:
@@ -176,8 +179,11 @@ class Source:
 # CSV ------------------------------------------------------------------------------------------
 
 
-def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
-    """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given."""
+def _parse_csv(text: Source, name: str, decimal: str | None, missing: Sequence[str]) -> Table:
+    """Parse CSV text with a header line; `decimal` is the decimal mark of all columns, if given.
+
+    `missing` has words for missing values.
+    """
     with text.lines() as lines:
         head = lines.read(_HEAD)
     if "\x00" in head[:1000]:
@@ -185,12 +191,21 @@ def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
     sep_line = _SEP_LINE.match(head)
     if sep_line:  # a blank line instead of it keeps the numbers of the other lines
         text, head = text.after(sep_line.end() - 1), head[sep_line.end() - 1 :]
-    source = _CsvText(name, text, head, sep_line[1] if sep_line else _guess_delimiter(head))
+    begin = _LINE.findall(head)
+    delimiter, above = find_table(begin, sep_line[1] if sep_line else ",;\t|")
+    titles = begin[:above]
+    text = text.after(len("".join(titles).encode()))
+    source = _CsvText(name, text, "".join(begin[above:]), delimiter, above)
     sample = list(islice(source.rows(), _SAMPLE))
     if not sample:
         raise CommandError(f"{name} is empty; give a header line and lines of values")
     (line, header), body = sample[0], sample[1:]
-    source.check_header(header, line, body[0][1] if body else [])
+    notes = note_titles(titles, delimiter)
+    if source.has_row_names(header, [row for _, row in body]):
+        header = ["", *header]
+        notes = (*notes, "Lines have one cell more than there are names: the first names the rows")
+    where = f"{name}, line {line}"
+    check_header(where, source.head, delimiter, header, body[0][1] if body else [])
     if not body:
         raise CommandError(f"{name} has a header but no values; add lines below it")
     frame = source.read_all(header, decimal or ".")
@@ -199,15 +214,20 @@ def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
         return source.read([column], dtype=object)[column]
 
     marks: dict[str, tuple[str, str]] = {}
+    units = find_units(frame, missing)
     if decimal is None:
         day_first = any(_DAY_FIRST.match(cell) for _, row in body for cell in row)
-        marks = _guess_marks(frame, source, original_text, day_first)
+        marks = _guess_marks(frame, source, original_text, day_first, units)
         commas = [column for column, (mark, _) in marks.items() if mark == ","]
         if commas:
             frame[commas] = source.read(commas, decimal=",")[commas]
     place = source.locate_row
     return Table(
-        name, frame, decimal or ".", place, decimal_marks=marks, original_text=original_text
+        *(name, frame, decimal or ".", place, notes),
+        decimal_marks=marks,
+        original_text=original_text,
+        missing_words=(*missing,),
+        units=units,
     )
 
 
@@ -215,14 +235,15 @@ def _parse_csv(text: Source, name: str, decimal: str | None = None) -> Table:
 class _CsvText:
     """CSV text, and what is known of it once all of it was read.
 
-    `head` is its beginning, `labels` name the columns, `body` is the text that pandas reads, `kept`
-    tells which of its rows are not blank.
+    `head` is its beginning, `above` counts the lines before it, `labels` name the columns, `body`
+    is the text that pandas reads, `kept` tells which of its rows are not blank.
     """
 
     name: str
     text: Source
     head: str
     delimiter: str
+    above: int = 0
     labels: list[str] | None = None
     body: Source = field(default_factory=lambda: Source(b""))
     kept: Mask | None = None
@@ -235,10 +256,10 @@ class _CsvText:
                 for row in reader:
                     cells = [cell.strip() for cell in row]
                     if any(cells):
-                        yield reader.line_num, cells
+                        yield self.above + reader.line_num, cells
             except csv.Error as error:
                 raise CommandError(
-                    f"{self.name}, line {reader.line_num}: {error}; is it a CSV file?"
+                    f"{self.name}, line {self.above + reader.line_num}: {error}; is it a CSV file?"
                 ) from None
 
     def locate_row(self, row: int) -> str:
@@ -246,34 +267,29 @@ class _CsvText:
         found = next(islice(self.rows(), row + 1, None), None)
         return f"row {row + 1}" if found is None else f"line {found[0]}"
 
-    def check_header(self, header: list[str], line: int, below: list[str]) -> None:
-        """Refuse a header with a title above it, that looks like data, or has a name twice.
+    def has_row_names(self, header: list[str], sample: list[list[str]]) -> bool:
+        """Tell whether rows have one cell more than the header, a name of their own, as by R.
 
-        A date above another date, in the line `below`, is data.
+        Dates under the name of dates are where they belong. A comma that is between whole numbers
+        in all rows of the sample may be a decimal one, unless the names are numbers in quotes.
         """
-        named = [cell for cell in header if cell]
-        lines = [other for other in self.head.splitlines()[:20] if re.search(r"\w", other)]
-        if len(named) == 1 and header[0] and len(lines) > 2:
-            rest = [[cell.strip() for cell in re.split(r"[,;\t|]", other)] for other in lines[1:]]
-            if len(rest[-1]) > 1 and not any(_DATA.fullmatch(cell) for cell in rest[0]):
-                raise CommandError(
-                    f"{self.name}, line {line} has one cell ('{named[0]}'), lines below it have "
-                    "more; remove lines above the names of the columns"
-                )
-        dates = (all(map(_DATE.fullmatch, pair)) for pair in zip(header, below, strict=False))
-        numbers = _DATA.fullmatch(header[0]) and any(map(_DATA.fullmatch, header[1:]))
-        if numbers or any(dates):
-            raise CommandError(
-                f"{self.name}, line {line} looks like data ('{self.delimiter.join(header[:4])}'); "
-                "add a line with the names of the columns above it"
-            )
-        if len(set(named)) < len(named):
-            twice = next(column for column in named if named.count(column) > 1)
-            first, second = [i + 1 for i, cell in enumerate(header) if cell == twice][:2]
-            raise CommandError(
-                f"{self.name}, line {line}: two columns are called '{twice}' (columns {first} and "
-                f"{second}); rename one"
-            )
+        width = len(header) + 1
+        longer = all(len(row) == width for row in sample) and any(row[-1] for row in sample)
+        if width < 3 or not longer:
+            return False
+        numbers = [[cell.lstrip("-").isdecimal() for cell in row] for row in sample]
+        pairs = [all(row[i] and row[i + 1] for row in numbers) for i in range(width - 1)]
+        counted = [row[0] for row in sample] == [str(i + 1) for i in range(len(sample))]
+        quoted = counted and re.search(r'^"1"', self.head, re.MULTILINE) is not None
+        dated = any(is_time_name(c) and is_date(x) for c, x in zip(header, sample[0], strict=False))
+        if dated or (self.delimiter == "," and any(pairs) and not quoted):
+            return False
+        names = set[str]()
+        for _, row in islice(self.rows(), 1, None):
+            if len(row) != width or row[0] in names:
+                return False
+            names.add(row[0])
+        return True
 
     def read_all(self, header: list[str], decimal: str) -> pd.DataFrame:
         """Read all columns but those without a name that are empty."""
@@ -409,25 +425,12 @@ class _Column:
         return all(piece.min() >= -_EXACT and piece.max() <= _EXACT for piece in whole)
 
 
-def _guess_delimiter(head: str) -> str:
-    """Return the mark that splits the most of the first lines alike, and into the most cells."""
-    lines = [line for line in head.splitlines()[:20] if line.strip()]
-
-    def quality(mark: str) -> tuple[int, int]:
-        try:
-            sizes = [len(row) for row in csv.reader(lines, delimiter=mark)] or [0]
-        except csv.Error:
-            return (0, 0)
-        return (sum(size == sizes[0] for size in sizes) if sizes[0] > 1 else 0, sizes[0])
-
-    return max(",;\t|", key=quality)
-
-
 def _guess_marks(
     frame: pd.DataFrame,
     source: _CsvText,
     original_text: Callable[[str], pd.Series[Any]],
     day_first: bool,
+    units: Mapping[str, str],
 ) -> dict[str, tuple[str, str]]:
     """Return the decimal marks of columns and notes on them, by all cells of the columns.
 
@@ -446,7 +449,9 @@ def _guess_marks(
                 evidence[column] = MarkEvidence(".")
         elif kinds[column].kind not in "iub":
             cells = frame[column].dropna().unique()
-            evidence[column] = MarkEvidence.from_cells(str(cell).strip() for cell in cells)
+            unit = units.get(column, "")
+            texts = (remove_unit(str(cell).strip(), unit) for cell in cells)
+            evidence[column] = MarkEvidence.from_cells(texts)
     elsewhere = {found.clear for found in evidence.values() if found.clear}
     marks = {}
     for column, found in evidence.items():
@@ -467,89 +472,3 @@ def _has_certain_points(values: Array) -> bool:
     """Tell whether some number cannot have been written with a point between thousands."""
     size = np.abs(_fractions(values))
     return bool(((size < 1) | (size >= 1000) | (np.round(size, 3) != size)).any())
-
-
-# Parquet, by whichever library is installed ---------------------------------------------------
-
-
-def _read_parquet(stream: IO[bytes], name: str) -> pd.DataFrame:
-    """Read a Parquet file with the dtypes it has, so that small whole numbers stay small.
-
-    Texts become categories, whose words are kept once, if pyarrow reads the file.
-    """
-    check_parquet()
-    texts = _check_parquet(stream, name)
-    options: Any = {"read_dictionary": texts} if texts else {}
-    frame: Any
-    try:
-        try:
-            frame = pd.read_parquet(stream, **options)
-        except ImportError:
-            import polars as pl
-
-            columns = pl.read_parquet(stream)
-            frame = pd.DataFrame({name: columns[name].to_numpy() for name in columns.columns})
-    except Exception as error:  # each library has errors of its own
-        if isinstance(error, MemoryError):
-            raise
-        first = str(error).strip().partition("\n")[0]
-        raise CommandError(f"{name} is a broken Parquet file ({first}); write it again") from None
-    index = frame.index
-    only_counts = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
-    frame = frame.reset_index(drop=only_counts)  # numbers of rows, as sorting leaves them
-    frame.columns = [str(column) for column in frame.columns]
-    if not len(frame):
-        raise CommandError(f"{name} has columns but no rows; write it again with values")
-    return frame  # type: ignore[no-any-return]
-
-
-def write_parquet(frame: pd.DataFrame, path: str) -> None:
-    """Write a frame to a Parquet file."""
-    try:
-        frame.to_parquet(path, index=False)
-    except ImportError:
-        import polars as pl
-
-        columns = {
-            name: frame[name].astype(str) if name == "unique_id" else frame[name].to_numpy()
-            for name in frame
-        }
-        pl.DataFrame(
-            {k: list(v) if v.dtype == object else v for k, v in columns.items()}
-        ).write_parquet(path)
-
-
-def check_parquet() -> None:
-    """Raise CommandError if nothing that reads and writes Parquet files is installed."""
-    for library in ("pyarrow", "fastparquet", "polars"):
-        try:
-            import_module(library)
-        except ImportError:
-            continue
-        return
-    raise CommandError(
-        "Parquet files need pyarrow: pip install 'rbfdiffnet[parquet]' (fastparquet and polars "
-        "read and write them, too)"
-    )
-
-
-def _check_parquet(stream: IO[bytes], name: str) -> list[str]:
-    """Refuse a small file with so many cells that they would fill the memory; list its texts."""
-    try:
-        from pyarrow.parquet import ParquetFile
-
-        file = ParquetFile(stream)
-        found, schema = file.metadata, file.schema_arrow
-        texts = [field.name for field in schema if str(field.type).endswith("string")]
-    except Exception:  # the library that reads the file will say what is wrong with it
-        return []
-    finally:
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(0)
-    unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
-    if max(8 * found.num_rows * found.num_columns, unpacked) > unpacked_limit(size):
-        raise CommandError(
-            f"{name} has {found.num_rows:,} rows in {size:,} bytes, which would take more than "
-            f"{unpacked_limit(size):,} bytes; if you trust it, give it as a CSV file"
-        )
-    return texts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,6 @@ from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
     NONE,
     ColumnChoices,
-    count_repeats,
     encode,
     find_counters,
     find_id_columns,
@@ -26,6 +24,7 @@ from rbfdiffnet.readers.columns import (
     is_date_part,
     is_id_name,
     is_label_name,
+    is_measure,
     is_number_column,
     is_time_name,
     is_value_name,
@@ -35,6 +34,7 @@ from rbfdiffnet.readers.columns import (
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
+from rbfdiffnet.readers.repeats import find_copies, join_repeats, note_repeats, refuse_repeats
 from rbfdiffnet.readers.table import (
     NAMELESS,
     Layout,
@@ -45,17 +45,12 @@ from rbfdiffnet.readers.table import (
     quote_names,
     shrink_floats,
 )
-from rbfdiffnet.support.arrays import Mask
+from rbfdiffnet.readers.totals import drop_total_rows, drop_totals, is_total
 from rbfdiffnet.support.checks import CommandError
 
 _ORDER = "the order of the rows"  # the dates of a table that has none
 _MOST_FORECAST = 3  # columns that are named where it is said what is forecast
 _MOST_UNUSED = 8  # columns without use that a note names
-_MOST_TOTALS = 3  # lines at the end that may be totals, and series whose totals are noted
-_TOTAL = re.compile(
-    r"((grand |sub|general )?totals?|sum|summen?|gesamt\w*|insgesamt|somme|suma|totaal|totale)\b.*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +74,7 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
     layout = choices.layout
     is_open = layout is None and not (choices.target or inputs)
     if is_open and not choices.time:
-        cross = find_cross_table(table, [c for c in table.columns if _is_total(c)])
+        cross = find_cross_table(table, [c for c in table.columns if is_total(c)])
         if cross is not None:
             return _parse_cross_table(table, choices, cross)
         # Beside columns that are named by dates, dates are attributes.
@@ -99,7 +94,7 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
             )
     if time is None:
         table, time, joined = _count_rows(table, choices, inputs)
-    table, left_out = _drop_totals(table, time)
+    table, left_out = drop_totals(table, time)
     parsed = _parse_dated_rows(table, choices, time, inputs)
     return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
 
@@ -266,7 +261,7 @@ def _parse_long(
     columns: dict[str, Any] = {"unique_id": names, "ds": times.values.array, "y": values}
     columns |= {column: read_input(table, column, choices.past) for column in inputs}
     frame = pd.DataFrame(columns, copy=False)
-    frame, repeats = _join_repeats(table, choices, time, ids, frame)
+    frame, repeats = join_repeats(table, choices, time, ids, frame)
     how = f" ({how})" if how else ""
     source = f"ds from {_name_time(time)}, y from '{target}'{how}{_name_ids(ids)}"
     if inputs:
@@ -293,11 +288,12 @@ def _parse_wide(
     if again.any():
         if choices.repeats is None and again.mean() > MANY_REPEATS:
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
-            raise _refuse_repeats(table, time, [], frame, again)
-        groups = pd.DataFrame(values.T).groupby(encode(stamps), sort=False)
+            raise refuse_repeats(table, time, [], frame, again)
+        copies = find_copies(table, again, choices.repeats)
+        notes += note_repeats(again, copies, choices.repeats)
+        groups = pd.DataFrame(values.T[~copies]).groupby(encode(stamps[~copies]), sort=False)
         joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
-        notes.append(_note_repeats(int(again.sum()), choices.repeats))
     order = np.argsort(stamps.to_numpy(), kind="stable")
     ascending = stamps.take(order).reset_index(drop=True)
     series = MatrixLayout(columns, ascending, values[:, order])
@@ -318,14 +314,7 @@ def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> Parse
             "others" + (f" (--dates {choices.order})" if choices.order else "") + "; rename it as "
             "YYYY-MM-DD"
         )
-    counters = [column for column in find_counters(table) if not is_id_name(column)]
-    taken = {*steps, *counters}
-    own = [c for c in table.columns if c not in taken and table.frame[c].is_unique]
-    ids = sorted(own, key=lambda c: not is_id_name(c))[:1]
-    if choices.ids or not own:
-        ids = find_id_columns(table, np.zeros(len(table.frame)), choices, [*taken])
-    if not choices.ids and counters and (not ids or table.frame.duplicated(ids).any()):
-        ids = counters[:1]
+    table, ids, left_out = _find_row_names(table, choices, steps)
     if ids:
         names = make_ids(table, ids).tolist()
     else:
@@ -346,12 +335,36 @@ def _parse_rows(table: Table, choices: ColumnChoices, steps: list[str]) -> Parse
     series = MatrixLayout(names, ascending, values, open_end=times.is_integer)
     groups = read_groups(table, choices.groups, pd.Categorical(names, categories=names))
     notes = _make_notes(table, times, columns, {*steps, *ids, *choices.groups})
-    return ParsedTable(series, source, notes=notes, groups=groups)
+    return ParsedTable(series, source, notes=(*left_out, *notes), groups=groups)
+
+
+def _find_row_names(
+    table: Table, choices: ColumnChoices, steps: Sequence[str]
+) -> tuple[Table, list[str], list[str]]:
+    """Find the columns that name the rows; return them, the table without totals, and notes.
+
+    Columns of totals and of numbers that are not whole name rows only where nothing else does.
+    """
+    counters = [column for column in find_counters(table) if not is_id_name(column)]
+    others = [c for c in table.columns if c not in {*steps, *counters}]
+    values = [c for c in others if is_total(c) or (is_measure(table, c) and not is_id_name(c))]
+    names = [c for c in others if c not in values]
+    told = [] if choices.has_one_series else [*choices.ids]
+    table, notes = drop_total_rows(table, told or names)
+    frame = table.frame
+    unique = [c for c in names if frame[c].is_unique]
+    ids = sorted(unique, key=lambda c: not is_id_name(c))[:1]
+    if choices.ids or not ids:
+        taken = [*steps, *counters, *values]
+        ids = find_id_columns(table, np.zeros(len(frame)), choices, taken)
+    if not choices.ids and (not ids or frame.duplicated(ids).any()):
+        ids = counters[:1] or [c for c in values if frame[c].is_unique][:1] or ids
+    return table, ids, notes
 
 
 def _parse_cross_table(table: Table, choices: ColumnChoices, cross: CrossTable) -> ParsedTable:
     """Parse a table whose rows have one part of the dates and whose columns have the other."""
-    totals = [column for column in table.columns if _is_total(column)]
+    totals = [column for column in table.columns if is_total(column)]
     used = [cross.rows, *cross.columns]
     parts = np.array(cross.dates[0])
     ids = find_id_columns(table, parts, choices, [*used, *totals, *find_counters(table)])
@@ -444,102 +457,3 @@ def _make_notes(
         rest = f" and {more} more" if more > 0 else ""
         notes.append(f"Not used: {quote_names(unused[:_MOST_UNUSED])}{rest}")
     return tuple(notes)
-
-
-# Several rows for the same series and date ----------------------------------------------------
-
-
-def _join_repeats(
-    table: Table, choices: ColumnChoices, time: str, ids: Sequence[str], frame: pd.DataFrame
-) -> tuple[pd.DataFrame, list[str]]:
-    """Join rows of the same series and date as chosen; refuse many of them if nothing is chosen.
-
-    `frame` has ``unique_id``, ``ds``, ``y`` and inputs, with a row for each row of the table.
-    """
-    keys = ["unique_id", "ds"]
-    codes: Any = frame["unique_id"].cat.codes.to_numpy()
-    if not count_repeats([codes, encode(frame["ds"])]):
-        return frame, []
-    again = frame.duplicated(keys).to_numpy()
-    note = _note_repeats(int(again.sum()), choices.repeats)
-    if choices.repeats is None:
-        if again.mean() > MANY_REPEATS:
-            raise _refuse_repeats(table, time, ids, frame, again)
-        return frame, [note]  # the forecaster averages the rows and names them
-    groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
-    how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
-    joined = groups.agg({"y": "mean", **how}).reset_index()
-    if choices.repeats == "sum":
-        joined["y"] = groups["y"].sum(min_count=1).to_numpy()
-    return joined, [note]
-
-
-def _refuse_repeats(
-    table: Table, time: str, ids: Sequence[str], frame: pd.DataFrame, again: Mask
-) -> CommandError:
-    """Return an error that says which rows have the same series and date, and the remedy."""
-    second = int(np.argmax(again))
-    keys = frame[["unique_id", "ds"]]
-    first = int(np.argmax((keys == keys.iloc[second]).all(axis=1).to_numpy()))
-    of = f" of series '{frame['unique_id'].iloc[second]}'" if ids else ""
-    more = int(again.sum()) - 1
-    others = f", and {more:,} other rows repeat one, too" if more else ""
-    names = " ".join([*ids, "..."])
-    return CommandError(
-        f"{table.name}, column '{time}': '{table.text(time).iloc[second]}'{of} is on "
-        f"{table.locate_row(first)} and on {table.locate_row(second)}{others}; name all columns "
-        f"that tell the series apart (--id-col {names}), or join such rows with --repeats sum or "
-        "--repeats mean"
-    )
-
-
-def _note_repeats(count: int, repeats: str | None) -> str:
-    """Say how many rows are joined: as chosen, or averaged."""
-    rows = "1 row is" if count == 1 else f"{count:,} rows are"
-    done = "added to" if repeats == "sum" else "averaged with"
-    hint = "" if repeats else " (to add them: --repeats sum)"
-    return f"{rows} {done} others of the same series and date{hint}"
-
-
-# Totals ---------------------------------------------------------------------------------------
-
-
-def _is_total(text: str) -> bool:
-    """Tell whether something is called a total."""
-    return _TOTAL.fullmatch(text.strip()) is not None
-
-
-def _drop_totals(table: Table, time: str) -> tuple[Table, list[str]]:
-    """Leave out lines at the end that are called a total and have no date in column `time`."""
-    kept = len(table.frame)
-    notes: list[str] = []
-    for row in range(kept - 1, max(0, kept - 1 - _MOST_TOTALS), -1):
-        cells = table.frame.iloc[row].dropna()
-        texts = {name: cell.strip() for name, cell in cells.items() if isinstance(cell, str)}
-        totals = [text for text in texts.values() if _is_total(text)]
-        dated = time in cells and texts.get(time) not in ("", *totals)
-        if dated or not totals:
-            break
-        notes.insert(0, f"Left out: {table.locate_row(row)}, a total ('{totals[0]}')")
-        kept = row
-    return (table.with_frame(table.frame.iloc[:kept]) if notes else table), notes
-
-
-def note_totals(series: Layout) -> list[str]:
-    """Say which series are called a total beside others, and whether they are their sum."""
-    totals = [name for name in series.ids if any(_is_total(part) for part in name.split("/"))]
-    if not totals or len(totals) == len(series.ids):
-        return []
-    frame = series.part(0, series.n_series).dropna(subset="y")
-    others = frame[~frame["unique_id"].isin(totals)].groupby("ds")["y"].sum()
-    notes = []
-    for name in totals[:_MOST_TOTALS]:
-        own = frame[frame["unique_id"] == name].groupby("ds")["y"].sum()
-        sums = others.reindex(own.index).to_numpy()
-        close = np.isclose(own.to_numpy(), sums, rtol=1e-3)  # sums may be rounded
-        is_sum = "the sum of the others, and " if close.mean() > 1 - 1e-3 else ""
-        notes.append(
-            f"'{name}' is {is_sum}forecast like any other series; take it out of the file if that "
-            "is not wanted"
-        )
-    return notes

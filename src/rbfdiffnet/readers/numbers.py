@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.readers.table import Table, is_text
+from rbfdiffnet.readers.table import Table, first_cells, is_text
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.stability import LARGEST
@@ -40,6 +40,15 @@ _BOTH = re.compile(r"[-+]?\d{1,3}([.,])\d{3}.*(?!\1)[.,]\d+")  # 1.234,5
 _NEGATIVE = re.compile(r"\(\s*(\d[^()]*)\)|(\d[\d.,]*)-")
 _WHOLE = re.compile(r"\d+")
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")  # 1.234: decimals or thousands
+_CODES = (
+    "AED|ARS|AUD|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KRW|"
+    "MXN|MYR|NGN|NOK|NZD|PEN|PHP|PLN|RON|RSD|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
+)
+_UNIT = rf"([A-Z]{{0,3}}[$\u00a2\u00a3\u00a5\u0e3f\u20a0-\u20cf]|{_CODES}|%)"
+_NUMBER_WITH_UNIT = re.compile(
+    rf"[-+\u2212(]?\s*(?:{_UNIT}\s*)?[-+\u2212]?\s*[.,]?\d[\d.,{_SPACES}]*(?:{_UNIT}\s*)?[-)]?"
+)
+_SAMPLE = 200  # cells that tell whether a column may have a unit
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,36 @@ class MarkEvidence:
         )
 
 
+def find_units(frame: pd.DataFrame, missing: Sequence[str] = ()) -> dict[str, str]:
+    """Return the columns of text whose numbers all have the same unit: a currency, or percent.
+
+    `missing` has words for missing values. Cells without digits do not count.
+    """
+    units = {}
+    for column in frame.columns:
+        cells = frame[column]
+        if is_text(cells) and _find_unit(first_cells(cells, _SAMPLE), missing):
+            units[column] = _find_unit(cells.dropna(), missing)
+    return {column: unit for column, unit in units.items() if unit}
+
+
+def _find_unit(cells: pd.Series[Any], missing: Sequence[str]) -> str:
+    """Return the unit that all cells with digits have, empty where there is none."""
+    found: set[str] = set()
+    for text in {str(cell).strip() for cell in cells.unique()}.difference(missing):
+        if re.search(r"\d", text):
+            match = _NUMBER_WITH_UNIT.fullmatch(text)
+            if match is None or (match[1] is None) == (match[2] is None):
+                return ""
+            found.add(match[1] or match[2])
+    return found.pop() if len(found) == 1 else ""
+
+
+def remove_unit(text: str, unit: str) -> str:
+    """Return a cell without its unit and the spaces around that."""
+    return re.sub(rf"\s*{re.escape(unit)}\s*", "", text, count=1) if unit else text
+
+
 def parse_numbers(
     table: Table, column: str, cells: pd.Series[Any] | None = None
 ) -> tuple[npt.NDArray[Any], Ints]:
@@ -129,7 +168,8 @@ def parse_numbers(
 
     Returns the values and the rows that are no numbers. Values are NaN where a cell is empty, says
     NA, null, - and the like, or is one of the table's words (or numbers) for missing values; small
-    whole numbers stay small. A minus may come last, as in 12,5-, or be written as parentheses.
+    whole numbers stay small. The unit of the column is left out. A minus may come last, as in
+    12,5-, or be written as parentheses.
     """
     cells = table.frame[column] if cells is None else cells
     decimal, words = table.decimal_mark(column) or ".", table.missing_words
@@ -137,7 +177,8 @@ def parse_numbers(
     if is_text(cells):
         missing = {word.strip().lower() for word in words}
         codes, distinct = pd.factorize(cells)
-        found = [_parse_cell(cell, decimal, missing) for cell in distinct]
+        unit = table.units.get(column, "")
+        found = [_parse_cell(cell, decimal, missing, unit) for cell in distinct]
         values = np.array([*found, np.nan], dtype=np.float64)[codes]  # None becomes NaN
         bad = np.flatnonzero(np.array([*(x is None for x in found), False])[codes])
     elif cells.dtype.kind not in "iufb":
@@ -152,13 +193,18 @@ def parse_numbers(
     return values, bad
 
 
-def _parse_cell(cell: Any, decimal: str, missing: Collection[str] = ()) -> float | None:
+def _parse_cell(
+    cell: Any, decimal: str, missing: Collection[str] = (), unit: str = ""
+) -> float | None:
     if not isinstance(cell, str):
         try:
             return float(cell)
         except (TypeError, ValueError):
             return None
     text = cell.strip()
+    if text.lower() in missing:
+        return float("nan")
+    text = remove_unit(text, unit)
     if text.lower() in _MISSING or text.lower() in missing:
         return float("nan")
     text = _put_minus_first(text)
@@ -194,8 +240,9 @@ def read_numbers(
     cells = table.frame[column]
     mark = table.decimal_mark(column)
     if not mark:
-        texts = table.text(column)
-        row = int(np.argmax(texts.str.fullmatch(_EITHER.pattern).fillna(False)))
+        texts, unit = table.text(column), table.units.get(column, "")
+        plain = [_put_minus_first(remove_unit(str(cell), unit)) for cell in texts]
+        row = next((i for i, cell in enumerate(plain) if _EITHER.fullmatch(cell)), 0)
         raise CommandError(
             f"{table.locate(row, column)}: '{texts.iloc[row]}' may have a decimal mark "
             "or one between thousands; say which with --decimal . or --decimal ,"
@@ -262,7 +309,7 @@ def missing_notes(table: Table, columns: Sequence[str]) -> list[str]:
 def negative_notes(table: Table, columns: Sequence[str]) -> list[str]:
     """Say how many numbers in parentheses are read as negative."""
     texts = [table.text(c) for c in columns if is_text(table.frame[c])]
-    found = [cell for cells in texts for cell in cells[cells.str.match(r"\(\s*\d", na=False)]]
+    found = [cell for cells in texts for cell in cells[cells.str.match(r"\([^\d)]*\d", na=False)]]
     if not found:
         return []
     cells = f"{len(found):,} cell{'s' if len(found) > 1 else ''}"

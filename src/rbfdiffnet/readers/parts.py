@@ -27,6 +27,7 @@ from rbfdiffnet.support.checks import CommandError
 
 _OTHERWISE = " (otherwise: --time-col)"
 _SAMPLE = 200  # cells that tell what a column is
+_FEW_WRONG = 0.1  # share of cells that may be wrong in a column of parts of dates
 _SAME_YEAR = 0.9  # share of the dates whose year a column of years must have, too
 _CLOCK_NAMES = ("hour", "hr", "stunde", "uhrzeit", "heure", "hora", "ora", "uur", "time", "zeit")
 _RANGES = {"year": (1700, 2261), "quarter": (1, 4), "month": (1, 12), "week": (1, 53)}
@@ -73,9 +74,11 @@ def find_dates(
     free = [column for column in table.columns if column not in taken]
     parts = _find_parts(table, free)
     columns = [column for column, _ in parts.values()]
-    if time is None or time in columns:
+    wrong = _find_wrong_parts(table, free, parts)
+    if time is None or time in {*columns, *(column for column, _ in wrong.values())}:
         if (full := _find_full_dates(table, choices, free, parts.get("year"))) is not None:
             return table, full, []
+        _refuse_wrong_parts(table, parts, wrong)
         dates, names = _join_parts(parts)
         if not names:
             return table, time, []
@@ -98,6 +101,44 @@ def _find_parts(table: Table, columns: Sequence[str]) -> dict[str, tuple[str, In
             if numbers is not None:
                 parts[unit] = (column, numbers)
     return parts
+
+
+def _find_wrong_parts(
+    table: Table, columns: Sequence[str], parts: Collection[str]
+) -> dict[str, tuple[str, int]]:
+    """Return columns with parts of dates but for a few cells, and the first such row, by units."""
+    found: dict[str, tuple[str, int]] = {}
+    for column in columns:
+        unit = find_time_unit(column)
+        values = None if not unit or unit in parts else _parse_time_numbers(table, column, unit)
+        if values is not None:
+            low, high = _RANGES[unit]
+            wrong = (values < low) | (values > high)
+            if wrong.any() and wrong.mean() <= _FEW_WRONG:
+                found.setdefault(unit, (column, int(np.argmax(wrong))))
+    return found
+
+
+def _refuse_wrong_parts(
+    table: Table, parts: Mapping[str, tuple[str, Ints]], wrong: Mapping[str, tuple[str, int]]
+) -> None:
+    """Name a cell that is no part of a date, such as month 13, where the part would be needed.
+
+    It is not where it tells no rows apart that have the same date, or year, without it.
+    """
+    known = {*parts, *wrong}
+    units = next((units for units in _DATE_FORMS if known.issuperset(units)), ())
+    for column, row in (wrong[unit] for unit in units if unit in wrong):
+        dates = _join_parts(parts)[0] or (parts["year"][1] if "year" in parts else [])
+        keys = [encode(pd.Series(dates)), encode(table.text(column))]
+        if len(dates) and count_repeats(keys) == count_repeats(keys[:1]):
+            return
+        unit, cell = find_time_unit(column), table.text(column).iloc[row]
+        what = f"the {unit} is missing" if pd.isna(cell) else f"'{cell}' is no {unit}"
+        raise CommandError(
+            f"{table.locate(row, column)}: {what}; correct it, remove the line, or choose another "
+            "column of dates with --time-col"
+        )
 
 
 def _join_parts(parts: Mapping[str, tuple[str, Ints]]) -> tuple[list[str], list[str]]:
@@ -179,6 +220,7 @@ def _read_clock(table: Table, column: str) -> list[str] | None:
 def _join_told_parts(table: Table, columns: Sequence[str]) -> tuple[Table, str, list[str]]:
     """Join the columns that the user named: parts of dates, or dates, perhaps with a clock."""
     parts = _find_parts(table, columns)
+    _refuse_wrong_parts(table, parts, _find_wrong_parts(table, columns, parts))
     dates, names = _join_parts(parts)
     rest = [column for column in columns if column not in names]
     if not names and not parts:
@@ -264,18 +306,27 @@ def _make_cross_table(
 
 def _read_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
     """Return a column as numbers of a unit of time; return nothing where a cell is none."""
-    cells: Any = table.frame[column]
-    if is_text(cells):
-        codes, distinct = pd.factorize(table.text(column))
-        known = [_read_time_number(word, unit) for word in distinct]
-        values = np.array([*known, 0], dtype=np.int64)[codes]
-    elif cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and (cells % 1 == 0).all()):
-        values = cells.to_numpy().astype(np.int64)
-    else:
+    values = _parse_time_numbers(table, column, unit)
+    if values is None:
         return None
     low, high = _RANGES[unit]
     within = values.size and values.min() >= low and values.max() <= high
     return values if within and not (unit == "day" and values.max() <= _WEEKDAYS) else None
+
+
+def _parse_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
+    """Return a column as numbers of a unit of time, 0 for a cell that is none.
+
+    Nothing is returned for numbers that are not whole.
+    """
+    cells: Any = table.frame[column]
+    if is_text(cells):
+        codes, distinct = pd.factorize(table.text(column))
+        known = [_read_time_number(word, unit) for word in distinct]
+        return np.array([*known, 0], dtype=np.int64)[codes]
+    if cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and (cells.dropna() % 1 == 0).all()):
+        return np.asarray(cells.fillna(0).to_numpy(), dtype=np.int64)
+    return None
 
 
 def _read_time_number(word: str, unit: str) -> int:

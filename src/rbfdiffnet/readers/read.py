@@ -21,11 +21,11 @@ from rbfdiffnet.readers.dates import DATE_ORDERS, ParsedTimes, mentions_weeks, p
 from rbfdiffnet.readers.files import read_table
 from rbfdiffnet.readers.layouts import (
     check_inputs,
-    note_totals,
     parse_table,
     read_input,
 )
 from rbfdiffnet.readers.table import Layout, LongLayout, Table, quote_names
+from rbfdiffnet.readers.totals import note_totals
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.parallel import even_chunks
@@ -219,6 +219,11 @@ def _choose_frequency(series: Layout, freq: str | None, name: str) -> tuple[Freq
             raise CommandError(f"--freq {freq}: {name} has dates; give an alias such as D or MS")
     values = times.to_numpy() if integer else times.dt.tz_localize(None).to_numpy()
     found = Frequency.infer(values, codes)
+    if found is None and given is not None:
+        raise CommandError(
+            f"--freq {freq}: {name} has no dates, and no series has two rows to count; name the "
+            "column of dates with --time-col, or say --layout rows if columns are named by dates"
+        )
     if found is None:
         raise CommandError(
             f"{name}: the step of time cannot be told from the dates; name it with --freq (D, W, "

@@ -33,7 +33,8 @@ class Table:
     whose numbers have the decimal mark `decimal`. `decimal_marks` has the columns with another
     mark, or with one that was guessed: the mark (empty where nothing tells it) and a note.
     `original_text` gives a column as it was written where the frame has numbers.
-    `missing_words` stand for missing values, beside the usual words.
+    `missing_words` stand for missing values, beside the usual words. `units` has the columns whose
+    numbers are written with a unit, all with the same one.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Table:
     decimal_marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     original_text: Callable[[str], pd.Series[Any]] | None = None
     missing_words: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     _texts: dict[str, pd.Series[Any]] = field(default_factory=dict, repr=False)
 
     @property
@@ -61,12 +63,24 @@ class Table:
         return self.decimal_marks.get(column, (self.decimal, ""))[0]
 
     def mark_notes(self, columns: Iterable[str]) -> list[str]:
-        """Say what was assumed about the decimal marks of columns."""
-        found = (self.decimal_marks.get(column, ("", ""))[1] for column in columns)
+        """Say what was assumed about the decimal marks and units of columns."""
+        some = [*columns]
+        found = (self.decimal_marks.get(column, ("", ""))[1] for column in some)
         notes = [note for note in found if note]
         more = len(notes) - _MOST_MARK_NOTES
         rest = [f"... and in {more:,} more columns"] if more > 0 else []
-        return [*notes[:_MOST_MARK_NOTES], *rest]
+        return [*notes[:_MOST_MARK_NOTES], *rest, *self._unit_notes(some)]
+
+    def _unit_notes(self, columns: Sequence[str]) -> list[str]:
+        """Say which units are left out, and of which columns."""
+        notes = []
+        for unit in dict.fromkeys(self.units[c] for c in columns if c in self.units):
+            those = [c for c in columns if self.units.get(c) == unit]
+            more = ", ..." if len(those) > _MOST_MARK_NOTES else ""
+            named = f"{quote_names(those[:_MOST_MARK_NOTES])}{more}"
+            where = f"{len(those):,} columns ({named})" if len(those) > 1 else f"column {named}"
+            notes.append(f"Numbers in {where} are read without their unit, '{unit}'")
+        return notes
 
     def text(self, column: str) -> pd.Series[Any]:
         """Return a column as it was written, without spaces around its cells."""
