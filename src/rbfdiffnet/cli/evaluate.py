@@ -23,6 +23,7 @@ from rbfdiffnet.evaluation import (
     compare,
     describe_comparison,
     describe_coverage,
+    find_better_rule,
     find_models,
     score_models,
     simple_forecasts,
@@ -80,6 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
                 lambda: output.write_report(job, forecast, notes, result, job.data)
             )
     output.finish(job.console, problems, arguments.out, arguments.report)
+    output.check_results(job, result.notes, result)
 
 
 def _check_windows(job: Job) -> int:
@@ -201,6 +203,11 @@ class Evaluation:
         """Return the names of the methods of statsforecast."""
         ours_and_rules = {model.name for model in self.scores.models}
         return {method.model for method in self.methods} - ours_and_rules
+
+    def is_worse(self) -> bool:
+        """Tell whether our forecasts lost to the better of the simple rules."""
+        rule = find_better_rule(self.scores)
+        return any(own.other == rule and own.outcome == "lost" for own in self.comparisons)
 
     def verdicts(self) -> list[str]:
         """Return a sentence on who won for each comparison."""

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         evaluation, tested = None, data
         single = data.series.n_series == 1 and data.groups is None
         alone = single and not arguments.quiet
-        if alone or arguments.report or arguments.document:
+        if alone or arguments.report or arguments.document or "worse" in arguments.fail_on:
             evaluation, tested = backtest_sample(job)
         if alone and evaluation is None:
             count = data.series.n_values
@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif alone and evaluation is not None:
         console.say(f"\n{evaluation.text(make_verdict(job, evaluation).wrap(_columns()))}")
     output.finish(console, problems, arguments.out, arguments.plot, arguments.report)
+    output.check_results(job, notes, evaluation)
 
 
 def _show_forecast(

@@ -24,8 +24,9 @@ from rbfdiffnet.cli.markdown import write_markdown
 from rbfdiffnet.cli.run import Console, Job, as_command_error
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.arrays import Array, Ints
-from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.checks import CheckFailed, CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
+from rbfdiffnet.support.notes import FALLBACK_KINDS
 from rbfdiffnet.support.text import format_dates, printable, quote_formula
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _DRAWN = 4  # series in a plot
 _EXPLAINED, _EXTREMES = 20, 3  # explained in a report: the first, the best and the worst series
 _MOST_FITTED = 1000  # series that are fitted once more to explain forecasts that depend on all
 # Signs that steer terminals and that JSON does not escape.
+_SCHEMA = 1  # of JSON documents; a key that goes, or means something else, makes it 2
 _STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -113,6 +115,19 @@ def finish(console: Console, problems: Sequence[str], *paths: str | None) -> Non
         raise CommandError("; ".join(problems))
     for path in filter(None, paths):
         console.say(f"Wrote {path}")
+
+
+def check_results(job: Job, notes: pd.DataFrame, evaluation: Evaluation | None) -> None:
+    """Raise CheckFailed if the results are such as ``--fail-on`` names."""
+    found = []
+    fallbacks = notes.loc[notes["kind"].isin(FALLBACK_KINDS), "unique_id"].unique()
+    if "fallback" in job.arguments.fail_on and len(fallbacks):
+        have = "1 series has" if len(fallbacks) == 1 else f"{len(fallbacks):,} series have"
+        found.append(f"{have} a fallback, such as '{fallbacks[0]}'")
+    if "worse" in job.arguments.fail_on and evaluation is not None and evaluation.is_worse():
+        found.append("a simple rule forecast the backtest better")
+    if found:
+        raise CheckFailed(f"{'; '.join(found)} (--fail-on)")
 
 
 def write_frame(path: str, frame: pd.DataFrame, *, raw_ids: bool = False) -> None:
@@ -312,7 +327,8 @@ def _frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def print_document(job: Job, command: str, **result: Any) -> None:
     """Print what was read and the results of a command as one document, JSON or Markdown."""
     data = job.data
-    head = {"command": command, "file": job.arguments.file, "source": data.describe()}
+    head = {"schema": _SCHEMA, "command": command, "file": job.arguments.file}
+    head["source"] = data.describe()
     document = {**head, "notes": list(data.notes), **result}
     if job.arguments.document == "markdown":
         print(printable(write_markdown(document)))

@@ -18,6 +18,8 @@ FORECAST_ZERO = "forecast 0"
 FORECAST_NAIVE = "forecast by the last season, or the last value"
 FORECAST_LAST_SEASON = "forecast by the last season"
 FORECAST_LIKE = "forecast like these series"
+#: Kinds of notes, as programs read them, on series that are forecast by a simple rule.
+FALLBACK_KINDS = ("no_model", "no_finite_forecast")
 #: What was done with series that have no model.
 FALLBACK_ACTIONS = (FORECAST_ZERO, FORECAST_NAIVE, FORECAST_LAST_SEASON, FORECAST_LIKE)
 
