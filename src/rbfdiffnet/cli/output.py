@@ -242,7 +242,9 @@ def write_report(
     if tree is not None:  # the page tells whether all of them add up
         chosen = np.arange(n)
     job.progress.update("Writing")
-    source = ". ".join([job.data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
+    columns_read = f"Read {job.data.source}"
+    extent = job.data.describe().removeprefix(f"Reading {job.data.source}, ")
+    source = ". ".join([extent, *data.notes, columns_read]) + "."
     remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
     full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
     folds = None if evaluation is None else evaluation.complete_folds()
