@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
+from rbfdiffnet.cli.folds import count_below_quantiles, describe_quantiles
 from rbfdiffnet.cli.markdown import write_markdown
 from rbfdiffnet.cli.run import Console, Job, as_command_error
 from rbfdiffnet.readers import Data
@@ -216,12 +217,14 @@ def write_report(
     notes: pd.DataFrame,
     evaluation: Evaluation | None,
     tested: Data,
+    totals: pd.DataFrame | None = None,
 ) -> None:
     """Write the HTML report, with explanations of some series.
 
-    ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
-    series the report shows a choice, so that its size is bounded.
+    ``forecast``, ``totals`` and ``notes`` are of all series, ``evaluation`` of the series
+    ``tested``. Of many series the report shows a choice, so that its size is bounded.
     """
+    from rbfdiffnet.cli.evaluate import describe_totals
     from rbfdiffnet.panel.frames import ColumnNames
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
@@ -245,8 +248,13 @@ def write_report(
     columns_read = f"Read {job.data.source}"
     extent = job.data.describe().removeprefix(f"Reading {job.data.source}, ")
     source = ". ".join([extent, *data.notes, columns_read]) + "."
-    remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
-    full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
+    remarks = []
+    if evaluation is not None:
+        remarks += [describe_totals(evaluation)] if totals is not None else []
+        remarks += describe_quantiles(count_below_quantiles(evaluation.folds))
+    if n_tested < n:
+        remarks.append(f"The backtest is of {n_tested:,} of {n:,} series, evenly spread.")
+    full = FullPanel(n, source=source, remark=" ".join(remarks))
     folds = None if evaluation is None else evaluation.complete_folds()
     if evaluation is not None and folds is not None and len(chosen) < n:
         rivals = evaluation.rivals()
@@ -271,6 +279,7 @@ def write_report(
             freq=data.freq,
             full=full,
             tree=tree,
+            totals=totals,
         )
 
 

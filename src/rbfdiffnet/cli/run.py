@@ -223,11 +223,15 @@ class Job:
             return {}
         return {"hierarchy": self.arguments.group, "reconcile": self.arguments.reconcile}
 
-    def forecast(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.notes_``."""
+    def forecast(self, *, totals: bool = True) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.notes_``.
+
+        These are totals if they were asked for, unless ``totals`` is False.
+        """
         h = self.arguments.horizon
         names = ("level", "quantiles", "totals")  # evaluate has the first only
         wanted = {name: getattr(self.arguments, name, None) for name in names}
+        wanted["totals"] = wanted["totals"] if totals else None
 
         def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
             if not self.data.inputs:
@@ -244,11 +248,13 @@ class Job:
     def backtest(self, n_windows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Forecast windows at the end of all series; return the folds and the notes."""
         h, level = self.arguments.horizon, self.arguments.level
-
+        quantiles = getattr(self.arguments, "quantiles", None)  # evaluate has none
         alone = self.data.groups is not None and self.arguments.reconcile != "none"
 
         def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
-            return model.cross_validation(frame, h, n_windows, level=level, alone=alone)
+            return model.cross_validation(
+                frame, h, n_windows, level=level, quantiles=quantiles, alone=alone
+            )
 
         return self._run_in_chunks(backtest, "Backtesting")
 
