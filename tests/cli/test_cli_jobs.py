@@ -1,14 +1,18 @@
 """Commands in nightly jobs: kinds of notes for programs, and exit codes that say what was found."""
 
 import json
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from cli_files import days, fails, panel, run
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.support import notes
 from rbfdiffnet.support.notes import FALLBACK_KINDS, NO_MODEL, NOT_FINITE, Note
 
+GUIDE = Path(__file__).parents[2] / "docs" / "nightly.md"
 FAST = ("--horizon", 5, "--preset", "fast")
 
 
@@ -38,6 +42,16 @@ def test_kinds_are_words_without_names_of_columns():
     kinds = ("infinite 'my col' value", "off-grid date", NO_MODEL, NOT_FINITE)
     codes = [Note(0, kind, "").code for kind in kinds]
     assert codes == ["infinite_value", "off_grid_date", *FALLBACK_KINDS]
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="the tests run without the repository")
+def test_the_guide_knows_every_kind():
+    told = re.findall(
+        r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", GUIDE.read_text("utf-8"), re.M))
+    )
+    kinds = [text for name, text in vars(notes).items() if name.isupper() and type(text) is str]
+    known = {Note(0, kind, "").code for kind in kinds if not kind.startswith("forecast ")}
+    assert set(told) == known | {"infinite_value", "huge_value", "ends_early"}
 
 
 def test_kinds_leave_ids_of_that_name_alone():
