@@ -14,6 +14,7 @@ from rbfdiffnet.evaluation import BacktestRows, Holding, find_models
 from rbfdiffnet.forecasting.anomalies import check_level, judge_values
 from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
+from rbfdiffnet.forecasting.closed import note_closed
 from rbfdiffnet.forecasting.groups import is_series, name_levels
 from rbfdiffnet.forecasting.options import NAME, Options, check_refit, name_quantiles
 from rbfdiffnet.forecasting.pipeline import (
@@ -21,7 +22,7 @@ from rbfdiffnet.forecasting.pipeline import (
     Pipeline,
     explanation_frame,
     hold_forecasts,
-    notes_frame,
+    notes_frames,
     operator_frame,
 )
 from rbfdiffnet.forecasting.reconcile import add_up_paths, forecast_and_reconcile
@@ -157,6 +158,8 @@ class RBFDiffNet(BaseEstimator):
     ----------
     report_ : frame
         A row for everything unusual: series, problem, what was done.
+    notes_ : frame
+        The same rows with the kind of each, for programs.
     outliers_ : frame
         A row for every value that was treated as missing because it is far from the others.
     chosen_ : frame
@@ -250,7 +253,7 @@ class RBFDiffNet(BaseEstimator):
         self.time_col = options.time_col
         self.target_col = options.target_col
         self._fitted: FittedPanel | None = None
-        self._last_report: Any = None
+        self._last_notes: tuple[Any, Any] | None = None
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments; the model must be fitted again, unless none of them act on fitting.
@@ -274,7 +277,7 @@ class RBFDiffNet(BaseEstimator):
         """
         super().set_params(**params)
         if not params.keys() <= _AFTER_FITTING:
-            self._fitted = self._last_report = None
+            self._fitted = self._last_notes = None
         return self
 
     # Fitting ------------------------------------------------------------------------------------
@@ -310,7 +313,7 @@ class RBFDiffNet(BaseEstimator):
         if options.method.fit_share:
             expect_seconds(pipeline.estimate_seconds(panel.y.size, 0))
         self._fitted = pipeline.fit(panel, exogenous, calibrate=True)
-        self._last_report = None
+        self._last_notes = None
         return self
 
     @public_call("Forecasting")
@@ -371,7 +374,7 @@ class RBFDiffNet(BaseEstimator):
             lambda: forecast_in_chunks(pipeline, panel, exogenous, h, scenarios, wanted),
             excess=[inputs.excess for inputs in scenarios],
         )
-        self._last_report = notes_frame(panel, notes)
+        self._last_notes = notes_frames(panel, [*note_closed(panel), *notes])
         return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
 
     @public_call("Updating")
@@ -417,7 +420,7 @@ class RBFDiffNet(BaseEstimator):
         if refit == "weights":
             model = model.learn_weights(series)
         self._fitted = pipeline.describe(panel, state.exogenous, model, series)
-        self._last_report = None
+        self._last_notes = None
         return self
 
     # Forecasting --------------------------------------------------------------------------------
@@ -461,7 +464,8 @@ class RBFDiffNet(BaseEstimator):
             ``X_df``), ``RBFDiffNet``, for each level ``RBFDiffNet-lo-80`` and ``RBFDiffNet-hi-80``,
             and for each quantile ``RBFDiffNet-q-90``, in percent; in the library of the frame that
             was fitted. Quantiles of whole numbers are whole numbers. With ``totals`` there is a row
-            for each sum: the date of its first step, and the number of ``steps`` in it.
+            for each sum: the date of its first step, and the number of ``steps`` in it. Weekdays
+            on which a daily series never has a value are not summed up, and are no ``steps``.
 
         Examples
         --------
@@ -622,7 +626,7 @@ class RBFDiffNet(BaseEstimator):
         )
         if not self._is_part:  # whose series say little about all others
             notes += _find_shortfalls(panel, frame, wanted)
-        self._last_report = notes_frame(panel, notes)
+        self._last_notes = notes_frames(panel, [*note_closed(panel), *notes])
         return frame
 
     @public_call("Judging")
@@ -692,7 +696,7 @@ class RBFDiffNet(BaseEstimator):
                 "errors='fallback' to get no rows for it."
             )
         notes = [Note(i, NOT_JUDGED, "not judged", detail=text) for i, text in reasons.items()]
-        self._last_report = notes_frame(panel, notes)
+        self._last_notes = notes_frames(panel, notes)
         return judged.make_frame(panel, label)
 
     def make_future_frame(self, h: int, new_df: Any = None) -> Any:
@@ -931,10 +935,25 @@ class RBFDiffNet(BaseEstimator):
         >>> RBFDiffNet(freq="MS", scope="local").fit(df).report_["problem"].tolist()
         ['1 missing date, first 1953-03-01']
         """
-        if self._last_report is not None:
-            return self._last_report
-        state = self.fitted_panel
-        return notes_frame(state.panel, state.notes)
+        return self._notes()[0]
+
+    @property
+    def notes_(self) -> Any:
+        """The lines of ``report_``, each with its kind in one word, for programs.
+
+        Series have a fallback where the kind is ``no_model`` or ``no_finite_forecast``. See
+        docs/nightly.md for the other kinds.
+
+        Examples
+        --------
+        >>> from rbfdiffnet import RBFDiffNet
+        >>> from rbfdiffnet.datasets import load_air_passengers
+        >>> df = load_air_passengers().drop(index=50)
+        >>> RBFDiffNet(freq="MS", scope="local").fit(df).notes_["kind"].tolist()
+        ['missing_date']
+        """
+        self._refuse_column("kind")
+        return self._notes()[1]
 
     @property
     def outliers_(self) -> Any:
@@ -1151,6 +1170,13 @@ class RBFDiffNet(BaseEstimator):
         model._fitted = fitted
         return model
 
+    def _notes(self) -> tuple[Any, Any]:
+        """Return the frames of everything unusual in the latest call, without and with kinds."""
+        if self._last_notes is None:
+            state = self.fitted_panel
+            return notes_frames(state.panel, [*note_closed(state.panel), *state.notes])
+        return self._last_notes
+
     def _read(self, df: Any) -> Panel:
         """Read series to learn from; warn of what makes forecasts plainly wrong."""
         panel = self.options.read_panel(df)
@@ -1257,7 +1283,7 @@ class RBFDiffNet(BaseEstimator):
                     columns, unusual = self._totals(state, request, wanted, groups)
             tables.append(columns)
             notes |= dict.fromkeys(unusual)
-        self._last_report = notes_frame(panel, list(notes))
+        self._last_notes = notes_frames(panel, [*note_closed(panel), *notes])
         if groups is None:
             return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
         return _stack_scenarios(panel, names, tables, groups.series, 1, groups.first)

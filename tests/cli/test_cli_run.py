@@ -1,5 +1,7 @@
 """Commands on large panels: what is forecast does not depend on how the work is cut."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,5 +76,31 @@ def test_closed_days_that_have_rows_are_named(capsys, tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     code, _, err = run(capsys, "forecast", tmp_path / "a.csv", "--horizon", 2, "--scope", "local")
     assert code == 0
-    assert "no value on Mondays, ever" in err
+    assert "no values on Mondays" in err
     assert "(and 1 more series)" in err
+
+
+@pytest.mark.parametrize("totals", ["W", 7])
+def test_totals_leave_closed_days_out(capsys, tmp_path, totals):
+    """Also where the first period begins on a closed day, with and without --skip-closed."""
+    frame = panel(3, 55)  # ends on a Saturday
+    is_open = (frame["ds"].dt.day_of_week != 6) | (frame["unique_id"] == frame["unique_id"].iloc[0])
+    frame[is_open].to_csv(tmp_path / "a.csv", index=False)
+    command = ("forecast", tmp_path / "a.csv", "--horizon", 15, "--preset", "instant")
+
+    def read(*more):
+        code, out, _ = run(capsys, *command, "--quiet", *more)
+        assert code == 0
+        return pd.read_csv(io.StringIO(out), parse_dates=["ds"])
+
+    days, found = read("--skip-closed"), read("--totals", totals)
+    assert days["unique_id"].value_counts().tolist() == [15, 12, 12]
+    pd.testing.assert_frame_equal(found, read("--totals", totals, "--skip-closed"))
+    sevens = (days["ds"] - days["ds"].min()).dt.days // 7
+    keys = days["ds"].dt.to_period("W") if totals == "W" else sevens
+    sums = days.groupby(["unique_id", keys])["RBFDiffNet"].agg(["sum", "size"])
+    some = found[found["steps"] > 0]
+    np.testing.assert_allclose(some[["RBFDiffNet", "steps"]], sums, rtol=1e-12)
+    assert found.groupby("unique_id").size().nunique() == 1  # no series vanishes
+    _, _, err = run(capsys, *command, "--totals", totals, "--skip-closed")
+    assert "no values on Sundays; they repeat the day before; totals leave them out" in err

@@ -307,4 +307,37 @@ def test_the_usual_metrics_are_utilsforecasts():
     own = {name for name in metrics.__all__ if "rbfdiffnet" in getattr(metrics, name).__module__}
     assert own >= {"rmsse", "wrmsse", "winkler_score", "evaluate_quantiles", "revisions"}
     for name in set(metrics.__all__) - own:
-        assert getattr(metrics, name) is getattr(theirs, name)
+        assert getattr(metrics, name).__wrapped__ is getattr(theirs, name)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("nothing", [None, np.nan])
+def test_values_that_are_missing_do_not_count(library, nothing):
+    """They would be outside of intervals, and None has no order."""
+    y = pd.Series([1.0, nothing, 3.0, 9.0], dtype=object)
+    df = pd.DataFrame({"unique_id": list("aabb"), "ds": [1, 2, 1, 2], "y": y, "m": 2.0})
+    df = df.assign(**{"m-lo-80": 0.0, "m-hi-80": 4.0})
+    train = df.assign(ds=df["ds"] - 2)
+    known = df[df["y"].notna()].astype({"y": float})
+    past = train.astype({"y": float})
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        df, train, known, past = (
+            polars.from_pandas(x.astype({"y": float})) for x in (df, train, known, past)
+        )
+    settings = {
+        "coverage": {"level": 80},
+        "mase": {"seasonality": 1, "train_df": train},
+        "calibration": {"models": {"m": "m"}},
+        "quantile_loss": {"models": {"m": "m"}},
+        "mqloss": {"models": {"m": ["m"]}, "quantiles": np.array([0.5])},
+        "scaled_crps": {"models": {"m": ["m"]}, "quantiles": np.array([0.5])},
+    }
+    for name in set(metrics.__all__) & set(dir(theirs)) - {"rmsse", "winkler_score"}:
+        own = {"models": ["m"], **settings.get(name, {})}
+        found = getattr(metrics, name)(df, **own)
+        if name == "mase":
+            own["train_df"] = past
+        expected = getattr(theirs, name)(known, **own)
+        assert list(found["m"]) == pytest.approx(list(expected["m"]), nan_ok=True), name
+    assert list(metrics.coverage(df, ["m"], 80)["m"]) == [1.0, 0.5]

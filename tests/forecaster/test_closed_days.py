@@ -84,3 +84,89 @@ def test_windows_are_as_they_looked_then(missing, opened, origin, size):
     ((then, seen),) = latest_values([preparation], [y[:origin]], [origins], [size])
     np.testing.assert_array_equal(values, then)
     np.testing.assert_array_equal(known, seen)
+
+
+def add_up(rows, totals):
+    """Sum up the open days of each period, one after the other: the brute force of totals."""
+    sums = {}
+    for name, own in rows.groupby("unique_id"):
+        for k, row in enumerate(own.itertuples(index=False)):
+            period = row.ds.to_period("W").start_time if totals == "W" else k // totals
+            total, count = sums.get((name, period), (0.0, 0))
+            is_open = name in "cd" or row.ds.day_of_week != 6
+            sums[name, period] = total + row.RBFDiffNet * is_open, count + is_open
+    return np.array(list(sums.values()))
+
+
+@EVERY_SCOPE
+@pytest.mark.parametrize("totals", ["W", 7])
+def test_totals_are_sums_of_open_days(settings, totals, rng):
+    """Series end on a Saturday, so their first period of seven days begins with a closed one."""
+    closed, full = shop(rng, 30, names="ab"), shop(rng, 30, closed=slice(0), names="cd")
+    df = pd.concat([closed.dropna(), full])[lambda own: own["ds"] < "2020-08-02"]
+    model = RBFDiffNet("D", lower=0, **settings).fit(df)
+    days, found = model.predict(14, level=None), model.predict(14, level=None, totals=totals)
+    expected = add_up(days, totals)
+    np.testing.assert_allclose(found[["RBFDiffNet", "steps"]].to_numpy(), expected, rtol=1e-12)
+    again = RBFDiffNet("D", lower=0, **settings).forecast(df, 14, totals=totals)
+    pd.testing.assert_frame_equal(again, found)
+
+
+def test_totals_of_paths_are_sums_of_open_days(rng, monkeypatch):
+    monkeypatch.setattr("rbfdiffnet.forecaster.N_PATHS", 101)
+    df = pd.concat([shop(rng, 30, names="ab"), shop(rng, 30, closed=slice(0), names="cd")])
+    model = RBFDiffNet("D", preset="fast").fit(df.dropna())
+    paths = model.simulate(14, n_paths=101, seed=model.random_state)
+    sums = [add_up(own, "W")[:, 0] for _, own in paths.groupby("sample_id")]
+    found = model.predict(14, level=None, quantiles=[0.1, 0.5, 0.9], totals="W")
+    expected = np.quantile(sums, [0.1, 0.5, 0.9], axis=0, method="nearest").T
+    np.testing.assert_allclose(found.filter(like="-q-").to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_period_without_open_days_is_zero(rng):
+    model = RBFDiffNet("D", preset="fast").fit(shop(rng, 20, names="a"))
+    found = model.predict(7, level=None, totals="D")
+    assert found["steps"].tolist() == [1] * 6 + [0]
+    assert found["RBFDiffNet"].iloc[-1] == 0.0
+
+
+def test_closed_weekdays_have_a_line(rng, tmp_path):
+    df = shop(rng, 30, names="ab")
+    df = df[(df["unique_id"] == "a") | df["ds"].lt("2020-02-01")]
+    df.loc[df["unique_id"] == "b", "y"] = 1.0  # less than four weeks
+    model = RBFDiffNet("D", preset="fast").fit(df)
+    line = ("a", "no values on Sundays", "they repeat the day before; totals leave them out")
+
+    def lines():
+        assert model.notes_["kind"].tolist().count("closed") == 1
+        return [*model.report_.itertuples(index=False, name=None)]
+
+    assert line in lines()
+    model.predict(7)
+    assert line in lines()
+    model.save(tmp_path / "model.npz")
+    assert line in [*RBFDiffNet.load(tmp_path / "model.npz").report_.itertuples(index=False)]
+    model.forecast(df, 7)
+    assert line in lines()
+    model.cross_validation(df, 7)
+    assert line in lines()
+    model.update(pd.DataFrame({"unique_id": "a", "ds": [pd.Timestamp("2020-08-09")], "y": 1.0}))
+    assert "closed" not in model.notes_["kind"].tolist()
+
+
+@pytest.mark.parametrize("all_closed", [True, False])
+def test_totals_of_a_hierarchy_add_up(all_closed, rng):
+    """A day on which every series is closed is left out, the closed days of some are 0."""
+    df = shop(rng, 20, closed=slice(None) if all_closed else slice(0), names="ab")
+    df = pd.concat([df, shop(rng, 20, names="cd")])
+    df = df.assign(town=df["unique_id"].map(dict(zip("abcd", "xxyy", strict=True))))
+    model = RBFDiffNet("D", preset="fast", hierarchy=["town"], lower=0).fit(df)
+    found = model.predict(14, level=None, totals="W")
+    assert set(found["steps"]) == {6 if all_closed else 7}
+    weeks = found.pivot(index="ds", columns="unique_id", values="RBFDiffNet")
+    np.testing.assert_allclose(weeks["x"] + weeks["y"], weeks["Total"])
+    np.testing.assert_allclose(weeks["c"] + weeks["d"], weeks["y"])
+    days = model.predict(14, level=None)
+    days = days[(not all_closed) | (days["ds"].dt.day_of_week != 6)]
+    sums = days.groupby(["unique_id", days["ds"].dt.to_period("W")])["RBFDiffNet"].sum()
+    np.testing.assert_allclose(sums.unstack(0)[weeks.columns], weeks)

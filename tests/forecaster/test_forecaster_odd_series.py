@@ -9,6 +9,7 @@ from pandas.testing import assert_frame_equal
 
 from panels import LEVELS, LOCAL, NAME, QUICK, forecast, make_panel
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.report import write_report
 
 
 def odd_panel():
@@ -227,3 +228,30 @@ def test_an_unfinished_last_period_costs_its_row_alone(parameters):
     assert model.report_.values.tolist()[1:] == clean.report_.values.tolist()
     model.update(df[last])
     assert model.predict(1, level=None)["ds"].nunique() == 1
+
+
+def test_none_is_a_missing_value_everywhere(tmp_path):
+    """As rows of databases have it, in columns of objects."""
+    df = make_panel("ab", n=60)
+    holes = df["y"].where(~df.index.isin([7, 30, 59, 80]))
+    none = df.assign(y=holes.astype(object).where(holes.notna(), None))
+    nan = df.assign(y=holes)
+    last = df["ds"].max() - pd.Timedelta(days=3)
+
+    def results(frame):
+        past, new = frame[frame["ds"] <= last], frame[frame["ds"] > last]
+        model, shared = RBFDiffNet("D", **QUICK), RBFDiffNet("D", scope="global").fit(df)
+        yield model.fit(frame).predict(2)
+        yield model.fit(past).update(new).predict(2)
+        yield model.fit(past).update(new, refit=True).predict(2)
+        yield model.forecast(frame, 2)
+        yield model.cross_validation(frame, 2, 2)
+        yield model.detect_anomalies(frame)
+        yield shared.predict(2, new_df=frame)
+        write_report(tmp_path / "a.html", frame, model.forecast(frame, 2))
+        yield pd.DataFrame([(tmp_path / "a.html").read_text(encoding="utf-8")])
+
+    assert none["y"].isna().sum() == 4
+    assert none["y"].dtype == object
+    for found, expected in zip(results(none), results(nan), strict=True):
+        assert_frame_equal(found, expected)

@@ -168,14 +168,12 @@ def test_closed_days_are_left_out_if_told(capsys, write, tmp_path, kind):
     told = ("forecast", path, "--horizon", 14, "--preset", "fast", "--out", out)
     code, _, err = run(capsys, *told)
     assert code == 0
-    assert (
-        "series 'shut': no value on Sundays, ever; they repeat the day before; --skip-closed" in err
-    )
+    assert "series 'shut': no values on Sundays; they repeat the day before; --skip-closed" in err
     everything = pd.read_csv(out, parse_dates=["ds"])
     report = tmp_path / "r.html"
     code, _, err = run(capsys, *told, "--skip-closed", "--report", report)
     assert code == 0
-    assert "no value on Sundays, ever; their forecasts are left out" in err
+    assert "no values on Sundays; their forecasts are left out" in err
     found = pd.read_csv(out, parse_dates=["ds"])
     sundays = everything["ds"].dt.day_of_week == 6
     kept = everything[~(sundays & (everything["unique_id"] == "shut"))].reset_index(drop=True)
@@ -194,12 +192,12 @@ def test_closed_days_are_left_out_of_backtests_if_told(capsys, write, tmp_path):
     told = ("evaluate", path, "--horizon", 14, "--windows", 1, "--preset", "fast", "--out", out)
     code, scores, err = run(capsys, *told, "--rival-seconds", 0)
     assert code == 0
-    assert "no value on Sundays, ever; they repeat the day before; --skip-closed" in err
+    assert "no values on Sundays; they repeat the day before; --skip-closed" in err
     everything = pd.read_csv(out, parse_dates=["ds"])
     assert (everything["ds"].dt.day_of_week == 6).sum() == 2
     code, same, err = run(capsys, *told, "--rival-seconds", 0, "--skip-closed")
     assert (code, same) == (0, scores)
-    assert "no value on Sundays, ever; their forecasts are left out" in err
+    assert "no values on Sundays; their forecasts are left out" in err
     assert "--skip-closed" not in err
     kept = everything[everything["ds"].dt.day_of_week != 6].reset_index(drop=True)
     pd.testing.assert_frame_equal(pd.read_csv(out, parse_dates=["ds"]), kept)

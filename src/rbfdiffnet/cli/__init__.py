@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from rbfdiffnet import __version__
 from rbfdiffnet.cli import arguments as declared
 from rbfdiffnet.cli.signals import StopHandler, Stopped
-from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.checks import CheckFailed, CommandError
 from rbfdiffnet.support.files import remove_unfinished
 from rbfdiffnet.support.text import one_line
 
@@ -44,9 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     The code is 0 on success, 2 when the arguments or the data are at fault and 1 when the program
-    is (one line on standard error says what), 130 after Ctrl-C, 141 when the reader of a pipe has
-    gone, 143 after SIGTERM. Without `argv` the arguments are those of the program, which is taken
-    to end after this call: signals no longer change its code.
+    is (one line on standard error says what), 3 when it found what ``--fail-on`` names, 130 after
+    Ctrl-C, 141 when the reader of a pipe has gone, 143 after SIGTERM. Without `argv` the arguments
+    are those of the program, which is taken to end after this call: signals no longer change its
+    code.
     """
     parser = _make_parser(sys.argv[1:] if argv is None else argv)
     stopping = StopHandler()
@@ -78,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _describe_error(error: Exception) -> tuple[int, str]:
     """Return the exit code and one line; raise the error again if the user asks for tracebacks."""
+    if isinstance(error, CheckFailed):
+        return 3, f"failed: {one_line(str(error))}"
     if isinstance(error, CommandError):
         return 2, f"error: {one_line(str(error))}"
     if isinstance(error, MemoryError):

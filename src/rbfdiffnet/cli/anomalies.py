@@ -24,13 +24,13 @@ def run(arguments: argparse.Namespace) -> None:
         with as_command_error(data.origins):
             model = RBFDiffNet(data.freq, season_length=job.seasons, n_jobs=arguments.jobs)
             found = model.detect_anomalies(data.frame(), arguments.level, arguments.last)
-    for line in describe_problems(model.report_):
+    for line in describe_problems(model.notes_):
         console.warn(line)
     anomalies = found[found["anomaly"]]
     if arguments.document:
         rows = anomalies.drop(columns="anomaly")
         facts = {"level": arguments.level, "judged": len(found), "anomalies": rows}
-        output.print_document(job, "anomalies", **facts, report=model.report_)
+        output.print_document(job, "anomalies", **facts, report=model.notes_)
     else:
         print(_summarize(found, anomalies))
     problems = []

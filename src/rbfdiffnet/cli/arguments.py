@@ -299,6 +299,8 @@ def _add_results(parser: argparse.ArgumentParser, out: str) -> argparse._Argumen
     group.add_argument("--raw-ids", action="store_true", help=_RAW_IDS)
     group.add_argument("--report", metavar="FILE.html", help="write an HTML report")
     group.add_argument("--skip-closed", action="store_true", help=closed)
+    fail = "exit code 3, after the work, if series have a fallback, or a simple rule was better"
+    group.add_argument("--fail-on", choices=("fallback", "worse"), nargs="+", default=[], help=fail)
     return group
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.cli import output
+from rbfdiffnet.cli.folds import count_below_quantiles, describe_quantiles
 from rbfdiffnet.cli.markdown import LEGEND
 from rbfdiffnet.cli.run import Job, describe_problems, spread_evenly, start_job
 from rbfdiffnet.evaluation import (
@@ -23,6 +24,7 @@ from rbfdiffnet.evaluation import (
     compare,
     describe_comparison,
     describe_coverage,
+    find_better_rule,
     find_models,
     score_models,
     simple_forecasts,
@@ -80,6 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
                 lambda: output.write_report(job, forecast, notes, result, job.data)
             )
     output.finish(job.console, problems, arguments.out, arguments.report)
+    output.check_results(job, result.notes, result)
 
 
 def _check_windows(job: Job) -> int:
@@ -159,7 +162,8 @@ class Evaluation:
     ``folds`` has the columns ``unique_id, ds, cutoff, y`` and the forecasts of every method.
     ``scores`` are those of our forecaster and of simple rules on all series. ``methods`` begins
     with ours. A pair is our method and another one, both on the rows that both forecast;
-    ``comparisons`` has a verdict for each pair. ``notes`` says what was unusual.
+    ``comparisons`` has a verdict for each pair. ``notes`` says what was unusual. ``total_error`` is
+    that of totals, where they were asked for and the windows have whole ones.
     """
 
     folds: pd.DataFrame
@@ -169,6 +173,7 @@ class Evaluation:
     comparisons: tuple[Comparison, ...]
     notes: pd.DataFrame
     n_windows: int
+    total_error: ExpectedError | None = None
 
     def text(self, verdict: Sequence[str] = ()) -> str:
         """Return a table, one of intervals, and sentences: a verdict, or one for each method."""
@@ -202,6 +207,11 @@ class Evaluation:
         ours_and_rules = {model.name for model in self.scores.models}
         return {method.model for method in self.methods} - ours_and_rules
 
+    def is_worse(self) -> bool:
+        """Tell whether our forecasts lost to the better of the simple rules."""
+        rule = find_better_rule(self.scores)
+        return any(own.other == rule and own.outcome == "lost" for own in self.comparisons)
+
     def verdicts(self) -> list[str]:
         """Return a sentence on who won for each comparison."""
         return [describe_comparison(found) for found in self.comparisons]
@@ -219,6 +229,7 @@ class Evaluation:
             "pairs": [[asdict(ours), asdict(other)] for ours, other in self.pairs],
             "verdicts": self.verdicts(),
             "interval_verdicts": self.interval_verdicts(),
+            "quantiles_held": count_below_quantiles(self.folds),
         }
 
 
@@ -235,15 +246,31 @@ def summarize(job: Job, evaluation: Evaluation | None) -> dict[str, Any]:
         "verdict": {"lead": lead, "more": more},
         "expected_error": None if expected is None else asdict(expected),
     }
+    if evaluation is not None and evaluation.total_error is not None:
+        facts["expected_error_of_totals"] = asdict(evaluation.total_error)
     none: dict[str, Any] = {"n_windows": 0, "scores": [], "pairs": [], "verdicts": []}
-    tested = {**none, "interval_verdicts": []} if evaluation is None else evaluation.as_document()
-    return facts | tested
+    none |= {"interval_verdicts": [], "quantiles_held": {}}
+    return facts | (none if evaluation is None else evaluation.as_document())
 
 
 def make_verdict(job: Job, evaluation: Evaluation | None) -> Verdict:
     """Return what reports say of a backtest."""
-    scores = None if evaluation is None else evaluation.scores
-    return verdict(scores, _OURS, job.shown.series.n_series)
+    if evaluation is None:
+        return verdict(None, _OURS, job.shown.series.n_series)
+    found = verdict(evaluation.scores, _OURS, job.shown.series.n_series)
+    expected, n = found.expected_error, evaluation.scores.n_scored
+    more = [*found.more, *describe_quantiles(count_below_quantiles(evaluation.folds))]
+    if expected is not None and getattr(job.arguments, "totals", None):
+        said = f"{describe_totals(evaluation)} {expected.describe(n, 'a single forecast')}"
+        more = [said if text == expected.describe(n) else text for text in more]
+    return replace(found, more=more)
+
+
+def describe_totals(evaluation: Evaluation) -> str:
+    """Say in a sentence how far off totals were."""
+    if evaluation.total_error is None:
+        return "How far off totals are is not known: no window of the backtest has a whole one."
+    return evaluation.total_error.describe(evaluation.scores.n_scored, "a total")
 
 
 def _describe_intervals(methods: Sequence[MethodScores]) -> list[str]:

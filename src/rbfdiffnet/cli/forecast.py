@@ -6,12 +6,14 @@ import argparse
 import shutil
 import sys
 import time
+from dataclasses import replace
 from itertools import zip_longest
 
 import pandas as pd
 
 from rbfdiffnet.cli import output
 from rbfdiffnet.cli.evaluate import backtest_sample, make_verdict, summarize
+from rbfdiffnet.cli.folds import judge_totals
 from rbfdiffnet.cli.run import Console, describe_problems, start_job
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.checks import CommandError
@@ -27,10 +29,8 @@ _LABELS, _NARROWEST = 14, 54  # columns of the terminal: of the labels of a char
 def run(arguments: argparse.Namespace) -> None:
     """Carry out the command."""
     output.check_outputs(arguments)
-    if arguments.totals and (arguments.plot or arguments.report):
-        raise CommandError(
-            "--totals: sums are printed, or written by --out; leave out --plot and --report"
-        )
+    if arguments.totals and arguments.plot:
+        raise CommandError("--plot draws no totals; take --report, or leave --plot or --totals out")
     if arguments.group and arguments.plot:
         raise CommandError("--plot shows series, not groups; take --report, or leave --group out")
     with start_job(arguments) as job:
@@ -44,18 +44,26 @@ def run(arguments: argparse.Namespace) -> None:
         evaluation, tested = None, data
         single = data.series.n_series == 1 and data.groups is None
         alone = single and not arguments.quiet
-        if alone or arguments.report or arguments.document:
+        if alone or arguments.report or arguments.document or "worse" in arguments.fail_on:
             evaluation, tested = backtest_sample(job)
+        if evaluation is not None and arguments.totals:
+            error = judge_totals(evaluation.folds, forecast, arguments.totals)
+            evaluation = replace(evaluation, total_error=error)
         if alone and evaluation is None:
             count = data.series.n_values
             console.say(f"No backtest: {count} values are too few to hold {arguments.horizon} out.")
+        steps = forecast
+        if arguments.report and arguments.totals:
+            steps, _ = job.forecast(totals=False)
         job.progress.update("Writing")
         writers = {
             arguments.out: lambda: output.write_frame(
                 arguments.out, forecast, raw_ids=arguments.raw_ids
             ),
             arguments.plot: lambda: output.write_plot(arguments.plot, data, forecast),
-            arguments.report: lambda: output.write_report(job, forecast, notes, evaluation, tested),
+            arguments.report: lambda: output.write_report(
+                job, steps, notes, evaluation, tested, forecast if arguments.totals else None
+            ),
         }
         problems = output.write_all(*(write for path, write in writers.items() if path))
     _show_forecast(console, data, forecast, notes, seconds)
@@ -70,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif alone and evaluation is not None:
         console.say(f"\n{evaluation.text(make_verdict(job, evaluation).wrap(_columns()))}")
     output.finish(console, problems, arguments.out, arguments.plot, arguments.report)
+    output.check_results(job, notes, evaluation)
 
 
 def _show_forecast(

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
+from rbfdiffnet.cli.folds import count_below_quantiles, describe_quantiles
 from rbfdiffnet.cli.markdown import write_markdown
 from rbfdiffnet.cli.run import Console, Job, as_command_error
 from rbfdiffnet.readers import Data
 from rbfdiffnet.support.arrays import Array, Ints
-from rbfdiffnet.support.checks import CommandError
+from rbfdiffnet.support.checks import CheckFailed, CommandError
 from rbfdiffnet.support.files import check_writable, is_same_file, replace_file
+from rbfdiffnet.support.notes import FALLBACK_KINDS
 from rbfdiffnet.support.text import format_dates, printable, quote_formula
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _DRAWN = 4  # series in a plot
 _EXPLAINED, _EXTREMES = 20, 3  # explained in a report: the first, the best and the worst series
 _MOST_FITTED = 1000  # series that are fitted once more to explain forecasts that depend on all
 # Signs that steer terminals and that JSON does not escape.
+_SCHEMA = 1  # of JSON documents; a key that goes, or means something else, makes it 2
 _STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -113,6 +116,19 @@ def finish(console: Console, problems: Sequence[str], *paths: str | None) -> Non
         raise CommandError("; ".join(problems))
     for path in filter(None, paths):
         console.say(f"Wrote {path}")
+
+
+def check_results(job: Job, notes: pd.DataFrame, evaluation: Evaluation | None) -> None:
+    """Raise CheckFailed if the results are such as ``--fail-on`` names."""
+    found = []
+    fallbacks = notes.loc[notes["kind"].isin(FALLBACK_KINDS), "unique_id"].unique()
+    if "fallback" in job.arguments.fail_on and len(fallbacks):
+        have = "1 series has" if len(fallbacks) == 1 else f"{len(fallbacks):,} series have"
+        found.append(f"{have} a fallback, such as '{fallbacks[0]}'")
+    if "worse" in job.arguments.fail_on and evaluation is not None and evaluation.is_worse():
+        found.append("a simple rule forecast the backtest better")
+    if found:
+        raise CheckFailed(f"{'; '.join(found)} (--fail-on)")
 
 
 def write_frame(path: str, frame: pd.DataFrame, *, raw_ids: bool = False) -> None:
@@ -201,12 +217,14 @@ def write_report(
     notes: pd.DataFrame,
     evaluation: Evaluation | None,
     tested: Data,
+    totals: pd.DataFrame | None = None,
 ) -> None:
     """Write the HTML report, with explanations of some series.
 
-    ``forecast`` and ``notes`` are of all series, ``evaluation`` of the series ``tested``. Of many
-    series the report shows a choice, so that its size is bounded.
+    ``forecast``, ``totals`` and ``notes`` are of all series, ``evaluation`` of the series
+    ``tested``. Of many series the report shows a choice, so that its size is bounded.
     """
+    from rbfdiffnet.cli.evaluate import describe_totals
     from rbfdiffnet.panel.frames import ColumnNames
     from rbfdiffnet.report.data import FullPanel, choose_series
     from rbfdiffnet.report.page import write_page
@@ -227,9 +245,16 @@ def write_report(
     if tree is not None:  # the page tells whether all of them add up
         chosen = np.arange(n)
     job.progress.update("Writing")
-    source = ". ".join([job.data.describe().replace("Reading", "Read", 1), *data.notes]) + "."
-    remark = f"The backtest is of {n_tested:,} of {n:,} series, evenly spread."
-    full = FullPanel(n, source=source, remark=remark if n_tested < n else "")
+    columns_read = f"Read {job.data.source}"
+    extent = job.data.describe().removeprefix(f"Reading {job.data.source}, ")
+    source = ". ".join([extent, *data.notes, columns_read]) + "."
+    remarks = []
+    if evaluation is not None:
+        remarks += [describe_totals(evaluation)] if totals is not None else []
+        remarks += describe_quantiles(count_below_quantiles(evaluation.folds))
+    if n_tested < n:
+        remarks.append(f"The backtest is of {n_tested:,} of {n:,} series, evenly spread.")
+    full = FullPanel(n, source=source, remark=" ".join(remarks))
     folds = None if evaluation is None else evaluation.complete_folds()
     if evaluation is not None and folds is not None and len(chosen) < n:
         rivals = evaluation.rivals()
@@ -254,6 +279,7 @@ def write_report(
             freq=data.freq,
             full=full,
             tree=tree,
+            totals=totals,
         )
 
 
@@ -312,7 +338,8 @@ def _frame_to_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def print_document(job: Job, command: str, **result: Any) -> None:
     """Print what was read and the results of a command as one document, JSON or Markdown."""
     data = job.data
-    head = {"command": command, "file": job.arguments.file, "source": data.describe()}
+    head = {"schema": _SCHEMA, "command": command, "file": job.arguments.file}
+    head["source"] = data.describe()
     document = {**head, "notes": list(data.notes), **result}
     if job.arguments.document == "markdown":
         print(printable(write_markdown(document)))

@@ -16,15 +16,16 @@ import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
 from rbfdiffnet.panel.calendar import (
+    describe_closed,
     find_closed_weekdays,
     is_daily,
-    name_weekdays,
     weekday_numbers,
 )
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.readers import ColumnChoices, Data, example_data, read_data
 from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.checks import CommandError, DataWarning
+from rbfdiffnet.support.notes import CLOSED
 from rbfdiffnet.support.progress import ProgressLine, progress_between, watch_progress
 from rbfdiffnet.support.text import one_line, printable
 
@@ -73,7 +74,7 @@ class Console:
 def describe_problems(notes: pd.DataFrame) -> list[str]:
     """Return a line for each kind of problem: its first series, and how many more have it.
 
-    ``notes`` is the frame ``RBFDiffNet.report_``. Problems that differ only in numbers, dates and
+    ``notes`` is the frame ``RBFDiffNet.notes_``. Problems that differ only in numbers, dates and
     plurals are of one kind.
     """
     lines = []
@@ -221,11 +222,15 @@ class Job:
             return {}
         return {"hierarchy": self.arguments.group, "reconcile": self.arguments.reconcile}
 
-    def forecast(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.report_``."""
+    def forecast(self, *, totals: bool = True) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.notes_``.
+
+        These are totals if they were asked for, unless ``totals`` is False.
+        """
         h = self.arguments.horizon
         names = ("level", "quantiles", "totals")  # evaluate has the first only
         wanted = {name: getattr(self.arguments, name, None) for name in names}
+        wanted["totals"] = wanted["totals"] if totals else None
 
         def forecast(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
             if not self.data.inputs:
@@ -236,16 +241,19 @@ class Job:
             with progress_between(fit_share, 1.0):
                 return model.predict(h, X_df=self.future_inputs(model), **wanted)
 
-        return self.note_closed_weekdays(*self._run_in_chunks(forecast, "Forecasting"))
+        found = self._run_in_chunks(forecast, "Forecasting")
+        return found if wanted["totals"] else self.note_closed_weekdays(*found)
 
     def backtest(self, n_windows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Forecast windows at the end of all series; return the folds and the notes."""
         h, level = self.arguments.horizon, self.arguments.level
-
+        quantiles = getattr(self.arguments, "quantiles", None)  # evaluate has none
         alone = self.data.groups is not None and self.arguments.reconcile != "none"
 
         def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
-            return model.cross_validation(frame, h, n_windows, level=level, alone=alone)
+            return model.cross_validation(
+                frame, h, n_windows, level=level, quantiles=quantiles, alone=alone
+            )
 
         return self._run_in_chunks(backtest, "Backtesting")
 
@@ -273,7 +281,7 @@ class Job:
 
             with as_command_error(data.origins), watch_progress(show_share):
                 frames.append(work(model, frame))
-            notes.append(model.report_)
+            notes.append(model.notes_)
             progress.update(stage, stop, total)
             model = self.make_model()
         with_rows = [frame for frame in notes if len(frame)] or notes[:1]
@@ -320,13 +328,16 @@ class Job:
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Note the weekdays on which daily series never have a value.
 
-        With ``--skip-closed`` the forecasts of these weekdays are left out.
+        With ``--skip-closed`` the forecasts of these weekdays are left out. Totals never have them.
         """
         closed = _find_closed_weekdays(self.data)
         positions = np.flatnonzero(closed.any(axis=1)).tolist()
         if not positions:
             return forecast, notes
-        action = "they repeat the day before; --skip-closed leaves their forecasts out"
+        forecasts = "they repeat the day before"
+        if self.data.groups is not None:
+            forecasts = "they are 0 where other series have values"
+        action = f"{forecasts}; --skip-closed leaves their forecasts out"
         if self.arguments.skip_closed:
             action = "their forecasts are left out"
             weekdays = weekday_numbers(forecast["ds"].dt.tz_localize(None).to_numpy())
@@ -342,11 +353,13 @@ class Job:
         lines = pd.DataFrame(
             {
                 "unique_id": [ids[i] for i in positions],
-                "problem": [f"no value on {name_weekdays(closed[i])}, ever" for i in positions],
+                "kind": CLOSED,
+                "problem": [describe_closed(closed[i]) for i in positions],
                 "action": action,
             }
         )
-        earlier = [notes.astype({"unique_id": object})] if len(notes) else []
+        others = notes[notes["kind"] != CLOSED]  # the model says it otherwise
+        earlier = [others.astype({"unique_id": object})] if len(others) else []
         return forecast, pd.concat([*earlier, lines], ignore_index=True)
 
 

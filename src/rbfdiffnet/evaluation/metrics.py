@@ -2,8 +2,8 @@ r"""Errors of forecasts in long frames (pandas or polars), one row for each seri
 
 The usual ones (``mae``, ``mse``, ``rmse``, ``bias``, ``mape``, ``smape``, ``mase``,
 ``quantile_loss``, ``mqloss``, ``coverage``, ``calibration``, ``scaled_crps``) are those of
-utilsforecast, which want complete columns. `evaluate_quantiles` has all scores of quantiles and
-intervals at once, `revisions` tells how much forecasts of the same date moved.
+utilsforecast, over the rows whose value is known. `evaluate_quantiles` has all scores of quantiles
+and intervals at once, `revisions` tells how much forecasts of the same date moved.
 
 `rmsse` and `wrmsse` are those of the M5 competition, whose scale leaves out the time before an item
 was first sold:
@@ -51,7 +51,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 from narwhals.stable.v2.typing import IntoDataFrame, IntoDataFrameT
-from utilsforecast.losses import (
+
+from rbfdiffnet.evaluation.losses import ensemble_crps, interval_score, quantile_crps
+from rbfdiffnet.evaluation.quantile_frames import evaluate_quantiles, quantile_columns
+from rbfdiffnet.evaluation.revisions import revisions, summarize_revisions
+from rbfdiffnet.evaluation.scores import mean_squared_step, scale_squared_error
+from rbfdiffnet.evaluation.usual_metrics import (
     bias,
     calibration,
     coverage,
@@ -65,11 +70,6 @@ from utilsforecast.losses import (
     scaled_crps,
     smape,
 )
-
-from rbfdiffnet.evaluation.losses import ensemble_crps, interval_score, quantile_crps
-from rbfdiffnet.evaluation.quantile_frames import evaluate_quantiles, quantile_columns
-from rbfdiffnet.evaluation.revisions import revisions, summarize_revisions
-from rbfdiffnet.evaluation.scores import mean_squared_step, scale_squared_error
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import (
     as_floats,

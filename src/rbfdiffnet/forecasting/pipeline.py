@@ -463,16 +463,16 @@ def hold_forecasts(columns: dict[str, Array]) -> dict[str, Array]:
     return found
 
 
-def notes_frame(panel: Panel, notes: Sequence[Note]) -> Any:
-    """Return a frame of everything unusual, series by series."""
+def notes_frames(panel: Panel, notes: Sequence[Note]) -> tuple[Any, Any]:
+    """Return a frame of everything unusual, series by series, and the same with kinds."""
     ordered = sorted((*panel.problems, *notes), key=lambda note: note.series)
-    return panel.make_table(
-        np.array([note.series for note in ordered], dtype=np.int64),
-        {
-            "problem": np.array([note.problem for note in ordered], dtype=object),
-            "action": np.array([note.action for note in ordered], dtype=object),
-        },
+    series = np.array([note.series for note in ordered], dtype=np.int64)
+    kinds, problems, actions = (
+        np.array([getattr(note, name) for note in ordered], dtype=object)
+        for name in ("code", "problem", "action")
     )
+    words = {"problem": problems, "action": actions}
+    return panel.make_table(series, words), panel.make_table(series, {"kind": kinds, **words})
 
 
 def explanation_frame(

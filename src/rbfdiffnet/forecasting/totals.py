@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from rbfdiffnet.forecasting.closed import find_open_steps
 from rbfdiffnet.panel.panel import Panel
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.checks import call_given, is_number
 
 #: Paths from which quantiles of totals are found.
@@ -31,13 +32,15 @@ class StepGroups:
     """The groups of steps that are summed up, series by series, m in all.
 
     `starts` (m,) are places in steps (n, h), flattened; `series`, `first` and `count` (m,) tell the
-    series, the first step and the number of steps of a group.
+    series, the first step and the number of open steps of a group. Steps that are not open (n, h),
+    on weekdays on which a series has no values, are not summed up.
     """
 
     starts: Ints
     series: Ints
     first: Ints
     count: Ints
+    is_open: Mask
 
     @classmethod
     def of(cls, panel: Panel, h: int, totals: Any) -> StepGroups:
@@ -47,8 +50,9 @@ class StepGroups:
         begins = np.ones((n, h), dtype=bool)
         begins[:, 1:] = labels[:, 1:] != labels[:, :-1]
         starts = np.flatnonzero(begins)
-        count = np.diff(np.append(starts, n * h))
-        return cls(starts, starts // h, starts % h, count)
+        is_open = find_open_steps(panel, h)
+        count = np.add.reduceat(is_open.ravel().astype(np.int64), starts) if n else starts
+        return cls(starts, starts // h, starts % h, count, is_open)
 
     def sum(self, values: Array, first: int, last: int) -> Array:
         """Sum values (k, h, ...) of the series from `first` up to `last`, which is not among them.
@@ -58,6 +62,9 @@ class StepGroups:
         h = values.shape[1]
         inside = (self.series >= first) & (self.series < last)
         flat = values.reshape(-1, *values.shape[2:])
+        is_open = self.is_open[first:last].ravel()
+        if not is_open.all():
+            flat = flat * is_open.reshape(-1, *(1,) * (flat.ndim - 1))
         if not inside.any():
             return flat[:0]
         return np.asarray(np.add.reduceat(flat, self.starts[inside] - first * h, axis=0))

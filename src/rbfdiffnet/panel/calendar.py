@@ -27,6 +27,7 @@ _HOUR = 3600.0
 _DAY = 24 * _HOUR
 _WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 _SHORTEST = 28  # days that a series must span before it can have closed weekdays
+_LATEST = 1000  # days that tell them, as many as files of models keep at least
 
 
 class _CalendarPart(NamedTuple):
@@ -365,13 +366,16 @@ def weekday_numbers(dates: npt.NDArray[Any]) -> Ints:
 def find_closed_weekdays(series: Ints, dates: npt.NDArray[Any], n: int) -> Mask:
     """Return which weekdays of each series have no value, shape (n, 7), Mondays first.
 
-    `series` and `dates` are those of the known values. Series of less than four weeks have none.
+    `series` and `dates` are those of the known values, of which the latest 1,000 days count. Series
+    of less than four weeks have no such weekdays.
     """
     days = dates.astype("M8[D]").astype(np.int64)
     first, last = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
     np.minimum.at(first, series, days)
     np.maximum.at(last, series, days)
-    open_ = np.bincount(series * 7 + weekday_numbers(dates), minlength=7 * n).reshape(n, 7) > 0
+    late = days > last[series] - _LATEST
+    cells = (series * 7 + weekday_numbers(dates))[late]
+    open_ = np.bincount(cells, minlength=7 * n).reshape(n, 7) > 0
     long = (last >= first) & (last - first >= _SHORTEST - 1)
     return np.asarray(~open_ & long[:, None])
 
@@ -380,3 +384,8 @@ def name_weekdays(chosen: Mask) -> str:
     """Return the names of weekdays in words."""
     names = [name for name, is_chosen in zip(_WEEKDAYS, chosen, strict=True) if is_chosen]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def describe_closed(closed: Mask) -> str:
+    """Say on which weekdays a series has no values."""
+    return f"no values on {name_weekdays(closed)}"

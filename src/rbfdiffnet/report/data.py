@@ -23,6 +23,7 @@ from rbfdiffnet.panel.grid import to_wall
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.report.anomalies import pack_anomalies, read_anomalies
 from rbfdiffnet.report.packing import Packer, pack_explanations
+from rbfdiffnet.report.plain import describe_extent, show_forecasts, show_rows
 from rbfdiffnet.report.tables import Table, find_frequency, read_table, to_json
 from rbfdiffnet.report.tree import Tree
 from rbfdiffnet.report.verdict import verdict
@@ -148,11 +149,14 @@ def payload(
     freq: Any = None,
     full: FullPanel | None = None,
     tree: Tree | None = None,
+    totals: Any = None,
 ) -> tuple[dict[str, Any], str]:
     """Return what the page shows: text and few numbers for JSON, and all others packed.
 
     The arguments are those of `rbfdiffnet.report.write_report`. ``full`` is given where the frames
-    are of some series of a larger panel only, ``tree`` where some series are sums of others.
+    are of some series of a larger panel only, ``tree`` where some series are sums of others,
+    ``totals`` (a pandas frame) where sums of forecasts are shown, too. What is ``plain`` is for
+    HTML instead of JSON.
     """
     tables = _Tables.read(history, forecasts, backtest, anomalies, outliers, columns)
     frequency = find_frequency(tables.present(), freq)
@@ -178,6 +182,7 @@ def payload(
 
     packed, numbers = _pack(tables, columns, errors, explanations)
     past, ahead = tables.past, tables.ahead
+    steps = int(np.bincount(ahead.series).max())
     facts = {
         "ids": list(tables.ids),
         "n_series": full.n_series,
@@ -189,11 +194,16 @@ def payload(
         ],
         "season": season,
         "span": past.displayed(np.array([past.times.min(), past.times.max()])).tolist(),
-        "steps": int(np.bincount(ahead.series).max()),
+        "steps": steps,
         **_read_notes(notes, columns, tables.ids),
         "tree": groups,
         **accuracy,
         **packed,
+        "plain": {
+            "extent": describe_extent(full.n_series, past, steps),
+            "forecasts": show_forecasts(ahead, list(tables.ids)),
+            "totals": None if totals is None else show_rows(totals),
+        },
     }
     return facts, numbers
 

@@ -18,7 +18,9 @@ from importlib.resources import files
 from typing import Any
 
 from rbfdiffnet.report.data import payload
+from rbfdiffnet.report.plain import write_rows
 from rbfdiffnet.support.files import replace_file
+from rbfdiffnet.support.text import one_line
 
 _SCRIPTS = (
     *("numbers", "formats", "elements", "chart", "gestures", "list"),
@@ -53,14 +55,22 @@ def build_page(title: str, style: str, body: str, script: str = "", sources: str
 def report_page(title: str, facts: Mapping[str, Any], numbers: str) -> str:
     """Return the page of a report: facts go into JSON, numbers are text in base 64."""
     script = "\n".join(['"use strict";', *(_static(f"{name}.js") for name in _SCRIPTS)])
+    plain, verdict = facts["plain"], facts["verdict"]
     parts = {
         "title": html.escape(title),
-        "facts": _json({"title": title, **facts}),
+        "extent": html.escape(plain["extent"]),
+        "source": html.escape(one_line(facts["source"])),
+        "lead": html.escape(verdict["lead"]),
+        "more": html.escape(" ".join(verdict["more"])),
+        "forecasts": write_rows(plain["forecasts"]),
+        "totals": write_rows(plain["totals"]),
+        "no-totals": "" if plain["totals"] else " hidden",
+        "facts": _json({"title": title, **facts, "plain": None}),
         "script": script,
         "numbers": numbers,
     }
     # In one pass, so that nothing in the data is taken for a place to fill.
-    body = re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], _static("body.html"))
+    body = re.sub(r"{{([\w-]+)}}", lambda match: parts[match[1]], _static("body.html"))
     return build_page(title, _static("report.css"), body, script)
 
 

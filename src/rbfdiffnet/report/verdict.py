@@ -60,11 +60,11 @@ class ExpectedError:
         """The percentage as text, nothing where it is not known."""
         return "" if self.percent is None else _percent(self.percent / 100.0)
 
-    def describe(self, n_series: int) -> str:
+    def describe(self, n_series: int, of: str = "a forecast") -> str:
         """Say in a sentence what to expect, from a backtest of so many series."""
         share = self.share and f", or {self.share}"
         panel = " over all series" if n_series > 1 else ""
-        return f"Expect a forecast to be off by {self.number}{share}, on average{panel}."
+        return f"Expect {of} to be off by {self.number}{share}, on average{panel}."
 
 
 @dataclass(frozen=True)

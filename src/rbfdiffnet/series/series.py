@@ -120,6 +120,8 @@ def check_fit(series: Series, fewest: int = FEWEST_VALUES) -> None:
     known = series.y[np.isfinite(series.y)]
     if not known.size:
         raise UnfitError(NO_VALUES)
+    if known.size == 1:
+        raise UnfitError("one value only")
     if known.min() == known.max():
         raise UnfitError("all values are zero" if known[0] == 0.0 else "all values are the same")
     if known.size < fewest:

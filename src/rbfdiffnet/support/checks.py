@@ -22,6 +22,10 @@ class CommandError(Exception):
     """The input of a reader or a command is at fault: what, where, and the remedy, in one line."""
 
 
+class CheckFailed(CommandError):
+    """A command did its work, and found what it was told to fail on."""
+
+
 class DataWarning(UserWarning):
     """Data are such that forecasts may be plainly wrong, though nothing can be said for certain."""
 

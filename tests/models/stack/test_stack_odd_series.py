@@ -90,7 +90,7 @@ def test_unfit_series_get_the_fallback_and_do_not_disturb_others(rng, n_good):
         ("constant", "all values are the same", fallback),
         ("zeros", "all values are zero", fallback),
         ("empty", f"no values; {n_good + 3} other series", "forecast like these series"),
-        ("one", "all values are the same", fallback),
+        ("one", "one value only", fallback),
     ]
 
 
@@ -130,7 +130,7 @@ def test_an_outlier_is_reported_and_moves_nothing_much(rng):
 
 def test_odd_series_can_be_refused(rng):
     model = auto(errors="raise")
-    with pytest.raises(ValueError, match="'one' cannot be fitted: all values are the same"):
+    with pytest.raises(ValueError, match="'one' cannot be fitted: one value only"):
         model.fit(frame({"one": np.array([5.0])} | walks(rng, [40])))
 
 

@@ -292,6 +292,7 @@ async function start() {
   terms = readTerms(axis);
   const mase = facts.scores ? numbers.get(`mase/${facts.main}`) : null;
 
+  byId("explore").hidden = false;
   chart = new Chart(byId("chart"), byId("overview"), {
     onCursor: showTip,
     onPick: explain,
@@ -315,6 +316,7 @@ async function start() {
     byId("explain-key").hidden = true;
   }
   list.select(facts.explained.series[0] ?? 0);
+  byId("plain").remove(); // what is seen without a script
   addEventListener("resize", drawPortrait);
   document.body.dataset.ready = "";
 }
