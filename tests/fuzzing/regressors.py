@@ -155,13 +155,14 @@ def rows_of_any_kind(name, kinds, spoilt, weights, n, seed, options, odd):
     kind=mostly_floats,
     spoilt=mostly_nothing,
     n=st.sampled_from([0, 1, 5, 30, 120]),
-    n_lags=st.one_of(st.integers(1, 4), anything),
+    n_lags=st.one_of(st.integers(1, 4), st.just("auto"), anything),
     noise=st.sampled_from([None, None, "auto", 0.1, 0, -1.0]),
     h=st.one_of(st.integers(1, 20), anything.filter(lambda h: not isinstance(h, int))),
     history=st.one_of(st.none(), mostly_floats, anything),
+    far=mostly_nothing,
     quantiles=st.one_of(st.none(), st.just([0.1, 0.9]), anything),
 )
-def series_of_any_kind(kind, spoilt, n, n_lags, noise, h, history, quantiles):
+def series_of_any_kind(kind, spoilt, n, n_lags, noise, h, history, far, quantiles):
     rng = np.random.default_rng(n)
     plain = np.sin(np.arange(n)) + 0.1 * rng.normal(size=n)
     s = turned(plain, spoilt if n else "nothing", kind)
@@ -169,7 +170,7 @@ def series_of_any_kind(kind, spoilt, n, n_lags, noise, h, history, quantiles):
     if isinstance(model, Refused):
         return
     named = isinstance(history, str) and history in KINDS
-    past = turned(plain, "nothing", history) if named else history
+    past = turned(plain, far, history) if named else history
     found = attempt(lambda: model.forecast(h, history=past, quantiles=quantiles))
     if not isinstance(found, Refused):
         assert found.shape[0] == h
