@@ -470,6 +470,7 @@ def test_histories_too_far_from_training_are_refused(n_lags):
 def test_values_too_small_to_choose_lags_by_are_refused():
     s = np.sin(np.arange(80.0)) * 1e-200
     refused("rescale the series", lambda: RBFDiffNetRegressor().fit_series(s))
+    refused("0 values", lambda: RBFDiffNetRegressor().fit_series(s[:0]))
 
 
 @pytest.mark.parametrize("options", [{"metric": "common"}, {"fit_intercept": False}])

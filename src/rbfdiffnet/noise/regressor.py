@@ -131,7 +131,7 @@ class SeriesMixin(ABC):
 
     def _fit_committee(self, values: list[Array], n_lags: int | None, delay: int | None) -> None:
         """Learn maps with windows of many kinds; the best of them becomes the network."""
-        columns = [own.reshape(len(own), -1) for own in values]
+        columns = [own[:, None] if own.ndim == 1 else own for own in values]
         found = learn_series(columns, self.noise, n_lags, delay)
         best, cleaner = found.committee.best_map, found.trajectory
         self._rolls = self._tracker = self._series = None
