@@ -164,7 +164,7 @@ def rows_of_any_kind(name, kinds, spoilt, weights, n, seed, options, odd):
     noise=st.sampled_from([None, None, "auto", 0.1, 0, -1.0]),
     shape=st.sampled_from(["one", "one", "sensors", "trajectories"]),
     delay=mostly(st.sampled_from([None, None, 1, 3]), anything),
-    times=mostly(st.none(), st.one_of(mostly_floats, anything)),
+    times=mostly(st.sampled_from([None, None, *SPOILT]), st.one_of(mostly_floats, anything)),
     h=mostly(st.integers(1, 20), anything.filter(lambda h: not isinstance(h, int))),
     history=mostly(st.one_of(st.none(), mostly_floats), anything),
     far=mostly_nothing,
@@ -180,7 +180,11 @@ def series_of_any_kind(
         s = np.stack([s, s], axis=-1)
     elif shape == "trajectories":
         s = [s, s]
-    at = turned(np.arange(n) + 0.1 * rng.random(n), "nothing", times) if _named(times) else times
+    at = np.arange(n) + 0.1 * rng.random(n)
+    if isinstance(times, str) and n and times in SPOILT:
+        at = np.sort(turned(at, times, "floats"))
+    else:
+        at = turned(at, "nothing", times) if _named(times) else times
     model = attempt(lambda: RBFDiffNetRegressor(noise=noise).fit_series(s, n_lags, delay, at))
     if isinstance(model, Refused):
         return

@@ -390,6 +390,7 @@ def _check_times(times: npt.ArrayLike, values: Array) -> Array:
     at = as_floats("times", times)
     if at.shape != values.shape:
         raise ValueError(f"times must have shape {values.shape}, got {at.shape}.")
+    check_size("times", at)
     wrong = np.flatnonzero(~(np.diff(at) > 0.0))
     if wrong.size:
         position = int(wrong[0]) + 1
