@@ -59,6 +59,17 @@ def test_labels_of_rows_need_not_be_counted(read):
     assert places.ids == ["a", "b"]
     years = read({"rownames": range(1950, 1950 + N), "level": LEVEL})
     assert (years.ids, years.freq) == (["level"], "YS")
+    shuffled = read({"rowid": np.arange(N) * 5 % N, "month": MONTHS, "level": LEVEL})
+    assert shuffled.ids == ["level"]
+
+
+@pytest.mark.parametrize("name", ["rowid", "id"])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e99])
+def test_values_with_the_name_of_a_label_are_a_series(read, name, size):
+    other = [size * (3.5 + i * 5 % N) for i in range(N)]
+    data = read({"month": MONTHS, "a": LEVEL, name: other}, layout="wide")
+    assert data.ids == ["a", name]
+    assert values(data) == pytest.approx(LEVEL + other, rel=1e-15)
 
 
 def test_numbers_with_the_name_of_a_counter_may_be_series(read):
