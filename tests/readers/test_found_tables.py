@@ -31,6 +31,14 @@ def values(data):
     return data.frame()["y"].tolist()
 
 
+@pytest.mark.parametrize(("first", "step"), [(2**64 - 60, 1), (10**30, 1), (1e30, 1e16)])
+def test_numbers_of_steps_that_no_integer_holds_never_turn_into_others(read, first, step):
+    cells = [first + i * step for i in range(N)]
+    assert read({"ds": cells, "y": LEVEL}).frame()["ds"].tolist() == [*range(1, N + 1)]
+    months = read({"year": cells, "month": range(1, N + 1), "y": LEVEL})
+    assert months.frame()["ds"].tolist() == [*range(1, N + 1)]
+
+
 # Counters -------------------------------------------------------------------------------------
 
 COUNTERS = ["rownames", "X", "index", "id", "#", "row", "No.", "obs", "t", "Unnamed: 0", ""]

@@ -270,7 +270,7 @@ def _read_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
         known = [_read_time_number(word, unit) for word in distinct]
         values = np.array([*known, 0], dtype=np.int64)[codes]
     elif cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and (cells % 1 == 0).all()):
-        values = cells.to_numpy().astype(np.int64)
+        values = np.clip(cells.to_numpy(np.float64), -1e9, 1e9).astype(np.int64)
     else:
         return None
     low, high = _RANGES[unit]
