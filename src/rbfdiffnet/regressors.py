@@ -156,7 +156,13 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
         with np.errstate(invalid="ignore"):
             inputs: Array = validate_data(self, X, reset=False, dtype=np.float64)
         check_size("X", inputs)
-        prediction = self.network_.predict(inputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            prediction = self.network_.predict(inputs)
+        if not np.isfinite(prediction).all():
+            raise ValueError(
+                "X is so far from the inputs of training that predictions overflow; train on "
+                "inputs of this size, or rescale X"
+            )
         return prediction[:, 0] if self._single_output else prediction
 
     @abstractmethod

@@ -14,7 +14,7 @@ from fuzzing.claims import Refused, attempt
 from fuzzing.mutations import edited, edits
 from fuzzing.trial import for_all
 from rbfdiffnet.readers import ColumnChoices, read_data
-from rbfdiffnet.readers.columns import is_time_name, is_value_name
+from rbfdiffnet.readers.columns import is_label_name, is_time_name, is_value_name
 from rbfdiffnet.support.checks import CommandError
 
 PIECES = [
@@ -197,6 +197,8 @@ def written_panels(
     data_are_sound(found)
     if layout == "wide" and any(map(is_time_name, pair)):
         return  # whole numbers of such names are parts of dates
+    if layout == "wide" and any(map(is_label_name, pair)):
+        return  # numbers of such names in order are labels of the rows
     if layout == "wide" and not told and any(map(is_value_name, pair)):
         return  # the names say that it is long
     frame = found.frame()

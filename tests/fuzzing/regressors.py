@@ -117,6 +117,11 @@ def _put(a, value):
     return a
 
 
+def mostly(usual, other):
+    """Five of six times the one, otherwise the other."""
+    return st.integers(0, 5).flatmap(lambda k: other if k == 5 else usual)
+
+
 mostly_floats = st.one_of(st.just("floats"), st.sampled_from(sorted(KINDS)))
 mostly_nothing = st.one_of(st.just("nothing"), st.sampled_from(sorted(SPOILT)))
 
@@ -155,22 +160,42 @@ def rows_of_any_kind(name, kinds, spoilt, weights, n, seed, options, odd):
     kind=mostly_floats,
     spoilt=mostly_nothing,
     n=st.sampled_from([0, 1, 5, 30, 120]),
-    n_lags=st.one_of(st.integers(1, 4), anything),
+    n_lags=mostly(st.sampled_from([1, 2, 4, "auto", "auto"]), anything),
     noise=st.sampled_from([None, None, "auto", 0.1, 0, -1.0]),
-    h=st.one_of(st.integers(1, 20), anything.filter(lambda h: not isinstance(h, int))),
-    history=st.one_of(st.none(), mostly_floats, anything),
-    quantiles=st.one_of(st.none(), st.just([0.1, 0.9]), anything),
+    shape=st.sampled_from(["one", "one", "sensors", "trajectories"]),
+    delay=mostly(st.sampled_from([None, None, 1, 3]), anything),
+    times=mostly(st.sampled_from([None, None, *SPOILT]), st.one_of(mostly_floats, anything)),
+    h=mostly(st.integers(1, 20), anything.filter(lambda h: not isinstance(h, int))),
+    history=mostly(st.one_of(st.none(), mostly_floats), anything),
+    far=mostly_nothing,
+    quantiles=mostly(st.sampled_from([None, [0.1, 0.9]]), anything),
 )
-def series_of_any_kind(kind, spoilt, n, n_lags, noise, h, history, quantiles):
+def series_of_any_kind(
+    kind, spoilt, n, n_lags, noise, shape, delay, times, h, history, far, quantiles
+):
     rng = np.random.default_rng(n)
     plain = np.sin(np.arange(n)) + 0.1 * rng.normal(size=n)
     s = turned(plain, spoilt if n else "nothing", kind)
-    model = attempt(lambda: RBFDiffNetRegressor(noise=noise).fit_series(s, n_lags))
+    if shape == "sensors":
+        s = np.stack([s, s], axis=-1)
+    elif shape == "trajectories":
+        s = [s, s]
+    at = np.arange(n) + 0.1 * rng.random(n)
+    if isinstance(times, str) and n and times in SPOILT:
+        at = np.sort(turned(at, times, "floats"))
+    else:
+        at = turned(at, "nothing", times) if _named(times) else times
+    model = attempt(lambda: RBFDiffNetRegressor(noise=noise).fit_series(s, n_lags, delay, at))
     if isinstance(model, Refused):
         return
-    named = isinstance(history, str) and history in KINDS
-    past = turned(plain, "nothing", history) if named else history
+    past = turned(plain, far, history) if _named(history) else history
+    if shape == "sensors" and isinstance(past, np.ndarray):
+        past = np.stack([past, past], axis=-1)
     found = attempt(lambda: model.forecast(h, history=past, quantiles=quantiles))
     if not isinstance(found, Refused):
         assert found.shape[0] == h
         assert np.isfinite(found).all()
+
+
+def _named(kind):
+    return isinstance(kind, str) and kind in KINDS

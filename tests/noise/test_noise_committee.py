@@ -268,6 +268,9 @@ def test_given_lags_and_delay_are_kept() -> None:
         ({"delay": 0}, "delay"),
         ({"times": np.arange(99.0)}, "times must have shape"),
         ({"times": np.zeros(100)}, "times must rise"),
+        ({"times": np.append(np.arange(99.0), np.inf)}, "times holds inf"),
+        ({"times": np.append(np.arange(99.0), 1e12)}, "times reach over 1e"),
+        ({"times": np.arange(100.0) * 5e-324}, "almost the same"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, object], message: str) -> None:

@@ -31,6 +31,14 @@ def values(data):
     return data.frame()["y"].tolist()
 
 
+@pytest.mark.parametrize(("first", "step"), [(2**64 - 60, 1), (10**30, 1), (1e30, 1e16)])
+def test_numbers_of_steps_that_no_integer_holds_never_turn_into_others(read, first, step):
+    cells = [first + i * step for i in range(N)]
+    assert read({"ds": cells, "y": LEVEL}).frame()["ds"].tolist() == [*range(1, N + 1)]
+    months = read({"year": cells, "month": range(1, N + 1), "y": LEVEL})
+    assert months.frame()["ds"].tolist() == [*range(1, N + 1)]
+
+
 # Counters -------------------------------------------------------------------------------------
 
 COUNTERS = ["rownames", "X", "index", "id", "#", "row", "No.", "obs", "t", "Unnamed: 0", ""]
@@ -59,6 +67,17 @@ def test_labels_of_rows_need_not_be_counted(read):
     assert places.ids == ["a", "b"]
     years = read({"rownames": range(1950, 1950 + N), "level": LEVEL})
     assert (years.ids, years.freq) == (["level"], "YS")
+    shuffled = read({"rowid": np.arange(N) * 5 % N, "month": MONTHS, "level": LEVEL})
+    assert shuffled.ids == ["level"]
+
+
+@pytest.mark.parametrize("name", ["rowid", "id"])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e99])
+def test_values_with_the_name_of_a_label_are_a_series(read, name, size):
+    other = [size * (3.5 + i * 5 % N) for i in range(N)]
+    data = read({"month": MONTHS, "a": LEVEL, name: other}, layout="wide")
+    assert data.ids == ["a", name]
+    assert values(data) == pytest.approx(LEVEL + other, rel=1e-15)
 
 
 def test_numbers_with_the_name_of_a_counter_may_be_series(read):

@@ -58,7 +58,8 @@ def standardize_rows(
     x_shift, x_scale = _mean_and_spread(X, weight)
     y_shift, y_scale = _mean_and_spread(Y, weight)
     if not center_target:
-        y_scale = np.sqrt(y_scale**2 + y_shift**2)
+        unit = _power_of_2(np.maximum(y_scale, np.abs(y_shift)))
+        y_scale = np.sqrt((y_scale / unit) ** 2 + (y_shift / unit) ** 2) * unit
         y_shift = np.zeros_like(y_shift)
     else:
         limit, middle = _robust_limit(Y), np.median(Y, axis=0)
@@ -67,7 +68,8 @@ def standardize_rows(
         y_shift = np.where(np.abs(y_shift - middle) > limit, middle, y_shift)
     varying = np.ptp(X, axis=0) > 0
     if common and np.any(varying):
-        x_scale = np.full_like(x_scale, np.sqrt(np.mean(x_scale[varying] ** 2)))
+        size = _power_of_2(x_scale[varying].max())
+        x_scale = np.full_like(x_scale, np.sqrt(np.mean((x_scale[varying] / size) ** 2)) * size)
     # Rounding keeps the units of the data from deciding between equally good networks.
     Z = np.round((X - x_shift) / x_scale, _DECIMALS)
     target = np.round((Y - y_shift) / y_scale, _DECIMALS).T
@@ -98,6 +100,11 @@ def _mean_and_spread(values: Array, weight: Array) -> tuple[Array, Array]:
     spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
     scale = np.maximum(np.where(spread > 1e-13, spread, 1.0) * unit, _TINY)
     return mean * unit, scale
+
+
+def _power_of_2(size: Array | np.float64) -> Array:
+    """Return units for sizes, in which squares neither overflow nor vanish; no bit changes."""
+    return np.asarray(np.ldexp(1.0, np.frexp(size)[1]))
 
 
 def _robust_limit(Y: Array) -> Array:

@@ -27,6 +27,7 @@ from rbfdiffnet.network.trainers import (
 )
 from rbfdiffnet.network.widths import WidthRule, widths
 from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.stability import LARGEST
 
 METRICS = ("learned", "standard", "common")
 
@@ -185,7 +186,11 @@ def _choose_candidate(rows: StandardizedRows, settings: Settings) -> Candidate:
 def _place_centers(near: Array, rows: StandardizedRows, metric: Array, settings: Settings) -> Array:
     how = settings.centers
     if isinstance(how, np.ndarray):
-        return apply_metric((how - rows.x_shift) / rows.x_scale, metric)
+        with np.errstate(over="ignore"):
+            how = (how - rows.x_shift) / rows.x_scale
+        if np.abs(how).max() > LARGEST:
+            raise ValueError("centers lie too far from X: give them in the units of X")
+        return apply_metric(how, metric)
     rng = np.random.default_rng(settings.seed)
     return place_centers(
         how, near, settings.n_centers, y=rows.target.T, weight=rows.weight, rng=rng

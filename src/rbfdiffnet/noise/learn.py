@@ -24,7 +24,7 @@ from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Mask
 
 _FEWEST = 100  # observations
-_SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
+SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
 _TRACKED = 300  # last values on which the filter is tuned
 _SMOOTHED = 300  # latest values of a series that are cleaned
 _LONGEST = 4_000  # values from which map and variances are learned
@@ -196,9 +196,9 @@ def _check(s: Array, known: Mask, n_lags: int) -> None:
     values = s[known]
     if np.mean(values == np.median(values)) > 0.5:
         raise ValueError("Most observations are the same; there is no trajectory to learn.")
-    if not _SMALLEST < np.ptp(values) <= np.abs(values).max() * 2.0 < _LARGEST:
+    if not SMALLEST < np.ptp(values) <= np.abs(values).max() * 2.0 < _LARGEST:
         raise ValueError(
-            f"Squares of these observations are out of range; bring them between {_SMALLEST:g} "
+            f"Squares of these observations are out of range; bring them between {SMALLEST:g} "
             f"and {_LARGEST:g}."
         )
 

@@ -131,7 +131,7 @@ class SeriesMixin(ABC):
 
     def _fit_committee(self, values: list[Array], n_lags: int | None, delay: int | None) -> None:
         """Learn maps with windows of many kinds; the best of them becomes the network."""
-        columns = [own.reshape(len(own), -1) for own in values]
+        columns = [own[:, None] if own.ndim == 1 else own for own in values]
         found = learn_series(columns, self.noise, n_lags, delay)
         best, cleaner = found.committee.best_map, found.trajectory
         self._rolls = self._tracker = self._series = None
@@ -223,6 +223,7 @@ class SeriesMixin(ABC):
         inputs: Array = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
+        _check_nearness(inputs, self._history)
         return self._tracker.predict(inputs)
 
     @public_call("Forecasting")
@@ -281,6 +282,7 @@ class SeriesMixin(ABC):
             raise ValueError(f"The history has {len(values)} values; {fewest} are needed.")
         if not np.isfinite(values).any(axis=0).all():
             raise ValueError("The history has no known value.")
+        _check_nearness(values, self._history)
         levels = as_floats("quantiles", [0.5] if quantiles is None else quantiles)
         if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
@@ -373,11 +375,22 @@ def _check_series(s: npt.ArrayLike) -> Array:
     return values
 
 
+def _check_nearness(values: Array, learned: Array) -> None:
+    """Raise ValueError if values are so large beside those learned that squares overflow."""
+    size = np.nanmax(np.abs(learned)) or 1.0
+    if np.any(np.abs(values) * 1e-100 > size):
+        raise ValueError(
+            "The history is more than 1e100 times as large as the series that was learned; "
+            "rescale it, or learn from it."
+        )
+
+
 def _check_times(times: npt.ArrayLike, values: Array) -> Array:
     """Return times as numbers that rise, or raise an error that says what is wrong with them."""
     at = as_floats("times", times)
     if at.shape != values.shape:
         raise ValueError(f"times must have shape {values.shape}, got {at.shape}.")
+    check_size("times", at)
     wrong = np.flatnonzero(~(np.diff(at) > 0.0))
     if wrong.size:
         position = int(wrong[0]) + 1

@@ -23,7 +23,7 @@ from rbfdiffnet.noise.committee import (
     values_ahead,
 )
 from rbfdiffnet.noise.filtering import MEMORY
-from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
+from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Ints
@@ -118,6 +118,8 @@ def learn_series(
             f"{int(known.sum())} values, or a constant, are too little to choose lags by; "
             f"give n_lags, or at least {_FEWEST} values that are not all the same."
         )
+    if np.any(np.ptp(whole[known], axis=0) < SMALLEST):
+        raise ValueError(f"The values differ by less than {SMALLEST:g}: rescale the series.")
     if len(trajectories[-1]) < _SHORTEST_TRAJECTORY:
         raise ValueError(
             f"The last trajectory has {len(trajectories[-1])} values, and maps are compared on it; "

@@ -46,7 +46,7 @@ _VALUE_NAMES = (
     *("y", "value", "values", "target", "sales", "sold", "demand", "quantity", "qty", "units"),
     *("amount", "close", "volume", "count", "counts", "menge", "umsatz", "absatz", "wert"),
 )
-# Labels of rows say nothing else, whatever they are; the others do so where they count the rows.
+# Labels of rows are whole or in order; those with the other names count the rows.
 _LABEL_NAMES = ("rownames", "rowname", "rowid", "rownumber", "rownum", "rowno", "rownr")
 _COUNTER_NAMES = (
     *("x", "index", "idx", "id", "#", "row", "rows", "no", "nr", "num", "number", "n", "obs"),
@@ -164,13 +164,21 @@ def find_counters(table: Table) -> list[str]:
     found = []
     for column in table.columns:
         cells, word = table.frame[column], _fold_name(column)
-        if word in _LABEL_NAMES and cells.dtype.kind in "iuf" and cells.is_unique:
+        if word in _LABEL_NAMES and _labels_rows(cells):
             found.append(column)
         elif NAMELESS.fullmatch(column) or word in (*_LABEL_NAMES, *_COUNTER_NAMES):
             numbers = _read_whole_numbers(cells)
             if numbers is not None and _counts_rows(numbers):
                 found.append(column)
     return found
+
+
+def _labels_rows(cells: pd.Series[Any]) -> bool:
+    """Tell whether cells are different numbers, whole or in order: others are values."""
+    if cells.dtype.kind not in "iuf" or not cells.is_unique:
+        return False
+    ordered = cells.is_monotonic_increasing or cells.is_monotonic_decreasing
+    return ordered or _read_whole_numbers(cells) is not None
 
 
 def is_label_name(column: str) -> bool:
@@ -184,11 +192,12 @@ def _fold_name(column: str) -> str:
 
 
 def _read_whole_numbers(cells: pd.Series[Any]) -> Ints | None:
-    """Return the numbers of a column; None where one is missing or not whole."""
+    """Return the numbers of a column; None where one is missing, not whole or huge."""
     if cells.dtype.kind not in "iuf" or cells.isna().any():
         return None
     values = cells.to_numpy()
-    return values.astype(np.int64) if np.all(values == np.rint(values)) else None
+    whole = (values == np.rint(values)) & (np.abs(values.astype(np.float64)) < 2.0**53)
+    return values.astype(np.int64) if np.all(whole) else None
 
 
 def _counts_rows(numbers: Ints, *, restarts: bool = False) -> bool:

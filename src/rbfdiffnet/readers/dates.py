@@ -89,6 +89,7 @@ def find_month(word: str) -> int:
 # How regular dates are: which of two readings makes more sense --------------------------------
 
 _CLEARLY_MORE = 1.1  # times as many steps filled: a reading that makes one doubt the other
+_TOO_LARGE = 2**63  # for whole numbers of 64 bits
 
 
 def fill_share(dates: pd.Series[Any]) -> float:
@@ -190,12 +191,12 @@ def parse_times(
     kind = cells.dtype.kind
     if kind == "M":
         return ParsedTimes.from_dates(cells)
-    if kind in "iu":
+    if kind in "iu" and (cells < _TOO_LARGE).all():
         return _parse_integers(cells, order, weeks)
     codes, distinct = pd.factorize(cells)
     if not len(distinct):
         return ParsedTimes(pd.Series(pd.NaT, cells.index, "M8[ns]"), np.arange(len(cells)))
-    if kind == "f" and np.isfinite(distinct).all() and np.all(distinct == np.rint(distinct)):
+    if kind == "f" and np.all((distinct == np.rint(distinct)) & (np.abs(distinct) < _TOO_LARGE)):
         found = _parse_integers(pd.Series(distinct.astype(np.int64)), order, weeks)
     else:
         found = _parse_texts([str(cell).strip() for cell in distinct], order, weeks)

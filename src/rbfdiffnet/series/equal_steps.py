@@ -8,6 +8,7 @@ from scipy.interpolate import Akima1DInterpolator
 from rbfdiffnet.support.arrays import Array
 
 _FARTHEST = 2.5  # steps between two observations across which values are interpolated
+_MOST_STEPS = 1000.0  # for each known value
 
 
 def to_equal_steps(times: Array, values: Array) -> tuple[Array, float]:
@@ -22,10 +23,21 @@ def to_equal_steps(times: Array, values: Array) -> tuple[Array, float]:
     if at.size < 3:
         raise ValueError(f"{at.size} known values are too few for times.")
     step = float(np.median(np.diff(at)))
-    count = int(np.floor((at[-1] - at[0]) / step * (1.0 + 1e-12)))
+    span = (at[-1] - at[0]) / step
+    if span > _MOST_STEPS * at.size:
+        raise ValueError(
+            f"times reach over {span:g} steps of {step:g}, their median distance, with only "
+            f"{at.size} known values; is there a wrong one, or a wrong unit?"
+        )
+    count = int(np.floor(span * (1.0 + 1e-12)))
     grid = at[-1] - step * np.arange(count, -1.0, -1.0)
     grid[0] = max(grid[0], at[0])
-    found = np.asarray(Akima1DInterpolator(at, y)(grid))
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(Akima1DInterpolator(at, y)(grid))
+    except ValueError as error:
+        raise ValueError("The series is too steep: some times are almost the same.") from error
+    found[~np.isfinite(found)] = np.nan
     after = np.clip(np.searchsorted(at, grid), 1, at.size - 1)
     far = at[after] - at[after - 1] > _FARTHEST * step
     exact = np.isclose(grid, at[after], rtol=0.0, atol=1e-9 * step)
