@@ -325,7 +325,8 @@ def _parse_time_numbers(table: Table, column: str, unit: str) -> Ints | None:
         known = [_read_time_number(word, unit) for word in distinct]
         return np.array([*known, 0], dtype=np.int64)[codes]
     if cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and (cells.dropna() % 1 == 0).all()):
-        return np.clip(cells.fillna(0).to_numpy(np.float64), -1e9, 1e9).astype(np.int64)
+        numbers = np.clip(cells.fillna(0).to_numpy(np.float64), -1e9, 1e9)
+        return np.asarray(numbers, dtype=np.int64)
     return None
 
 
