@@ -497,6 +497,12 @@ def test_values_too_small_to_choose_lags_by_are_refused():
     refused("0 values", lambda: RBFDiffNetRegressor().fit_series(s[:0]))
 
 
+def test_trajectories_alike_but_for_a_spike():
+    s = np.sin(np.arange(30.0)) + 0.1 * np.random.default_rng(30).normal(size=30)
+    s[15] = 1e12
+    assert np.isfinite(RBFDiffNetRegressor().fit_series([s, s]).forecast(3)).all()
+
+
 @pytest.mark.parametrize("options", [{"metric": "common"}, {"fit_intercept": False}])
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200])
 def test_regressors_of_tiny_numbers(options, size):

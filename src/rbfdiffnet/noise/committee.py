@@ -294,7 +294,10 @@ def learn_committee(
             paths = trial.paths(early)
             tried.append((trial.error(paths), paths, found))
     if not tried:
-        raise ValueError(f"{len(z)} values are too few to compare maps; there are gaps, perhaps.")
+        raise ValueError(
+            f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
+            "outliers, perhaps."
+        )
     for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
         if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
             paths = trial.paths(Analogs(z[: trial.end], width))
@@ -339,7 +342,7 @@ def fit_lagged(
     decay: float,
     like: LaggedMap | None = None,
 ) -> LaggedMap | None:
-    """Fit a map to a standardized series (T, k), or return None where it is too short for it.
+    """Fit a map to a standardized series (T, k); None if it is too short, or windows are alike.
 
     Windows lie in one of the ``runs`` (T,), see `learn_committee`. With another map ``like`` it,
     width and penalty are taken from there.
@@ -368,7 +371,11 @@ def fit_lagged(
         beta, penalty = float(like.network.beta[0]), like.penalty
     kernel = np.exp(-beta * squares)
     kernel[np.diag_indices_from(kernel)] += penalty
-    solved = cho_solve(cho_factor(kernel), np.concatenate([change, flat], axis=1))
+    try:
+        factor = cho_factor(kernel)
+    except np.linalg.LinAlgError:
+        return None
+    solved = cho_solve(factor, np.concatenate([change, flat], axis=1))
     of_change, of_flat = solved[:, :width], solved[:, width:]
     linear = np.linalg.lstsq(flat.T @ of_flat, flat.T @ of_change, rcond=1e-13)[0]
     w = of_change - of_flat @ linear
