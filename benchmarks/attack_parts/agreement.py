@@ -28,7 +28,7 @@ def frame_libraries(cases: Cases) -> None:
 
 
 @promise(
-    "Chunks do not matter (of the stack: up to rounding)",
+    "Chunks do not matter (local: the same bits; others: up to rounding)",
     "scaling.md",
     f"{PANELS}, one series after the other",
 )

@@ -336,6 +336,9 @@ def test_unreadable_files(capsys, tmp_path):
     assert "broken gzip file" in message(packed)
     packed.write_bytes(bytes(range(256)))
     assert "not text" in message(packed)
+    plain = tmp_path / "a.csv"
+    plain.write_bytes(b"id,ds,y\n" + b"a,2024-01-01,1\n" * 900 + b"a\x00,2024-01-02,1\n")
+    assert "not text" in message(plain)  # pandas would read the id as a
 
 
 def test_parquet_without_a_library(capsys, tmp_path, monkeypatch):

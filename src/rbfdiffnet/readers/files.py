@@ -31,6 +31,7 @@ from rbfdiffnet.support.checks import CommandError
 from rbfdiffnet.support.files import BoundedStream, unpacked_limit
 
 _SAMPLE = 1000  # lines that are searched for dates such as 31.1.2024
+_NUL = re.compile(rb"\x00")
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}(?= |$)")
 _THREE_DIGITS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{3}(?![\d.])")  # 1.234: decimals or thousands
@@ -186,7 +187,7 @@ def _parse_csv(text: Source, name: str, decimal: str | None, missing: Sequence[s
     """
     with text.lines() as lines:
         head = lines.read(_HEAD)
-    if "\x00" in head[:1000]:
+    if text.has(_NUL):  # pandas would end a cell there
         raise CommandError(f"{name} is not text; give a CSV or a Parquet file")
     sep_line = _SEP_LINE.match(head)
     if sep_line:  # a blank line instead of it keeps the numbers of the other lines
