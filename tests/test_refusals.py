@@ -465,7 +465,7 @@ def test_targets_that_are_missing_in_words_are_refused(kind):
 )
 def test_what_the_default_would_ignore_is_refused(ignored):
     (name,) = ignored
-    with pytest.raises(ValueError, match=f"{name} is for networks of single series"):
+    with pytest.raises(ValueError, match=f"{name} is for networks that are fitted to series"):
         RBFDiffNet("D", scope="auto", **ignored)
     assert RBFDiffNet("D", **ignored).options.chosen_scope == "local"
 

@@ -341,3 +341,14 @@ def test_values_that_are_missing_do_not_count(library, nothing):
         expected = getattr(theirs, name)(known, **own)
         assert list(found["m"]) == pytest.approx(list(expected["m"]), nan_ok=True), name
     assert list(metrics.coverage(df, ["m"], 80)["m"]) == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_series_without_a_known_value_stay_and_infinite_values_count(library):
+    y = [1.0, np.nan, np.nan, np.nan, np.inf]
+    df = pd.DataFrame({"unique_id": list("aabbc"), "ds": [1, 2, 1, 2, 1], "y": y, "m": 1.5})
+    if library == "polars":
+        df = pytest.importorskip("polars").from_pandas(df)
+    found = metrics.mae(df, ["m"])
+    assert list(found["unique_id"]) == ["a", "b", "c"]
+    assert np.array(found["m"], dtype=float) == pytest.approx([0.5, np.nan, np.inf], nan_ok=True)

@@ -185,7 +185,7 @@ def test_backtests_updates_and_files(tmp_path):
 
 def test_arguments_for_fitted_networks_are_refused():
     for name, value in {"lags": 12, "strategy": "direct", "transforms": ["mean"]}.items():
-        with pytest.raises(ValueError, match=f"{name} is for networks of single series"):
+        with pytest.raises(ValueError, match=f"{name} is for networks that are fitted to series"):
             RBFDiffNet("D", preset="instant", **{name: value})
     with pytest.raises(ValueError, match="refit='weights'"):
         RBFDiffNet("D", preset="instant").cross_validation(

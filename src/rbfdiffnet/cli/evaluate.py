@@ -269,7 +269,7 @@ def make_verdict(job: Job, evaluation: Evaluation | None) -> Verdict:
 def describe_totals(evaluation: Evaluation) -> str:
     """Say in a sentence how far off totals were."""
     if evaluation.total_error is None:
-        return "How far off totals are is not known: no window of the backtest has a whole one."
+        return "How far off totals are is not known: no window of the backtest has one as long."
     return evaluation.total_error.describe(evaluation.scores.n_scored, "a total")
 
 

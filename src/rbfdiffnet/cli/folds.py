@@ -13,7 +13,7 @@ _OURS = "RBFDiffNet"
 def judge_totals(
     folds: pd.DataFrame, forecast: pd.DataFrame, totals: str | int
 ) -> ExpectedError | None:
-    """Return how far off totals were in a backtest; None if its windows have no whole one.
+    """Return how far off totals were in a backtest; None if its windows have none as long.
 
     Those count that have as many known values as the longest total of their series in `forecast`
     has steps.

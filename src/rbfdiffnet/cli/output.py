@@ -38,8 +38,8 @@ _TABLES = (".csv", ".csv.gz", *_PARQUET)
 _DRAWN = 4  # series in a plot
 _EXPLAINED, _EXTREMES = 20, 3  # explained in a report: the first, the best and the worst series
 _MOST_FITTED = 1000  # series that are fitted once more to explain forecasts that depend on all
-# Signs that steer terminals and that JSON does not escape.
 _SCHEMA = 1  # of JSON documents; a key that goes, or means something else, makes it 2
+# Signs that steer terminals and that JSON does not escape.
 _STEERING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 

@@ -15,33 +15,51 @@ import numpy as np
 from utilsforecast import losses
 
 from rbfdiffnet.panel.frames import read_target
+from rbfdiffnet.support.arrays import Mask
 
 
 def _skip_missing(metric: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a metric that leaves out rows without a value."""
+    """Return a metric that leaves out rows without a value; of series without any it is NaN.
+
+    Lazy frames are scored as they are.
+    """
 
     @wraps(metric)
     def score(*args: Any, **settings: Any) -> Any:
         given = signature(metric).bind(*args, **settings)
         given.apply_defaults()
-        target = given.arguments["target_col"]
-        for name in {"df", "train_df"} & set(given.arguments):
-            frame = nw.from_native(given.arguments[name], eager_only=True)
-            if target in frame.columns:
-                given.arguments[name] = _with_numbers(frame, target, skip=name == "df")
-        return metric(*given.args, **given.kwargs)
+        own, target = given.arguments, given.arguments["target_col"]
+        keys: Any = None
+        for name in {"df", "train_df"} & set(own):
+            frame = nw.from_native(own[name])
+            if isinstance(frame, nw.LazyFrame) or target not in frame.columns:
+                continue
+            frame, known = _with_numbers(frame, target)
+            if name == "df" and not known.all():
+                groups = [key for key in (own["id_col"], "cutoff") if key in frame.columns]
+                keys, frame = frame.select(groups).unique(), frame.filter(known.tolist())
+            own[name] = frame.to_native()
+        found = metric(*given.args, **given.kwargs)
+        return found if keys is None else _with_all_series(found, keys)
 
     return score
 
 
-def _with_numbers(frame: Any, target: str, *, skip: bool) -> Any:
-    """Return a native frame whose target is numbers, without rows that have none if asked to."""
+def _with_numbers(frame: Any, target: str) -> tuple[Any, Mask]:
+    """Return a frame whose target is numbers, and which of them (n,) are known."""
     values = read_target(frame[target])
-    known = np.isfinite(values)
     if not frame[target].dtype.is_numeric():
         column = nw.new_series(target, values, dtype=nw.Float64, backend=frame.implementation)
         frame = nw.maybe_reset_index(frame).with_columns(column)
-    return (frame.filter(known.tolist()) if skip and not known.all() else frame).to_native()
+    return frame, ~np.isnan(values)
+
+
+def _with_all_series(found: Any, keys: Any) -> Any:
+    """Return scores with a row for every series (and cutoff), NaN where nothing was known."""
+    scores = nw.from_native(found, eager_only=True)
+    groups = [key for key in keys.columns if key in scores.columns]
+    every = keys.select(groups).unique().sort(groups)
+    return every.join(scores, on=groups, how="left").to_native() if groups else found
 
 
 bias, mae, mse = _skip_missing(losses.bias), _skip_missing(losses.mae), _skip_missing(losses.mse)

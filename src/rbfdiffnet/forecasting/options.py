@@ -297,9 +297,10 @@ class Options:
         if method.fits_networks and self.transforms in (None, ("log1p",)):  # the stack knows these
             ignored = [name for name in ignored if name != "transforms"]
         if method.learns_from == "sample" and ignored:
+            chosen = f"scope={self.scope!r}" if self.scope else f"preset={self.preset!r}"
             raise ValueError(
-                f"{ignored[0]} is for networks of single series, and scope={self.chosen_scope!r} "
-                "fits none; leave it out, or use scope='local'."
+                f"{ignored[0]} is for networks that are fitted to series, and {chosen} has none; "
+                "leave it out, or use scope='local' or 'global'."
             )
         if self.hierarchy is None and self.reconcile != "variance":
             raise ValueError(

@@ -43,7 +43,7 @@ from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.parallel import SINGLE_MACHINE
 from rbfdiffnet.support.stability import LARGEST
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 _FORMAT = "rbfdiffnet-forecaster"
 _MOST_SETTINGS, _MOST_TIMES = 2**24, 100  # bytes, and times the size of a file, that are read
 _READ_AT_ONCE = 2**20  # bytes

@@ -519,9 +519,8 @@ def correct_scores(scores: Array, usual: Array, n_windows: float, levels: Sequen
     """Draw scores (n, h, n_levels) that held-out ones ask for to the usual ones of real series.
 
     Those are `REAL_SPREAD` times the scores of a normal variable. The fewer windows there were, the
-    closer. The `usual` score (h, n_levels) of a panel is no more
-    than so many times the normal one: a few series that broke off do not widen the intervals of all
-    others.
+    closer. The `usual` score (h, n_levels) of a panel is no more than so many times the normal one:
+    a few series that broke off do not widen the intervals of all others.
     """
     trust = n_windows / (n_windows + TRUST)
     normal = np.array([_normal(level) for level in levels])
