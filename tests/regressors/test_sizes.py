@@ -47,3 +47,12 @@ def test_regressors_of_tiny_numbers(options, size):
         found = RBFDiffNetRegressor(4, **options).fit(X, y).predict(X)
     assert np.isfinite(found).all()
     assert size < 1e-300 or np.abs(found - y).max() < size
+
+
+@pytest.mark.parametrize("n_lags", [2, "auto"])
+def test_delays_of_small_types_do_not_overflow(n_lags):
+    s = np.sin(np.arange(120.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        message = "too few, or too much alike"
+        refused(message, lambda: RBFDiffNetRegressor().fit_series(s, n_lags, np.uint8(200)))
