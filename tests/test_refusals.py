@@ -11,9 +11,9 @@ import pytest
 
 from fuzzing.anything import ODD
 from fuzzing.claims import attempt, on_purpose
-from panels import QUICK, make_panel
+from panels import QUICK, make_panel, to_polars
 from rbfdiffnet import Event, RBFDiffNet, RBFDiffNetRegressor, RBFNetworkRegressor
-from rbfdiffnet.evaluation.metrics import rmsse, rmsse_score, wrmsse
+from rbfdiffnet.evaluation.metrics import path_crps, rmsse, rmsse_score, wrmsse
 from rbfdiffnet.report import write_report
 from rbfdiffnet.report.plots import text_plot
 from rbfdiffnet.series.recursion import forecast_recursive
@@ -377,9 +377,9 @@ def test_metrics_name_columns_and_frames(library):
     past = library({"unique_id": ["a"] * 3, "ds": [1, 2, 3], "y": [1.0, 2.0, 4.0]})
     test = library({"unique_id": ["a"], "ds": [4], "y": [4.0], "m": [5.0], "text": ["a"]})
     refused("models must be a list", lambda: rmsse(test, None, past))
-    refused("models names no column", lambda: rmsse(test, [], past))
+    refused("models must be a list of at least one name", lambda: rmsse(test, [], past))
     refused("df has no column 'n'", lambda: rmsse(test, ["n"], past))
-    refused("df has no column None", lambda: rmsse(test, [None], past))
+    refused("models must be a list of at least one name", lambda: rmsse(test, [None], past))
     refused("'text' of df must hold numbers", lambda: rmsse(test, ["text"], past))
     refused("train_df must be a", lambda: rmsse(test, ["m"], None))
     refused("weights must be a", lambda: wrmsse(test, ["m"], past, None))
@@ -513,3 +513,16 @@ def test_regressors_of_tiny_numbers(options, size):
         found = RBFDiffNetRegressor(4, **options).fit(X, y).predict(X)
     assert np.isfinite(found).all()
     assert size < 1e-300 or np.abs(found - y).max() < size
+
+
+@pytest.mark.parametrize("name", ["unique_id", "ds", "cutoff", "y"])
+@pytest.mark.parametrize("convert", [lambda df: df, to_polars])
+def test_columns_that_are_no_forecasts_are_not_scored(name, convert):
+    frame = pd.DataFrame({"unique_id": [1, 2], "ds": 4, "cutoff": 3, "y": 5.0, "M": 4.0})
+    past = pd.DataFrame({"unique_id": [1, 1, 2, 2], "ds": [2, 3] * 2, "cutoff": 3})
+    past["y"] = [1.0, 2.0] * 2
+    frame, past = convert(frame), convert(past)
+    calls = [lambda: rmsse(frame, [name], past), lambda: path_crps(frame, [name])]
+    for call in [*calls, lambda: wrmsse(frame, [name], past, {1: 1.0, 2: 1.0})]:
+        refused("which is no column of forecasts", call)
+    assert rmsse(frame, ["M", "M"], past)["M"].to_list() == [1.0, 1.0]

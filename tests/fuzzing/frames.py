@@ -299,7 +299,7 @@ def _changed(df, changes, library, seed):
         for change in changes:
             df = every[change](df, rng)
         return LIBRARIES[library](df)
-    except Exception:  # two changes that do not go together
+    except (Exception, pl.exceptions.PanicException):  # changes that do not go together
         return None
 
 

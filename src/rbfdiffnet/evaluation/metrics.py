@@ -73,7 +73,6 @@ from rbfdiffnet.evaluation.usual_metrics import (
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.checks import (
     as_floats,
-    as_list,
     as_names,
     check_flag,
     check_number,
@@ -189,9 +188,7 @@ def rmsse(
     1         b    0.0   1.0
     2         c    0.0   NaN
     """
-    models = as_list("models", [models] if isinstance(models, str) else models)
-    if not models:
-        raise ValueError("models names no column of forecasts; give at least one.")
+    models = _read_models(models, id_col, target_col, cutoff_col, time_col)
     frame = _frame("df", df, [id_col], [target_col, *models])
     past = _frame("train_df", train_df, [id_col, time_col], [target_col])
     frame = frame.with_columns(*map(_nan_to_null, (target_col, *models)))
@@ -268,7 +265,7 @@ def wrmsse(
        naive
     0  0.875
     """
-    models = [models] if isinstance(models, str) else models
+    models = _read_models(models, id_col, target_col, cutoff_col, time_col)
     native = rmsse(df, models, train_df, id_col, target_col, cutoff_col, time_col)
     scores = nw.from_native(native, eager_only=True)
     weight = nw.new_series(
@@ -339,7 +336,7 @@ def winkler_score(
     0         a   2.0
     1         b  12.0
     """
-    models = as_names("models", [models] if isinstance(models, str) else models)
+    models = _read_models(models, id_col, target_col, cutoff_col)
     check_number("level", level, above=0, below=100)
     ends = {model: [f"{model}-{end}-{level:g}" for end in ("lo", "hi")] for model in models}
     needed = [target_col, *(name for own in ends.values() for name in own)]
@@ -399,7 +396,7 @@ def path_crps(
       unique_id      M
     0         a  1.167
     """
-    models = as_names("models", [models] if isinstance(models, str) else models)
+    models = _read_models(models, id_col, target_col, cutoff_col, time_col)
     check_flag("fair", fair)
     frame = _frame("df", df, [id_col, time_col], [target_col, *models])
     frame = frame.with_columns(*map(_nan_to_null, (target_col, *models)))
@@ -434,6 +431,15 @@ def _average_series(frame: nw.DataFrame[Any], keys: list[str], scores: Mapping[s
     rows = rows.with_columns(*map(_nan_to_null, scores))
     means = rows.group_by(*keys).agg(nw.col(*scores).mean()).sort(*keys)
     return nw.maybe_reset_index(means).to_native()
+
+
+def _read_models(models: Any, *others: Any) -> list[str]:
+    """Return the names of models; none may be that of another column in use."""
+    names = as_names("models", [models] if isinstance(models, str) else models)
+    for name in names:
+        if name in others:
+            raise ValueError(f"models names {name!r}, which is no column of forecasts.")
+    return names
 
 
 def _frame(what: str, df: Any, names: list[str], numbers: list[str]) -> nw.DataFrame[Any]:

@@ -114,6 +114,7 @@ class SeriesMixin(ABC):
             check_number("n_lags", n_lags, at_least=1, integer=True)
         if delay is not None:
             check_number("delay", delay, at_least=1, integer=True)
+            delay = int(delay)  # small types of NumPy overflow
         by_committee = not chosen or (delay or 1) > 1
         values = _check_trajectories(s, by_committee)
         step = 1.0
