@@ -48,7 +48,8 @@ class Trajectory:
     ``blurred_error`` are the standard deviations of the noise, of the map's own errors and of the
     blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
-    ``estimate`` is of the series less ``shift``, divided by ``scale``.
+    ``left_out`` is how far observations are from what the others alone say of them (root mean
+    square). ``estimate`` is of the series less ``shift``, divided by ``scale``.
     """
 
     network: Network
@@ -61,6 +62,7 @@ class Trajectory:
     penalty: float
     on: bool
     reason: str
+    left_out: float = np.inf
     estimate: Estimate | None = None
     shift: float = 0.0
     scale: float = 1.0
@@ -123,6 +125,7 @@ def learn_trajectory(
     found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
     basis, fit = search.blurred.basis, search.blurred.regression
     blurred = basis.network(fit.w, shift, scale)
+    left_out = np.inf if found is None else search.left_out_error(found)
     if found is None:
         network, noise_found, process, prior = blurred, 0.0, fit.variance, fit.prior
         if s.size <= _LONGEST and not known.all():
@@ -146,6 +149,7 @@ def learn_trajectory(
         penalty=process / (prior * s.size),
         on=found is not None,
         reason=reason,
+        left_out=scale * float(np.sqrt(left_out)),
         estimate=found,
         shift=shift,
         scale=scale,

@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-8  # eigenvalues of K, relative to the largest
 _LEAST = 1e-14  # variance of residuals, relative to that of the targets
 _PENALTIES = 10.0 ** np.arange(-10.0, 5.0, 0.5)
 _ROWS_AT_ONCE = 2_048
-_LAGS_APART = 4  # with twice as many lags every second window is used, and so on
+_LAGS_APART = 2  # with twice as many lags every second window is used, and so on
 
 
 def known_rows(s: Array, known: Mask, n_lags: int) -> tuple[Array, Array]:
