@@ -101,12 +101,18 @@ class Trajectory:
 
 
 def learn_trajectory(
-    s: Array, n_lags: int, noise: float | None = None, shape: MapShape | None = None
+    s: Array,
+    n_lags: int,
+    noise: float | None = None,
+    shape: MapShape | None = None,
+    *,
+    quick: bool = False,
 ) -> Trajectory:
     """Learn the clean trajectory of a series (T,), NaN where missing, and the map it follows.
 
     With a known standard deviation ``noise``, or with the ``shape`` of a map that a part of the
-    series has shown, the trajectory is on in any case. A ValueError says what is wrong with a
+    series has shown, the trajectory is on in any case. A ``quick`` search is a little less
+    exact, for trajectories of which the mean is taken. A ValueError says what is wrong with a
     series that cannot be learned from.
     """
     known = np.isfinite(s)
@@ -116,12 +122,12 @@ def learn_trajectory(
     first, last = np.flatnonzero(known)[[0, -1]]
     if first > 0 or last < s.size - 1:
         inner = slice(int(first), int(last) + 1)
-        return _extend(learn_trajectory(s[inner], n_lags, noise, shape), inner, s.size)
+        return _extend(learn_trajectory(s[inner], n_lags, noise, shape, quick=quick), inner, s.size)
     shift, scale = float(s[known].mean()), float(s[known].std())
     filled = (fill_missing(s) - shift) / scale
     recent = slice(max(s.size - _LONGEST, 0), None)
     level = noise / scale if noise else None
-    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape)
+    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape, quick)
     found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
     basis, fit = search.blurred.basis, search.blurred.regression
     blurred = basis.network(fit.w, shift, scale)

@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-8  # eigenvalues of K, relative to the largest
 _LEAST = 1e-14  # variance of residuals, relative to that of the targets
 _PENALTIES = 10.0 ** np.arange(-10.0, 5.0, 0.5)
 _ROWS_AT_ONCE = 2_048
-_LAGS_APART = 2  # with twice as many lags every second window is used, and so on
+_LAGS_APART = 4  # with twice as many lags every second window is used, and so on
 
 
 def known_rows(s: Array, known: Mask, n_lags: int) -> tuple[Array, Array]:
@@ -100,20 +100,21 @@ class MapBasis:
         rise = part @ self.centers - X * self.metric * part.sum(axis=1, keepdims=True)
         return np.asarray(2.0 * self.beta * rise * self.metric + w[r : r + n_lags])
 
-    def spread(self, X: Array, phi: Array, covariance: Array) -> tuple[Array, Array]:
+    def spread(self, X: Array, phi: Array, covariance: Array, thin: int = 1) -> tuple[Array, Array]:
         r"""Return how much the features vary where windows are uncertain, to first order.
 
         .. math:: M = \sum_n \nabla \phi(x_n)' P_n \nabla \phi(x_n), \qquad
             v = \sum_n \nabla \phi(x_n)' p_n
 
         where ``covariance`` (n, l + 1, l + 1) is that of each window and the value after it: P
-        within the window, p between the two. M has shape (r + l + 1, r + l + 1).
+        within the window, p between the two. M has shape (r + l + 1, r + l + 1). Only every
+        ``thin``-th window is looked at, and stands for the others.
         """
         n_lags = X.shape[1]
         size = self.n_smooth + n_lags + 1
         M, v = np.zeros((size, size)), np.zeros(size)
         # Long windows overlap by nearly all of their values, so a part of them says the same.
-        every = max(1, n_lags // _LAGS_APART)
+        every = thin * max(1, n_lags // _LAGS_APART)
         X, phi, covariance = X[::every], phi[::every], covariance[::every]
         for start in range(0, len(X), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)

@@ -57,7 +57,7 @@ _NARROWER = 0.7  # times a width, of more basis functions
 _WIDER = (8.0, 4.0)  # times a width, on the way to it
 _ENDS = (2.0, 2.0**0.5, 1.0, 0.5**0.5)  # times a width: estimates that compete
 _ENDS_BESIDE = (2.0, 1.0)  # the same for other decays
-_SHORT = 4  # lags: with more of them, decays beside the best one gain nothing
+_QUICK_THIN, _QUICK_LAGS = 2, 4  # windows of a pull; lags for which other decays are tried
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
 _PULL, _LAST_PULL = 0.5, 0.25
 _GUARD = 0.75  # share of the error that noise must be able to explain
@@ -78,7 +78,8 @@ class MapSearch:
     """The search for the map of a standardized series.
 
     ``blurred_maps`` are the maps of the observed windows, by decay and width, and ``blurred`` is
-    the best of them. ``noise_given`` tells whether the noise is known.
+    the best of them. ``noise_given`` tells whether the noise is known. A ``quick`` search tries
+    less.
     """
 
     observed: Observations
@@ -87,6 +88,7 @@ class MapSearch:
     blurred_maps: dict[MapShape, FittedMap]
     blurred: FittedMap
     noise_given: bool
+    quick: bool = False
 
     @classmethod
     def start(
@@ -96,6 +98,7 @@ class MapSearch:
         n_lags: int,
         noise: float | None,
         shape: MapShape | None = None,
+        quick: bool = False,
     ) -> MapSearch:
         """Fit maps to the observed windows and bound the noise.
 
@@ -123,8 +126,9 @@ class MapSearch:
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
             most = least = noise**2
-        observed = Observations(s, known.astype(np.float64), most, least)
-        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None)
+        thin = _QUICK_THIN if quick else 1
+        observed = Observations(s, known.astype(np.float64), most, least, thin)
+        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick)
 
     def run(self) -> tuple[Estimate | None, str]:
         """Return the estimate found, or None and the reason why the trajectory is off."""
@@ -250,7 +254,7 @@ class MapSearch:
 
     def _decays_beside(self, decay: float) -> list[float]:
         """Return decays a little above and below one, where they matter."""
-        if not 1 < self.n_lags <= _SHORT:
+        if self.n_lags == 1 or (self.quick and self.n_lags > _QUICK_LAGS):
             return []
         at = int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / decay))))
         return [_FINE_DECAYS[i] for i in (at - 2, at + 2) if 0 <= i < len(_FINE_DECAYS)]

@@ -216,7 +216,8 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
     early = s[: origins[0]]
     try:
         n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
-        tracker = learn_trajectory(early, n_lags, cleaner.noise, shape).tracker(early)
+        found = learn_trajectory(early, n_lags, cleaner.noise, shape, quick=True)
+        tracker = found.tracker(early)
     except (ValueError, np.linalg.LinAlgError):
         return np.inf, None
     h = horizon_of(s.size, quarter)
@@ -283,7 +284,7 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
     for n_lags in _TRAJECTORY_LAGS:
         given = None if noise == "auto" else float(noise)
         try:
-            trajectory = learn_trajectory(s, n_lags, given)
+            trajectory = learn_trajectory(s, n_lags, given, quick=True)
         except (ValueError, np.linalg.LinAlgError) as error:
             if given is not None and shapes is None:
                 raise

@@ -52,12 +52,14 @@ class Observations:
     """A standardized series ``s`` (T,), and bounds on the variance R of its noise.
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
+    The pull is that of every ``thin``-th window.
     """
 
     s: Array
     seen: Array
     most_noise: float
     least_noise: float = 0.0
+    thin: int = 1
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -357,14 +359,14 @@ def _update_variances(
         noise=noise,
         process=max(process, _SMALLEST_PROCESS * noise),
         prior=_limit_change(moved.smooth_size / max(r - in_prior, 1e-2), prior),
-        pull=basis.spread(along.X[sure], along.phi[sure], covariance[sure]),
+        pull=basis.spread(along.X[sure], along.phi[sure], covariance[sure], observed.thin),
     )
 
 
 def _explained(observed: Observations, estimate: Estimate, step: _Step, covariance: Array) -> float:
     """Return how many observations the latent series and the weights can follow."""
     variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
-    by_w = np.einsum("tp,tp->t", step.gain @ step.S_inverse, step.gain)
+    by_w = np.einsum("tp,pq,tq->t", step.gain, step.S_inverse, step.gain, optimize=True)
     return float(observed.seen @ (variance + by_w)) / estimate.noise
 
 
