@@ -21,8 +21,8 @@ from rbfdiffnet.noise.committee import (
     values_ahead,
     weighted_median,
 )
-from rbfdiffnet.noise.learn import learn_trajectory
-from rbfdiffnet.noise.series_model import learn_series
+from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
+from rbfdiffnet.noise.series_model import MeanCleaner, learn_series
 
 
 def wave(n: int, period: float = 40.0) -> np.ndarray:
@@ -224,6 +224,35 @@ def test_a_noisy_map_is_forecast_by_its_filter() -> None:
     assert model.noise_std_ == pytest.approx(0.1 * clean.std(), rel=0.1)
     assert model.noise_reason_ == ""
     assert model.predict_noisy(noisy[None, 796:800]).shape == (1,)
+
+
+def test_cleaners_that_explain_a_series_about_as_well_are_averaged() -> None:
+    clean = np.asarray(lorenz(600, step=0.05)[:, 0])
+    sigma = 0.1 * clean.std()
+    noisy = clean + sigma * np.random.default_rng(1).normal(size=600)
+    model = learn_series(noisy[:, None])
+    (cleaner,) = model.cleaners
+    assert isinstance(cleaner, MeanCleaner)
+    latents = [part.latent for part in cleaner.parts if isinstance(part, Trajectory)]
+    assert len(latents) == len(cleaner.parts) == 2
+    np.testing.assert_array_equal(model.latent[:, 0], np.mean(latents, axis=0))
+    left = [np.sqrt(np.mean((z - clean) ** 2)) for z in (model.latent[:, 0], *latents)]
+    assert left[0] < max(left[1:]) < 0.6 * sigma
+    each = [part.clean(noisy) for part in cleaner.parts]
+    np.testing.assert_array_equal(cleaner.clean(noisy), np.mean(each, axis=0))
+
+
+def test_shapes_that_are_too_coarse_are_left_to_trajectories() -> None:
+    """Windows of a quarter of a period are long here, but values in them turn quickly."""
+    clean = np.asarray(lorenz(1000, step=0.05, discard=1000)[:, 0])
+    noisy = clean + 0.05 * clean.std() * np.random.default_rng(0).normal(size=1000)
+    quarter = quarter_period(noisy)
+    shapes = find_shapes(noisy, np.ones(1000, dtype=bool), quarter)
+    found = learn_trajectory(noisy, 4)
+    assert shapes is not None
+    assert shapes.left_out > 1.15 * found.left_out
+    errors = [np.std(z - clean) for z in (shapes.clean(noisy), found.latent)]
+    assert errors[0] > 1.5 * errors[1]
 
 
 def test_a_fine_noisy_series_is_forecast_from_any_history() -> None:

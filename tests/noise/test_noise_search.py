@@ -24,6 +24,15 @@ def autoregression(seed):
     return s[100:]
 
 
+def ikeda(size):
+    """A map with more folds than eighty basis functions can follow."""
+    z, path = 0.1 + 0.1j, []
+    for _ in range(size + 500):
+        z = 1.0 + 0.9 * z * np.exp(1j * (0.4 - 6.0 / (1.0 + abs(z) ** 2)))
+        path.append(z.real)
+    return np.array(path[-size:])
+
+
 @pytest.fixture(scope="module")
 def found():
     return learn_trajectory(HENON + 0.1 * noise(0), n_lags=2)
@@ -37,6 +46,15 @@ def test_noise_is_found_and_taken_out(n_lags, level):
     assert found.noise == pytest.approx(level, rel=0.15)
     assert found.signal_to_noise == pytest.approx(HENON.var() / level**2, rel=0.35)
     assert np.std(found.latent - HENON) < 0.5 * level
+
+
+@pytest.mark.slow
+def test_a_map_with_many_folds_gets_more_basis_functions():
+    clean = ikeda(1000)
+    level = 0.1 * clean.std()
+    found = learn_trajectory(clean + level * noise(6, 1000), n_lags=4)
+    assert len(found.network.centers) > 80
+    assert np.std(found.latent - clean) < 0.9 * level
 
 
 @pytest.mark.slow

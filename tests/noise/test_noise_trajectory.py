@@ -14,6 +14,7 @@ from rbfdiffnet.noise.trajectory import (
     first_estimate,
     gram_band,
     improve,
+    left_out_error,
     smooth_latent,
 )
 
@@ -122,6 +123,17 @@ def test_a_round_is_a_dense_gauss_newton_step(s, seen, rng, pull):
         (new.prior, prior, r - in_prior, size),
     ):
         assert variance == pytest.approx(np.clip(value / free, old / 4.0, old * 4.0), rel=1e-4)
+
+
+def test_the_error_of_left_out_observations_is_that_of_the_dense_step(s, seen):
+    observed = Observations(s, seen, most_noise=1.0)
+    state = after(observed, start(s, noise=0.02)[0])
+    state = replace(state, pull=(np.zeros_like(state.pull[0]), np.zeros_like(state.pull[1])))
+    D = jacobian(terms(state, observed), np.concatenate([state.z, state.w]))
+    own = seen * np.diag(np.linalg.inv(D.T @ D))[:T] / state.noise
+    known = seen.sum()
+    expected = np.sum(seen * (s - state.z) ** 2) / known / (1.0 - own.sum() / known) ** 2
+    assert left_out_error(observed, state, 0.0) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ is the mean over the windows that it is in. The level of the noise comes from th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,12 +39,14 @@ def quarter_period(s: Array) -> int:
 class SmoothShapes:
     """The space that clean windows lie in: ``shapes`` (m, r), around ``level``.
 
-    ``noise`` is the standard deviation of the noise.
+    ``noise`` is the standard deviation of the noise, and ``left_out`` how far observations are
+    from what the others alone say of them (root mean square).
     """
 
     shapes: Array
     level: float
     noise: float
+    left_out: float = np.inf
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,), NaN where missing, without noise and gaps.
@@ -89,4 +91,8 @@ def find_shapes(s: Array, known: Mask, quarter: int) -> SmoothShapes | None:
     limit = middle * float(np.polyval(_RATIO, size / len(windows)))
     kept = values > limit
     kept[-1] = True
-    return SmoothShapes(vectors[:, kept], level, middle / float(np.sqrt(len(windows))))
+    found = SmoothShapes(vectors[:, kept], level, middle / float(np.sqrt(len(windows))))
+    rest = (s - found.clean(np.where(known, s, np.nan)))[known]
+    own = np.count_nonzero(kept) / size  # share of an observation in its clean value
+    left_out = float(np.sqrt(np.mean(rest**2))) / max(1.0 - own, 1e-3)
+    return replace(found, left_out=left_out)

@@ -48,7 +48,8 @@ class Trajectory:
     ``blurred_error`` are the standard deviations of the noise, of the map's own errors and of the
     blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
-    ``estimate`` is of the series less ``shift``, divided by ``scale``.
+    ``left_out`` is how far observations are from what the others alone say of them (root mean
+    square). ``estimate`` is of the series less ``shift``, divided by ``scale``.
     """
 
     network: Network
@@ -61,6 +62,7 @@ class Trajectory:
     penalty: float
     on: bool
     reason: str
+    left_out: float = np.inf
     estimate: Estimate | None = None
     shift: float = 0.0
     scale: float = 1.0
@@ -99,12 +101,18 @@ class Trajectory:
 
 
 def learn_trajectory(
-    s: Array, n_lags: int, noise: float | None = None, shape: MapShape | None = None
+    s: Array,
+    n_lags: int,
+    noise: float | None = None,
+    shape: MapShape | None = None,
+    *,
+    quick: bool = False,
 ) -> Trajectory:
     """Learn the clean trajectory of a series (T,), NaN where missing, and the map it follows.
 
     With a known standard deviation ``noise``, or with the ``shape`` of a map that a part of the
-    series has shown, the trajectory is on in any case. A ValueError says what is wrong with a
+    series has shown, the trajectory is on in any case. A ``quick`` search is a little less
+    exact, for trajectories of which the mean is taken. A ValueError says what is wrong with a
     series that cannot be learned from.
     """
     known = np.isfinite(s)
@@ -114,15 +122,16 @@ def learn_trajectory(
     first, last = np.flatnonzero(known)[[0, -1]]
     if first > 0 or last < s.size - 1:
         inner = slice(int(first), int(last) + 1)
-        return _extend(learn_trajectory(s[inner], n_lags, noise, shape), inner, s.size)
+        return _extend(learn_trajectory(s[inner], n_lags, noise, shape, quick=quick), inner, s.size)
     shift, scale = float(s[known].mean()), float(s[known].std())
     filled = (fill_missing(s) - shift) / scale
     recent = slice(max(s.size - _LONGEST, 0), None)
     level = noise / scale if noise else None
-    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape)
+    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape, quick)
     found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
     basis, fit = search.blurred.basis, search.blurred.regression
     blurred = basis.network(fit.w, shift, scale)
+    left_out = np.inf if found is None else search.left_out_error(found)
     if found is None:
         network, noise_found, process, prior = blurred, 0.0, fit.variance, fit.prior
         if s.size <= _LONGEST and not known.all():
@@ -146,6 +155,7 @@ def learn_trajectory(
         penalty=process / (prior * s.size),
         on=found is not None,
         reason=reason,
+        left_out=scale * float(np.sqrt(left_out)),
         estimate=found,
         shift=shift,
         scale=scale,

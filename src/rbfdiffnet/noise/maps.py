@@ -100,20 +100,21 @@ class MapBasis:
         rise = part @ self.centers - X * self.metric * part.sum(axis=1, keepdims=True)
         return np.asarray(2.0 * self.beta * rise * self.metric + w[r : r + n_lags])
 
-    def spread(self, X: Array, phi: Array, covariance: Array) -> tuple[Array, Array]:
+    def spread(self, X: Array, phi: Array, covariance: Array, thin: int = 1) -> tuple[Array, Array]:
         r"""Return how much the features vary where windows are uncertain, to first order.
 
         .. math:: M = \sum_n \nabla \phi(x_n)' P_n \nabla \phi(x_n), \qquad
             v = \sum_n \nabla \phi(x_n)' p_n
 
         where ``covariance`` (n, l + 1, l + 1) is that of each window and the value after it: P
-        within the window, p between the two. M has shape (r + l + 1, r + l + 1).
+        within the window, p between the two. M has shape (r + l + 1, r + l + 1). Only every
+        ``thin``-th window is looked at, and stands for the others.
         """
         n_lags = X.shape[1]
         size = self.n_smooth + n_lags + 1
         M, v = np.zeros((size, size)), np.zeros(size)
         # Long windows overlap by nearly all of their values, so a part of them says the same.
-        every = max(1, n_lags // _LAGS_APART)
+        every = thin * max(1, n_lags // _LAGS_APART)
         X, phi, covariance = X[::every], phi[::every], covariance[::every]
         for start in range(0, len(X), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)

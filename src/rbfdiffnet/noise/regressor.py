@@ -143,7 +143,7 @@ class SeriesMixin(ABC):
         self._adopt(best.network, best.penalty, found.committee.error)
         if cleaner is not None and best.delay == 1:
             enough = cleaner.network.n_lags <= best.n_lags
-            self._tracker = cleaner.tracker(values[-1]) if enough else None
+            self._tracker = found.tracker if enough else None
         self._history = values[-1]
         noise = found.noise
         ratio = np.var(found.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2

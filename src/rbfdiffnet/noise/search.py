@@ -41,6 +41,7 @@ from rbfdiffnet.noise.trajectory import (
     Observations,
     first_estimate,
     improve,
+    left_out_error,
     smooth_latent,
 )
 from rbfdiffnet.series.gaps import fill_missing
@@ -51,10 +52,12 @@ from rbfdiffnet.support.progress import progress_between, without_progress
 _WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # in units of the windows' spread
 _DECAYS = (1.0, 0.75, 0.5, 0.25, 0.05)
 _FINE_DECAYS = (1.0, 0.85, 0.75, 0.6, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.025)
-_MORE_CENTERS = 240  # for clean series
+_MORE_CENTERS = 240  # for clean series, and where the usual number is too small
+_NARROWER = 0.7  # times a width, of more basis functions
 _WIDER = (8.0, 4.0)  # times a width, on the way to it
 _ENDS = (2.0, 2.0**0.5, 1.0, 0.5**0.5)  # times a width: estimates that compete
 _ENDS_BESIDE = (2.0, 1.0)  # the same for other decays
+_QUICK_THIN, _QUICK_LAGS = 2, 4  # windows of a pull; lags for which other decays are tried
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
 _PULL, _LAST_PULL = 0.5, 0.25
 _GUARD = 0.75  # share of the error that noise must be able to explain
@@ -75,7 +78,8 @@ class MapSearch:
     """The search for the map of a standardized series.
 
     ``blurred_maps`` are the maps of the observed windows, by decay and width, and ``blurred`` is
-    the best of them. ``noise_given`` tells whether the noise is known.
+    the best of them. ``noise_given`` tells whether the noise is known. A ``quick`` search tries
+    less.
     """
 
     observed: Observations
@@ -84,6 +88,7 @@ class MapSearch:
     blurred_maps: dict[MapShape, FittedMap]
     blurred: FittedMap
     noise_given: bool
+    quick: bool = False
 
     @classmethod
     def start(
@@ -93,6 +98,7 @@ class MapSearch:
         n_lags: int,
         noise: float | None,
         shape: MapShape | None = None,
+        quick: bool = False,
     ) -> MapSearch:
         """Fit maps to the observed windows and bound the noise.
 
@@ -120,8 +126,9 @@ class MapSearch:
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
             most = least = noise**2
-        observed = Observations(s, known.astype(np.float64), most, least)
-        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None)
+        thin = _QUICK_THIN if quick else 1
+        observed = Observations(s, known.astype(np.float64), most, least, thin)
+        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick)
 
     def run(self) -> tuple[Estimate | None, str]:
         """Return the estimate found, or None and the reason why the trajectory is off."""
@@ -148,6 +155,7 @@ class MapSearch:
         basis = _lowest(last for last, _ in tried).basis
         with progress_between(0.4, 1.0):
             last, low = self._refine((basis.decay, basis.width))
+        last, low = self._with_more_centers(last, low)
         lowest = _lowest([lowest, low])
         if self.noise_given or last.evidence < blurred_evidence:
             found = last
@@ -165,6 +173,10 @@ class MapSearch:
             (estimate,) = self._descend(shape, (*_WIDER, 2.0), (1.0,))
         with progress_between(0.6, 1.0):
             return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL)[0]
+
+    def left_out_error(self, found: Estimate) -> float:
+        """Return how far observations are from what the others say of them, squared."""
+        return left_out_error(self.observed, found, _LAST_PULL)
 
     def fill_gaps(self) -> Array:
         """Return the observations with gaps filled: by the map where it is good, else by lines."""
@@ -188,6 +200,20 @@ class MapSearch:
         best = _lowest([best, *beside])
         with progress_between(0.9, 1.0):
             return improve(self.observed, best, _LAST_ROUNDS, _LAST_PULL)
+
+    def _with_more_centers(self, last: Estimate, low: Estimate) -> tuple[Estimate, Estimate]:
+        """Go on with more and narrower basis functions where the evidence gains from them.
+
+        They cannot say more where some directions of the basis are negligible already.
+        """
+        more = count_centers(len(last.z) - self.n_lags, _MORE_CENTERS)
+        if more <= self.n_centers or last.basis.n_smooth < self.n_centers:
+            return last, low
+        fit = self._fit(last.z, (last.basis.decay, _NARROWER * last.basis.width), more)
+        start = first_estimate(fit.basis, fit.regression, last.z, last.noise, last.process)
+        start, _ = improve(self.observed, start, _ROUNDS, _PULL)
+        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL)
+        return found if found[0].evidence < last.evidence else (last, low)
 
     def _descend(
         self, shape: MapShape, wider: Sequence[float], ends: Sequence[float]
@@ -213,11 +239,12 @@ class MapSearch:
                     found.append(improve(self.observed, estimate, _ROUNDS, _LAST_PULL)[0])
         return found
 
-    def _fit(self, z: Array, shape: MapShape) -> FittedMap:
+    def _fit(self, z: Array, shape: MapShape, n_centers: int | None = None) -> FittedMap:
         """Fit a map to a series that is taken as it is."""
         decay, width = shape
         X, y = cut_windows(z, self.n_lags)[:-1], z[self.n_lags :]
-        return fit_map(make_basis(place_centers(X, decay, self.n_centers), decay, width), X, y)
+        placed = place_centers(X, decay, n_centers or self.n_centers)
+        return fit_map(make_basis(placed, decay, width), X, y)
 
     def _first(self, fit: FittedMap) -> Estimate:
         """Return an estimate to start from: the observations, and a map fitted to them."""
@@ -226,8 +253,8 @@ class MapSearch:
         return first_estimate(fit.basis, fit.regression, self.observed.s, noise)
 
     def _decays_beside(self, decay: float) -> list[float]:
-        """Return decays a little above and below one."""
-        if self.n_lags == 1:
+        """Return decays a little above and below one, where they matter."""
+        if self.n_lags == 1 or (self.quick and self.n_lags > _QUICK_LAGS):
             return []
         at = int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / decay))))
         return [_FINE_DECAYS[i] for i in (at - 2, at + 2) if 0 <= i < len(_FINE_DECAYS)]

@@ -22,7 +22,7 @@ from rbfdiffnet.noise.committee import (
     origins_of,
     values_ahead,
 )
-from rbfdiffnet.noise.filtering import MEMORY
+from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.series.gaps import fill_missing
@@ -37,6 +37,8 @@ _SHORTEST_TRAJECTORY = 20
 MOST_VALUES = 4_000
 _CLEAN = 0.01  # standard deviation of noise, in units of that of the series
 _TRAJECTORY_LAGS = (4, 8)
+_CLOSE = 1.15  # times the lowest error of left out observations: cleaners that are taken
+_PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 
 
@@ -47,8 +49,33 @@ class Cleaner(Protocol):
     def noise(self) -> float:
         """Standard deviation of the noise."""
 
+    @property
+    def left_out(self) -> float:
+        """How far observations are from what the others alone say of them (root mean square)."""
+
     def clean(self, s: Array) -> Array:
         """Return a series (T,) without noise and gaps, given NaN where missing."""
+
+
+@dataclass(frozen=True)
+class MeanCleaner:
+    """Several cleaners that explain a series about as well: the mean of what they make of it."""
+
+    parts: tuple[Cleaner, ...]
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise."""
+        return float(np.mean([part.noise for part in self.parts]))
+
+    @property
+    def left_out(self) -> float:
+        """The lowest of the parts'."""
+        return min(part.left_out for part in self.parts)
+
+    def clean(self, s: Array) -> Array:
+        """Return a series (T,) without noise and gaps, given NaN where missing."""
+        return np.asarray(np.mean([part.clean(s) for part in self.parts], axis=0))
 
 
 @dataclass(frozen=True)
@@ -59,7 +86,7 @@ class SeriesModel:
     the last one. Sensors that were left as they are have no cleaner (None), and where none has,
     ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
     better than the committee. ``error`` is the mean size of the errors on the last part of the
-    series.
+    series, and ``tracker`` that filter.
     """
 
     committee: Committee
@@ -69,6 +96,7 @@ class SeriesModel:
     reason: str
     error: float
     filters: bool = False
+    tracker: StateFilter | None = None
 
     @property
     def noise(self) -> Array:
@@ -77,19 +105,18 @@ class SeriesModel:
 
     @property
     def trajectory(self) -> Trajectory | None:
-        """What the only sensor is cleaned by, if that is a trajectory."""
+        """The trajectory with fewest lags that the only sensor is cleaned by, if there is one."""
         found = self.cleaners[0] if len(self.cleaners) == 1 else None
-        return found if isinstance(found, Trajectory) else None
+        parts = found.parts if isinstance(found, MeanCleaner) else (found,)
+        return next((part for part in parts if isinstance(part, Trajectory)), None)
 
     def forecast(self, history: Array | None, h: int, quantiles: Array) -> Array:
         """Forecast quantiles after a history (T, k), or after the series itself; (h, k, q).
 
         What is missing at its end is forecast, too, and left out.
         """
-        if history is None and self.trajectory is not None and self.filters:
-            observed = self.observed[:, 0]
-            found = self.trajectory.tracker(observed).forecast(observed, h, quantiles)
-            return found[:, None]
+        if history is None and self.tracker is not None and self.filters:
+            return self.tracker.forecast(self.observed[:, 0], h, quantiles)[:, None]
         observed = self.observed if history is None else history
         known = np.asarray(np.isfinite(observed).all(axis=1))
         gap = int(known[::-1].argmax())
@@ -142,13 +169,15 @@ def learn_series(
     with progress_between(0.7, 0.9):
         committee, latent = _learn(trajectories, cleaners, *settings)
     model = replace(plain, committee=committee, latent=latent, cleaners=cleaners)
-    filtered = np.inf
+    filtered, early = np.inf, None
     if model.trajectory is not None and len(trajectories) == 1:
         with progress_between(0.9, 1.0):
-            filtered = _filter_error(whole[:, 0], model.trajectory, quarter)
+            filtered, early = _filter_error(whole[:, 0], model.trajectory, quarter)
     error = min(committee.error, filtered)
     if noise == "auto" and error >= plain.error:
         return replace(plain, reason=_NO_GAIN)
+    if model.trajectory is not None:
+        model = replace(model, tracker=model.trajectory.tracker(trajectories[-1][:, 0], early))
     return replace(model, error=error, filters=filtered < committee.error)
 
 
@@ -173,13 +202,15 @@ def _clean(s: Array, cleaners: Sequence[Cleaner | None], *, is_known: bool = Fal
             return fill_missing(own)
         if is_known and isinstance(cleaner, Trajectory):
             return cleaner.latent
+        if isinstance(cleaner, MeanCleaner):
+            return np.asarray(np.mean([clean(own, part) for part in cleaner.parts], axis=0))
         return cleaner.clean(own)
 
     return np.stack([clean(*pair) for pair in zip(s.T, cleaners, strict=True)], axis=1)
 
 
-def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> float:
-    """Return the error of a trajectory's filter where committees are compared.
+def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, StateFilter | None]:
+    """Return the error of a trajectory's filter where committees are compared, and the filter.
 
     The map is learned again from the values before, in the shape that it has.
     """
@@ -187,21 +218,22 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> float:
     early = s[: origins[0]]
     try:
         n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
-        tracker = learn_trajectory(early, n_lags, cleaner.noise, shape).tracker(early)
+        found = learn_trajectory(early, n_lags, cleaner.noise, shape, quick=True)
+        tracker = found.tracker(early)
     except (ValueError, np.linalg.LinAlgError):
-        return np.inf
+        return np.inf, None
     h = horizon_of(s.size, quarter)
     start = max(int(origins[0]) - n_lags - MEMORY, 0)
     chosen = set(origins.tolist())
     clouds = [
-        cloud
+        cloud[::_PARTICLES_APART]
         for origin, cloud in enumerate(tracker.track(s[start:]), start + n_lags)
         if origin in chosen
     ]
     paths = np.median(tracker.roll(np.stack(clouds), h), axis=1)
     scale = float(cleaner.latent.std())
     ahead = values_ahead(s[:, None] / scale, origins, h)
-    return mean_error(paths[:, :, None] / scale, ahead) * scale
+    return mean_error(paths[:, :, None] / scale, ahead) * scale, tracker
 
 
 def past_of(s: Array, origins: Ints, quarter: int, longest: int = 0) -> Array:
@@ -247,21 +279,24 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
     """Return what cleans a series (T,), or None and why there is nothing."""
     filled, known = fill_missing(s), np.isfinite(s)
     shapes = find_shapes(filled, known, quarter)
-    if shapes is not None:
-        if noise == "auto" and shapes.noise < _CLEAN * float(filled.std()):
-            return None, "the series is clean"
-        return shapes, ""
+    found: list[Cleaner] = [] if shapes is None else [shapes]
+    if shapes is not None and noise == "auto" and shapes.noise < _CLEAN * float(filled.std()):
+        return None, "the series is clean"
     reason = ""
     for n_lags in _TRAJECTORY_LAGS:
         given = None if noise == "auto" else float(noise)
         try:
-            found = learn_trajectory(s, n_lags, given)
+            trajectory = learn_trajectory(s, n_lags, given, quick=True)
         except (ValueError, np.linalg.LinAlgError) as error:
-            if given is not None:
+            if given is not None and shapes is None:
                 raise
             reason = str(error)
             continue
-        if found.on:
-            return found, ""
-        reason = found.reason
-    return None, reason
+        if trajectory.on:
+            found.append(trajectory)
+        reason = trajectory.reason
+    if not found:
+        return None, reason
+    lowest = min(cleaner.left_out for cleaner in found)
+    close = tuple(cleaner for cleaner in found if cleaner.left_out <= _CLOSE * lowest)
+    return (close[0] if len(close) == 1 else MeanCleaner(close)), ""

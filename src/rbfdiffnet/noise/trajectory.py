@@ -43,6 +43,7 @@ _ANYWHERE = 1e-6  # precision of a value about which nothing is known
 _UNKNOWN = 1.0  # variance of a value about which as much is known without its neighbors
 _LARGEST_CHANGE = 4.0  # factor by which a variance may change in a round
 _MOST_HALVINGS = 6
+_SETTLED = 1e-4  # largest step of a latent series that moves no more, in units of the noise
 _SMALLEST_BLOCK = 24  # rows of a banded matrix
 
 
@@ -51,12 +52,14 @@ class Observations:
     """A standardized series ``s`` (T,), and bounds on the variance R of its noise.
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
+    The pull is that of every ``thin``-th window.
     """
 
     s: Array
     seen: Array
     most_noise: float
     least_noise: float = 0.0
+    thin: int = 1
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -231,16 +234,32 @@ def improve(
     return passed[-1], min(passed, key=lambda estimate: estimate.evidence)
 
 
+def left_out_error(observed: Observations, estimate: Estimate, share: float) -> float:
+    r"""Return about how far observations are from what the others alone say of them, squared.
+
+    By generalized cross-validation it is the mean of :math:`(s_t - z_t)^2 / (1 - h)^2`, where h is
+    the mean share that an observation has in its own clean value.
+    """
+    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    step = _solve_step(observed, estimate, along, share)
+    covariance = step.H.inverse_windows(estimate.basis.metric.size + 1)
+    known = float(observed.seen.sum())
+    own = _explained(observed, estimate, step, covariance) / known
+    return observed.misfit(estimate.z) / known / max(1.0 - own, 1e-3) ** 2
+
+
 def smooth_latent(observed: Observations, estimate: Estimate, rounds: int = 10) -> Estimate:
     """Improve the latent series alone; the map and the variances stay as they are."""
     along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
     stay = np.zeros_like(estimate.w)
     for _ in range(rounds):
         _, H, by_z = _linearize(observed, estimate, along)
-        moved, along = _move(observed, estimate, along, -H.solve(by_z), stay)
-        if moved is estimate:
-            break
+        step = -H.solve(by_z)
+        moved, along = _move(observed, estimate, along, step, stay)
+        settled = moved is estimate or np.abs(step).max() < _SETTLED * np.sqrt(estimate.noise)
         estimate = moved
+        if settled:
+            break
     return estimate
 
 
@@ -327,9 +346,7 @@ def _update_variances(
     basis, R, Q, prior = before.basis, before.noise, before.process, before.prior
     r, n, known = basis.n_smooth, len(along.X), float(observed.seen.sum())
     covariance = step.H.inverse_windows(basis.metric.size + 1)
-    variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
-    by_w = np.einsum("tp,pq,tq->t", step.gain, step.S_inverse, step.gain, optimize=True)
-    in_noise = float(observed.seen @ (variance + by_w)) / R
+    in_noise = _explained(observed, before, step, covariance)
     in_prior = float(np.trace(step.S_inverse[:r, :r])) / prior
     in_process = moved.z.size + moved.w.size - in_noise - in_prior
     noise = _limit_change(observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known), R)
@@ -342,8 +359,15 @@ def _update_variances(
         noise=noise,
         process=max(process, _SMALLEST_PROCESS * noise),
         prior=_limit_change(moved.smooth_size / max(r - in_prior, 1e-2), prior),
-        pull=basis.spread(along.X[sure], along.phi[sure], covariance[sure]),
+        pull=basis.spread(along.X[sure], along.phi[sure], covariance[sure], observed.thin),
     )
+
+
+def _explained(observed: Observations, estimate: Estimate, step: _Step, covariance: Array) -> float:
+    """Return how many observations the latent series and the weights can follow."""
+    variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
+    by_w = np.einsum("tp,pq,tq->t", step.gain, step.S_inverse, step.gain, optimize=True)
+    return float(observed.seen @ (variance + by_w)) / estimate.noise
 
 
 def gram_band(J: Array, process: float, diagonal: Array) -> Array:
