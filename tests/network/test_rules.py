@@ -230,7 +230,7 @@ def test_functions_may_be_passed_as_they_are():
     np.testing.assert_array_equal(named.predict(X), passed.predict(X))
 
 
-@pytest.mark.parametrize("scope", ["local", "global", "auto"])
+@pytest.mark.parametrize("scope", ["local", "global"])
 def test_models_with_new_rules_are_saved_and_loaded(scope, new_rules, tmp_path, monkeypatch):
     y = np.sin(np.arange(80) / 3.0) + 0.1 * np.random.default_rng(0).normal(size=80)
     df = pd.DataFrame({"unique_id": "a", "ds": np.arange(80), "y": y})
