@@ -376,3 +376,41 @@ def test_parts_that_are_not_needed_may_be_wrong(write):
     assert read_data(write("year,month,day,y", *ends)).freq == "MS"
     frost = [f"{1950 + i},{40 + i % 9 if i else ''},{i % 7}" for i in range(30)]
     assert read_data(write("year,week,y", *frost), ColumnChoices(target=["y"])).freq == "YS"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "date,Mar-24,Jun-24,Sep-24,Dec-24",
+        "Datum,Mär-24,Jun-24,Sep-24,Dez-24",
+        "Stichtag,Open interest,Mar-24,Jun-24,Sep-24",
+        "date,May 2020,April 2019,June 2018,weekday",
+        "id,date,2021-01,2021-02,2021-03,2021-04",
+    ],
+)
+def test_rows_with_dates_of_their_own_are_no_series(write, header):
+    names = header.split(",")
+    day = next(i for i, name in enumerate(names) if name in ("date", "Datum", "Stichtag"))
+    cells = {"weekday": lambda i: "SMTWTFS"[i % 7], "id": str}
+    lines = [
+        ",".join(
+            f"2024-02-{i + 1:02d}" if k == day else cells.get(name, lambda i: f"{i}.5")(i)
+            for k, name in enumerate(names)
+        )
+        for i in range(20)
+    ]
+    data = read_data(write(header, *lines))
+    assert data.ids == [c for c in names if c not in (names[day], "weekday", "id")]
+    assert data.notes[0] == (
+        f"Rows are the dates in '{names[day]}', though columns are named by dates, too "
+        "(otherwise: --layout rows)"
+    )
+
+
+@pytest.mark.parametrize("name", ["item", "id"])
+def test_dates_beside_names_of_rows_are_attributes(write, name):
+    lines = [f"{i},2024-02-{3 * i % 20 + 1:02d},1,2,3" for i in range(20)]
+    if name == "item":
+        lines = [f"x{line}" for line in lines]
+    data = read_data(write(f"{name},date,Jan-24,Feb-24,Mar-24", *lines))
+    assert data.source.startswith(f"ids from '{name}', steps from columns 'Jan-24'")

@@ -144,7 +144,7 @@ def is_measure(table: Table, column: str) -> bool:
     cells = table.frame[column]
     if is_text(cells):
         _, bad = parse_numbers(table, column)
-        return not (len(bad) or _is_name_column(table, column))
+        return not (len(bad) or is_name_column(table, column))
     return cells.dtype.kind == "f" and _read_whole_numbers(cells.dropna()) is None
 
 
@@ -359,7 +359,7 @@ def find_id_columns(
     rows = len(frame)
     free = [c for c in table.columns if c not in {*taken, *choices.target}]
     named = [c for name in _ID_NAMES for c in free if c.lower() == name]
-    text = [column for column in free if _is_name_column(table, column)]
+    text = [column for column in free if is_name_column(table, column)]
     candidates = [
         c for c in dict.fromkeys([*named, *text]) if rows == 1 or frame[c].nunique() < rows
     ]
@@ -418,7 +418,7 @@ def _find_whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]
     return whole if values else whole[:-1]
 
 
-def _is_name_column(table: Table, column: str) -> bool:
+def is_name_column(table: Table, column: str) -> bool:
     """Tell whether a column is text, but no numbers, clocks or dates, or has leading zeros."""
     cells = table.frame[column]
     if not is_text(cells):
