@@ -6,7 +6,6 @@ import pytest
 
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.columns import (
-    count_repeats,
     find_id_columns,
     find_target_column,
     find_time_column,
@@ -23,6 +22,7 @@ from rbfdiffnet.readers.dates import (
     mentions_time,
     mentions_weeks,
 )
+from rbfdiffnet.readers.keys import count_repeats
 from rbfdiffnet.readers.numbers import MarkEvidence
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.checks import CommandError
@@ -121,3 +121,22 @@ def test_repeats_are_counted_by_pairs(rng, largest):
     for some in (keys[:1], keys[:2], keys):
         distinct = len(set(zip(*(key.tolist() for key in some), strict=True)))
         assert count_repeats(some) == 200 - distinct
+
+
+@pytest.mark.parametrize("names", ["day,night", "first,second,third", "week,weekend", "temp,hour"])
+def test_decimals_under_names_of_time_are_series(write, names):
+    count = len(names.split(","))
+    lines = [",".join([day, *[f"{7.37 * i % 24:.2f}"] * count]) for i, day in enumerate(DAYS)]
+    data = read_data(write(f"date,{names}", *lines))
+    assert data.ids == names.split(",")
+
+
+@pytest.mark.parametrize("minutes", ["30", "25"])
+def test_clocks_written_as_numbers_are_no_series(write, minutes):
+    clocks = [f"{i // 2}.{'00' if i % 2 == 0 else '30'}" for i in range(48)]
+    if minutes == "25":
+        clocks = [f"{i / 4}" for i in range(96)]
+    times = pd.date_range("2024-01-01", periods=3 * len(clocks), freq=f"{1440 // len(clocks)}min")
+    rows = zip(times, 3 * clocks, strict=True)
+    data = read_data(write("ds,hour,a,b", *(f"{time},{clock},1.5,2" for time, clock in rows)))
+    assert data.ids == ["a", "b"]

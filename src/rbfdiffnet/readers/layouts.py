@@ -14,7 +14,6 @@ from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
     NONE,
     ColumnChoices,
-    encode,
     find_counters,
     find_id_columns,
     find_step_columns,
@@ -29,10 +28,9 @@ from rbfdiffnet.readers.columns import (
     is_number_column,
     is_time_name,
     is_value_name,
-    make_ids,
-    read_groups,
 )
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
+from rbfdiffnet.readers.keys import encode, make_ids, read_groups
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
 from rbfdiffnet.readers.repeats import find_copies, join_repeats, note_repeats, refuse_repeats

@@ -14,13 +14,13 @@ from rbfdiffnet.readers.columns import (
     CLOCK,
     MANY_REPEATS,
     ColumnChoices,
-    count_repeats,
-    encode,
     find_time_column,
     has_numbers_or_nothing,
+    is_clock_name,
     is_time_name,
 )
-from rbfdiffnet.readers.dates import find_month, find_time_unit, fold_text, parse_times
+from rbfdiffnet.readers.dates import find_month, find_time_unit, parse_times
+from rbfdiffnet.readers.keys import count_repeats, encode
 from rbfdiffnet.readers.table import NAMELESS, Table, is_text, quote_names
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
@@ -29,7 +29,6 @@ _OTHERWISE = " (otherwise: --time-col)"
 _SAMPLE = 200  # cells that tell what a column is
 _FEW_WRONG = 0.1  # share of cells that may be wrong in a column of parts of dates
 _SAME_YEAR = 0.9  # share of the dates whose year a column of years must have, too
-_CLOCK_NAMES = ("hour", "hr", "stunde", "uhrzeit", "heure", "hora", "ora", "uur", "time", "zeit")
 _RANGES = {"year": (1700, 2261), "quarter": (1, 4), "month": (1, 12), "week": (1, 53)}
 _RANGES["day"] = (1, 31)
 _DATE_FORMS = {
@@ -84,7 +83,7 @@ def find_dates(
             return table, time, []
         clock = _find_clock(table, free, dates) if len(names) == 3 else []
         return _insert_dates(table, dates, names, clock, columns)
-    if any(_is_clock_name(column) for column in free if column != time):
+    if any(is_clock_name(column) for column in free if column != time):
         dates = _read_days(table, time)
         if clock := _find_clock(table, [c for c in free if c != time], dates):
             return _insert_dates(table, dates, [time], clock)
@@ -174,10 +173,6 @@ def _find_full_dates(
     return None
 
 
-def _is_clock_name(column: str) -> bool:
-    return fold_text(column) in _CLOCK_NAMES
-
-
 def _read_days(table: Table, column: str) -> list[str]:
     """Return a column of dates as text, without midnights."""
     return table.text(column).astype(str).str.removesuffix(" 00:00:00").tolist()
@@ -186,7 +181,7 @@ def _read_days(table: Table, column: str) -> list[str]:
 def _find_clock(table: Table, columns: Sequence[str], dates: Sequence[str]) -> list[str]:
     """Return a column of hours or clocks that tells rows of the same date apart, if any."""
     for column in columns:
-        clock = _read_clock(table, column) if _is_clock_name(column) else None
+        clock = _read_clock(table, column) if is_clock_name(column) else None
         if clock is None:
             continue
         pairs = zip(dates[:_SAMPLE], clock, strict=False)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.readers.columns import MANY_REPEATS, ColumnChoices, count_repeats, encode
+from rbfdiffnet.readers.columns import MANY_REPEATS, ColumnChoices
+from rbfdiffnet.readers.keys import count_repeats, encode
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.arrays import Mask
 from rbfdiffnet.support.checks import CommandError
