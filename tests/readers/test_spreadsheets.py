@@ -1,5 +1,6 @@
 """Tables as spreadsheets and R write them: months as columns, totals, titles, units, row names."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -240,6 +241,14 @@ def test_units_that_differ_are_an_error(write, other):
     assert values(read_data(write("Datum;y", *rows), missing=[other]))[69:72] == pytest.approx(
         [5, float("nan"), 5], nan_ok=True
     )
+
+
+@pytest.mark.parametrize("zero", ["$ -", "$-", "- $", "$ \u2013"])
+def test_a_unit_with_a_dash_may_be_zero(write, zero):
+    path = write("date,y", *(f"{day},{zero if i == 70 else '$5'}" for i, day in enumerate(DAYS)))
+    with pytest.raises(CommandError, match=r"is not a number; write 0 as '\$0' .* say --missing"):
+        read_data(path)
+    assert np.isnan(values(read_data(path, missing=[zero]))[70])
 
 
 def test_units_of_names_inputs_and_parquet_files(write, tmp_path):
