@@ -317,7 +317,7 @@ def _parse_wide(
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
             raise refuse_repeats(table, time, [], frame, again)
         copies = find_copies(table, again, choices.repeats)
-        notes += note_repeats(again, copies, choices.repeats)
+        notes += note_repeats(table, again, copies, choices.repeats)
         groups = pd.DataFrame(values.T[~copies]).groupby(encode(stamps[~copies]), sort=False)
         joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)
