@@ -15,15 +15,14 @@ from rbfdiffnet.readers.columns import (
     is_value_name,
 )
 from rbfdiffnet.readers.dates import (
-    fill_share,
     find_month,
     find_time_unit,
-    is_more_regular,
     mentions_time,
     mentions_weeks,
 )
 from rbfdiffnet.readers.keys import count_repeats
 from rbfdiffnet.readers.numbers import MarkEvidence
+from rbfdiffnet.readers.regularity import fill_share, is_more_regular
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.checks import CommandError
 

@@ -327,6 +327,18 @@ def test_each_row_must_have_a_name(write):
 HOURS = pd.date_range("2024-01-01", periods=96, freq="h")
 
 
+@pytest.mark.parametrize(
+    ("n", "form"), [(1, "{}.5,{},1.5"), (1000, "{}.25,{},1"), (1, "{},5;{};1")]
+)
+def test_seconds_since_1970_may_have_decimals(write, n, form):
+    rows = [form.format(int(hour.timestamp()) * n, i % 24) for i, hour in enumerate(HOURS)]
+    data = read_data(write("time;a;b" if ";" in form else "time,a,b", *rows))
+    assert (data.ids, data.freq) == (["a", "b"], "h")
+    late = pd.Timedelta("0.5s") if n == 1 else pd.Timedelta("250us")
+    assert data.frame()["ds"].tolist() == [hour + late for hour in HOURS] * 2
+    assert "are read as times in UTC" in data.notes[0]
+
+
 @pytest.mark.parametrize("name", ["ts", "timestamp", "epoch", "time"])
 @pytest.mark.parametrize("n", [1, 10**3, 10**6, 10**9])
 def test_seconds_since_1970_are_dates(write, name, n):

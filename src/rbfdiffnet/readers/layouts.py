@@ -33,6 +33,7 @@ from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.keys import encode, make_ids, read_groups
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
+from rbfdiffnet.readers.regularity import is_monotonic
 from rbfdiffnet.readers.repeats import find_copies, join_repeats, note_repeats, refuse_repeats
 from rbfdiffnet.readers.table import (
     NAMELESS,
@@ -120,8 +121,8 @@ def _find_row_dates(table: Table, choices: ColumnChoices, steps: Sequence[str]) 
     numbers = frame[time].dtype.kind in "iuf" and not is_time_name(time)
     if numbers or times.is_integer or len(times.bad):
         return None
-    ordered = times.values.is_monotonic_increasing or times.values.is_monotonic_decreasing
-    others = {*table.columns} - {time, *steps, *(find_counters(table) if ordered else ())}
+    counters = find_counters(table) if is_monotonic(times.values) else []
+    others = {*table.columns} - {time, *steps, *counters}
     names = [c for c in others if is_id_name(c) or is_name_column(table, c)]
     return time if not names or frame.duplicated(names).any() else None
 
