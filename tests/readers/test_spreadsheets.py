@@ -251,6 +251,16 @@ def test_a_unit_with_a_dash_may_be_zero(write, zero):
     assert np.isnan(values(read_data(path, missing=[zero]))[70])
 
 
+@pytest.mark.parametrize("names", [("5%", "10%"), ("$5", "$10")])
+@pytest.mark.parametrize("target", ["sold", "revenue"])
+def test_numbers_with_a_unit_may_name_series(write, names, target):
+    sold = "${}" if target == "revenue" else "{}"
+    rows = [f"{n},{day},{sold.format(i % 50)}" for n in names for i, day in enumerate(DAYS)]
+    data = read_data(write(f"plan,date,{target}", *rows))
+    assert data.ids == [*names]
+    assert data.source.startswith(f"ds from 'date', y from '{target}'")
+
+
 def test_units_of_names_inputs_and_parquet_files(write, tmp_path):
     rows = [f"{day},{rate},{k}" for k, rate in enumerate(("10%", "20%")) for day in DAYS]
     path = write("date,rate,sold", *rows)

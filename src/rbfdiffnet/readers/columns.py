@@ -397,7 +397,7 @@ def find_id_columns(
             return [column]
     chosen = _choose_columns(dates, codes)
     if count_repeats([dates, *(codes[c] for c in chosen)]) > MANY_REPEATS * rows:
-        numbers = _find_whole_numbers(table, free, candidates)
+        numbers = _find_name_numbers(table, free, candidates)
         codes |= {c: encode(table.text(c)) for c in numbers}
         more = _choose_columns(dates, {c: codes[c] for c in (*chosen, *numbers)})
         keys = [codes[c] for c in more]
@@ -426,13 +426,16 @@ def _choose_columns(dates: Ints, codes: dict[str, Ints]) -> list[str]:
     return chosen
 
 
-def _find_whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return columns of whole numbers that may name series: not those of values, hours or years."""
+def _find_name_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return columns of numbers, whole or with a unit, that may name series.
+
+    Those of values, hours or years do not.
+    """
     whole = [
         c
         for c in free
         if c not in others
-        and table.frame[c].dtype.kind in "iu"
+        and (table.frame[c].dtype.kind in "iu" or c in table.units)
         and not (is_value_name(c) or is_time_name(c) or mentions_time(c))
     ]
     values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
