@@ -139,3 +139,23 @@ def test_clocks_written_as_numbers_are_no_series(write, minutes):
     rows = zip(times, 3 * clocks, strict=True)
     data = read_data(write("ds,hour,a,b", *(f"{time},{clock},1.5,2" for time, clock in rows)))
     assert data.ids == ["a", "b"]
+
+
+@pytest.mark.parametrize("header", ["date,hour,load", "date,load,hour,b"])
+def test_clocks_written_as_numbers_beside_dates_are_named(write, header):
+    def line(day, i):
+        cells = {"date": day, "hour": f"{i / 2}", "load": f"{100 + i % 7}", "b": "2.5"}
+        return ",".join(cells[name] for name in header.split(","))
+
+    path = write(header, *(line(day, i) for day in DAYS for i in range(48)))
+    for target in ([], ["load"]):
+        with pytest.raises(CommandError, match=r"line 3, column 'hour': '0\.5' looks like a clock"):
+            read_data(path, ColumnChoices(target=target))
+    choices = ColumnChoices(repeats="sum", target=["load"])
+    assert read_data(path, choices).frame()["y"].iloc[0] == sum(100 + i % 7 for i in range(48))
+
+
+def test_clocks_are_no_values_beside_whole_numbers(write):
+    lines = [f"{day},{100 * i},{100 + i}" for day in DAYS for i in range(24)]
+    with pytest.raises(CommandError, match="name all columns that tell the series apart"):
+        read_data(write("date,hour,load", *lines))

@@ -281,7 +281,7 @@ def is_date_part(table: Table, column: str) -> bool:
     cells = table.frame[column].dropna()
     if _read_whole_numbers(cells) is not None:
         return _is_part_name(column)
-    return is_clock_name(column) and _are_clocks(cells)
+    return is_clock_name(column) and are_clocks(cells)
 
 
 def is_clock_name(column: str) -> bool:
@@ -289,7 +289,7 @@ def is_clock_name(column: str) -> bool:
     return fold_text(column) in _CLOCK_NAMES
 
 
-def _are_clocks(cells: pd.Series[Any]) -> bool:
+def are_clocks(cells: pd.Series[Any]) -> bool:
     """Tell whether numbers are clocks: hours and minutes, as 8.30, or parts of a day's hours.
 
     The latter are steps of the same length over all of a day, as 0.25, 0.5, ..., 24.
@@ -438,7 +438,8 @@ def _find_name_numbers(table: Table, free: Sequence[str], others: Sequence[str])
         and (table.frame[c].dtype.kind in "iu" or c in table.units)
         and not (is_value_name(c) or is_time_name(c) or mentions_time(c))
     ]
-    values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
+    values = [c for c in free if c not in {*whole, *others} and not is_clock_name(c)]
+    values = [c for c in values if is_number_column(table, c)]
     # Something must be left to forecast: the last column, as in most files.
     return whole if values else whole[:-1]
 
