@@ -6,7 +6,6 @@ import pytest
 
 from rbfdiffnet.readers import ColumnChoices, read_data
 from rbfdiffnet.readers.columns import (
-    count_repeats,
     find_id_columns,
     find_target_column,
     find_time_column,
@@ -16,14 +15,14 @@ from rbfdiffnet.readers.columns import (
     is_value_name,
 )
 from rbfdiffnet.readers.dates import (
-    fill_share,
     find_month,
     find_time_unit,
-    is_more_regular,
     mentions_time,
     mentions_weeks,
 )
+from rbfdiffnet.readers.keys import count_repeats
 from rbfdiffnet.readers.numbers import MarkEvidence
+from rbfdiffnet.readers.regularity import fill_share, is_more_regular
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.checks import CommandError
 
@@ -121,3 +120,42 @@ def test_repeats_are_counted_by_pairs(rng, largest):
     for some in (keys[:1], keys[:2], keys):
         distinct = len(set(zip(*(key.tolist() for key in some), strict=True)))
         assert count_repeats(some) == 200 - distinct
+
+
+@pytest.mark.parametrize("names", ["day,night", "first,second,third", "week,weekend", "temp,hour"])
+def test_decimals_under_names_of_time_are_series(write, names):
+    count = len(names.split(","))
+    lines = [",".join([day, *[f"{7.37 * i % 24:.2f}"] * count]) for i, day in enumerate(DAYS)]
+    data = read_data(write(f"date,{names}", *lines))
+    assert data.ids == names.split(",")
+
+
+@pytest.mark.parametrize("minutes", ["30", "25"])
+def test_clocks_written_as_numbers_are_no_series(write, minutes):
+    clocks = [f"{i // 2}.{'00' if i % 2 == 0 else '30'}" for i in range(48)]
+    if minutes == "25":
+        clocks = [f"{i / 4}" for i in range(96)]
+    times = pd.date_range("2024-01-01", periods=3 * len(clocks), freq=f"{1440 // len(clocks)}min")
+    rows = zip(times, 3 * clocks, strict=True)
+    data = read_data(write("ds,hour,a,b", *(f"{time},{clock},1.5,2" for time, clock in rows)))
+    assert data.ids == ["a", "b"]
+
+
+@pytest.mark.parametrize("header", ["date,hour,load", "date,load,hour,b"])
+def test_clocks_written_as_numbers_beside_dates_are_named(write, header):
+    def line(day, i):
+        cells = {"date": day, "hour": f"{i / 2}", "load": f"{100 + i % 7}", "b": "2.5"}
+        return ",".join(cells[name] for name in header.split(","))
+
+    path = write(header, *(line(day, i) for day in DAYS for i in range(48)))
+    for target in ([], ["load"]):
+        with pytest.raises(CommandError, match=r"line 3, column 'hour': '0\.5' looks like a clock"):
+            read_data(path, ColumnChoices(target=target))
+    choices = ColumnChoices(repeats="sum", target=["load"])
+    assert read_data(path, choices).frame()["y"].iloc[0] == sum(100 + i % 7 for i in range(48))
+
+
+def test_clocks_are_no_values_beside_whole_numbers(write):
+    lines = [f"{day},{100 * i},{100 + i}" for day in DAYS for i in range(24)]
+    with pytest.raises(CommandError, match="name all columns that tell the series apart"):
+        read_data(write("date,hour,load", *lines))

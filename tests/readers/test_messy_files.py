@@ -92,7 +92,8 @@ def test_parts_of_dates_name_no_series(capsys, write):
 
 def test_a_few_repeated_dates_say_how_they_are_added(write):
     note = (
-        "2 rows are averaged with others of the same series and date (to add them: --repeats sum)"
+        "2 rows are averaged with others of the same series and date, the first on line 122 "
+        "(to add them: --repeats sum)"
     )
     twice = [(day, 3) for day in ISO] + [(day, 4) for day in ISO[:2]]
     path = write("ds,shop,y", *(f"{day},a,{y}" for day, y in twice))
@@ -112,8 +113,16 @@ def test_copies_of_rows_count_once(write):
     assert data.notes[0] == note
     assert data.notes[1].startswith("1 row is averaged with others")
     assert values(data)[:2] == [4.5, 3]
-    receipts = write("ds,receipt,y", *(f"{day},{i},3" for i, day in enumerate([*ISO, ISO[0]])))
-    assert read_data(receipts, ColumnChoices(ids=["none"])).notes[-1].startswith("1 row is averag")
+
+
+def test_rows_with_the_same_value_are_no_copies(write):
+    sold = [(day, 59) for day in [*ISO, ISO[0]]] + [(ISO[0], 0), (ISO[1], 0)]
+    rows = [f"{day},{i},{y}" for i, (day, y) in enumerate(sold)]
+    data = read_data(write("date,order,y", *rows, rows[1]), ColumnChoices(ids=["none"]))
+    assert data.notes[-2].startswith("1 row is a copy of another row and counts once")
+    assert data.notes[-1].startswith("3 rows are averaged with others of the same series and date")
+    assert values(data)[:3] == pytest.approx([118 / 3, 59 / 2, 59])
+    assert not data.frame().duplicated(["unique_id", "ds"]).any()
 
 
 def test_inputs_of_joined_rows(write):

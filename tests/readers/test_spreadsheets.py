@@ -1,5 +1,6 @@
 """Tables as spreadsheets and R write them: months as columns, totals, titles, units, row names."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -242,6 +243,24 @@ def test_units_that_differ_are_an_error(write, other):
     )
 
 
+@pytest.mark.parametrize("zero", ["$ -", "$-", "- $", "$ \u2013"])
+def test_a_unit_with_a_dash_may_be_zero(write, zero):
+    path = write("date,y", *(f"{day},{zero if i == 70 else '$5'}" for i, day in enumerate(DAYS)))
+    with pytest.raises(CommandError, match=r"is not a number; write 0 as '\$0' .* say --missing"):
+        read_data(path)
+    assert np.isnan(values(read_data(path, missing=[zero]))[70])
+
+
+@pytest.mark.parametrize("names", [("5%", "10%"), ("$5", "$10")])
+@pytest.mark.parametrize("target", ["sold", "revenue"])
+def test_numbers_with_a_unit_may_name_series(write, names, target):
+    sold = "${}" if target == "revenue" else "{}"
+    rows = [f"{n},{day},{sold.format(i % 50)}" for n in names for i, day in enumerate(DAYS)]
+    data = read_data(write(f"plan,date,{target}", *rows))
+    assert data.ids == [*names]
+    assert data.source.startswith(f"ds from 'date', y from '{target}'")
+
+
 def test_units_of_names_inputs_and_parquet_files(write, tmp_path):
     rows = [f"{day},{rate},{k}" for k, rate in enumerate(("10%", "20%")) for day in DAYS]
     path = write("date,rate,sold", *rows)
@@ -269,8 +288,6 @@ def number_rows(rows, form='"{}",{}'):
         ('"date","n","y"', number_rows(f'"{day}",{i},{i % 7}' for i, day in enumerate(DAYS))),
         ("date,y", number_rows((f"{day},{i % 7}" for i, day in enumerate(DAYS)), "{},{}")),
         ("date;y", number_rows((f"{day};{i % 7}" for i, day in enumerate(DAYS)), "{};{}")),
-        ("x,y", [f"{day},{i / 8},{i % 7}" for i, day in enumerate(DAYS)]),
-        ("n;y", [f"{day};{i};{i % 7}" for i, day in enumerate(DAYS)]),
     ],
 )
 def test_names_of_rows_need_no_name_in_the_header(write, header, rows):
@@ -291,12 +308,21 @@ def test_names_of_rows_need_no_name_in_the_header(write, header, rows):
         ("x,y", "{},{},5"),
         ("date,sold,town", "{},{},Boston, MA"),
         ("kind,y", "a,{},{}.5"),  # names of rows differ
+        ("Stichtag;Menge", "{};5;{}"),  # the last name may be missing
+        ("x,y", "{},0.5,{}"),
     ],
 )
 def test_a_cell_more_that_is_no_name_of_a_row_is_an_error(write, header, form):
     rows = [form.format(day, i) for i, day in enumerate(DAYS)]
     with pytest.raises(CommandError, match="cells but the header"):
         read_data(write(header, *rows))
+
+
+@pytest.mark.parametrize("form", ["%b %Y", "%d.%m.%Y", "%y-%m-%d", "%Y-W%V"])
+def test_dates_are_no_names_of_rows(write, form):
+    months = pd.date_range("2020-01-01", periods=9, freq="MS").strftime(form)
+    with pytest.raises(CommandError, match="line 2 has 3 cells but the header 2; name all columns"):
+        read_data(write("Month;Menge", *(f"{month};5;100" for month in months)))
 
 
 def test_each_row_must_have_a_name(write):
@@ -309,6 +335,18 @@ def test_each_row_must_have_a_name(write):
 # Times of computers, clocks, parts of dates ---------------------------------------------------
 
 HOURS = pd.date_range("2024-01-01", periods=96, freq="h")
+
+
+@pytest.mark.parametrize(
+    ("n", "form"), [(1, "{}.5,{},1.5"), (1000, "{}.25,{},1"), (1, "{},5;{};1")]
+)
+def test_seconds_since_1970_may_have_decimals(write, n, form):
+    rows = [form.format(int(hour.timestamp()) * n, i % 24) for i, hour in enumerate(HOURS)]
+    data = read_data(write("time;a;b" if ";" in form else "time,a,b", *rows))
+    assert (data.ids, data.freq) == (["a", "b"], "h")
+    late = pd.Timedelta("0.5s") if n == 1 else pd.Timedelta("250us")
+    assert data.frame()["ds"].tolist() == [hour + late for hour in HOURS] * 2
+    assert "are read as times in UTC" in data.notes[0]
 
 
 @pytest.mark.parametrize("name", ["ts", "timestamp", "epoch", "time"])
@@ -376,3 +414,41 @@ def test_parts_that_are_not_needed_may_be_wrong(write):
     assert read_data(write("year,month,day,y", *ends)).freq == "MS"
     frost = [f"{1950 + i},{40 + i % 9 if i else ''},{i % 7}" for i in range(30)]
     assert read_data(write("year,week,y", *frost), ColumnChoices(target=["y"])).freq == "YS"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "date,Mar-24,Jun-24,Sep-24,Dec-24",
+        "Datum,Mär-24,Jun-24,Sep-24,Dez-24",
+        "Stichtag,Open interest,Mar-24,Jun-24,Sep-24",
+        "date,May 2020,April 2019,June 2018,weekday",
+        "id,date,2021-01,2021-02,2021-03,2021-04",
+    ],
+)
+def test_rows_with_dates_of_their_own_are_no_series(write, header):
+    names = header.split(",")
+    day = next(i for i, name in enumerate(names) if name in ("date", "Datum", "Stichtag"))
+    cells = {"weekday": lambda i: "SMTWTFS"[i % 7], "id": str}
+    lines = [
+        ",".join(
+            f"2024-02-{i + 1:02d}" if k == day else cells.get(name, lambda i: f"{i}.5")(i)
+            for k, name in enumerate(names)
+        )
+        for i in range(20)
+    ]
+    data = read_data(write(header, *lines))
+    assert data.ids == [c for c in names if c not in (names[day], "weekday", "id")]
+    assert data.notes[0] == (
+        f"Rows are the dates in '{names[day]}', though columns are named by dates, too "
+        "(otherwise: --layout rows)"
+    )
+
+
+@pytest.mark.parametrize("name", ["item", "id"])
+def test_dates_beside_names_of_rows_are_attributes(write, name):
+    lines = [f"{i},2024-02-{3 * i % 20 + 1:02d},1,2,3" for i in range(20)]
+    if name == "item":
+        lines = [f"x{line}" for line in lines]
+    data = read_data(write(f"{name},date,Jan-24,Feb-24,Mar-24", *lines))
+    assert data.source.startswith(f"ids from '{name}', steps from columns 'Jan-24'")

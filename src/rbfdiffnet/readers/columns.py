@@ -20,24 +20,26 @@ from rbfdiffnet.readers.dates import (
     parse_times,
     split_words,
 )
+from rbfdiffnet.readers.keys import count_distinct, count_repeats, encode
 from rbfdiffnet.readers.numbers import parse_numbers
 from rbfdiffnet.readers.table import NAMELESS, Table, first_cells, is_text
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
-from rbfdiffnet.support.text import unquote_formula
 
 NONE = "none"  # what the user says where no column names series, or no column has dates
 MANY_REPEATS = 0.1  # share of repeated dates from which on there must be several series
+_MINUTES = 60  # of an hour
+_ROUNDED = 0.011  # hours that clocks with two decimals may be off by
 _SAMPLE = 200  # cells that tell what a column is
 _FEWEST_STEPS = 3  # columns named by dates
 _FEWEST_FILLED = 0.02  # rows for each series and date, where columns name series together
 _FEWEST_ROWS = 3  # for each series, where numbers name the series
-_TABLE_SIZE = 8  # combinations for each row, up to which a table of all of them is the faster way
 _TIME_NAMES = (
     *("ds", "date", "datetime", "timestamp", "time", "datum", "fecha"),
     *(word for words in TIME_UNITS.values() for word in words),
     *("period", "zeit", "ts", "epoch", "unixtime", "unix_time", "t", "step", "d"),
 )
+_CLOCK_NAMES = ("hour", "hr", "stunde", "uhrzeit", "heure", "hora", "ora", "uur", "time", "zeit")
 _TIME_PART_NAMES = (
     *("hour", "minute", "second", "stunde", "uhrzeit", "hr", "weekday", "wochentag", "dow", "doy"),
     *("kw", "quartal", "yr", "mon", "yyyy", "mm", "dd", "hh"),
@@ -144,7 +146,7 @@ def is_measure(table: Table, column: str) -> bool:
     cells = table.frame[column]
     if is_text(cells):
         _, bad = parse_numbers(table, column)
-        return not (len(bad) or _is_name_column(table, column))
+        return not (len(bad) or is_name_column(table, column))
     return cells.dtype.kind == "f" and _read_whole_numbers(cells.dropna()) is None
 
 
@@ -274,11 +276,31 @@ def _is_flag(cells: pd.Series[Any]) -> bool:
 def is_date_part(table: Table, column: str) -> bool:
     """Tell whether a column has parts of dates, as `year` and `day_of_month`, by name and cells.
 
-    These are whole numbers or, as clocks may be written, numbers from 0 to 24.
+    These are whole numbers or, under the name of clocks, clocks written as numbers.
     """
     cells = table.frame[column].dropna()
-    clocks = cells.dtype.kind == "f" and cells.between(0, 24).all()
-    return _is_part_name(column) and (bool(clocks) or _read_whole_numbers(cells) is not None)
+    if _read_whole_numbers(cells) is not None:
+        return _is_part_name(column)
+    return is_clock_name(column) and are_clocks(cells)
+
+
+def is_clock_name(column: str) -> bool:
+    """Tell whether a column has one of the usual names of hours and clocks."""
+    return fold_text(column) in _CLOCK_NAMES
+
+
+def are_clocks(cells: pd.Series[Any]) -> bool:
+    """Tell whether numbers are clocks: hours and minutes, as 8.30, or parts of a day's hours.
+
+    The latter are steps of the same length over all of a day, as 0.25, 0.5, ..., 24.
+    """
+    if cells.dtype.kind != "f" or not len(cells) or not cells.between(0, 24).all():
+        return False
+    values = np.unique(cells.to_numpy(np.float64))
+    steps, minutes = np.diff(values), 100 * (values % 1)
+    if np.allclose(minutes, np.rint(minutes), atol=1e-6) and minutes.max() < _MINUTES - 0.5:
+        return True
+    return len(steps) > 1 and bool(np.allclose(steps, 24 / len(values), atol=_ROUNDED))
 
 
 def _is_part_name(column: str) -> bool:
@@ -359,7 +381,7 @@ def find_id_columns(
     rows = len(frame)
     free = [c for c in table.columns if c not in {*taken, *choices.target}]
     named = [c for name in _ID_NAMES for c in free if c.lower() == name]
-    text = [column for column in free if _is_name_column(table, column)]
+    text = [column for column in free if is_name_column(table, column)]
     candidates = [
         c for c in dict.fromkeys([*named, *text]) if rows == 1 or frame[c].nunique() < rows
     ]
@@ -375,11 +397,11 @@ def find_id_columns(
             return [column]
     chosen = _choose_columns(dates, codes)
     if count_repeats([dates, *(codes[c] for c in chosen)]) > MANY_REPEATS * rows:
-        numbers = _find_whole_numbers(table, free, candidates)
+        numbers = _find_name_numbers(table, free, candidates)
         codes |= {c: encode(table.text(c)) for c in numbers}
         more = _choose_columns(dates, {c: codes[c] for c in (*chosen, *numbers)})
         keys = [codes[c] for c in more]
-        if not count_repeats([dates, *keys]) and rows >= _FEWEST_ROWS * _count_distinct(keys):
+        if not count_repeats([dates, *keys]) and rows >= _FEWEST_ROWS * count_distinct(keys):
             chosen = more
     return sorted(chosen, key=table.columns.index)
 
@@ -394,7 +416,7 @@ def _choose_columns(dates: Ints, codes: dict[str, Ints]) -> list[str]:
     for column in codes:
         keys = [codes[c] for c in (*chosen, column)]
         now = count_repeats([dates, *keys])
-        full = _count_distinct(keys) * _count_distinct([dates])
+        full = count_distinct(keys) * count_distinct([dates])
         if now < left and len(dates) >= _FEWEST_FILLED * full:
             chosen, left = [*chosen, column], now
     for column in list(chosen):  # leave out what the others say already
@@ -404,21 +426,25 @@ def _choose_columns(dates: Ints, codes: dict[str, Ints]) -> list[str]:
     return chosen
 
 
-def _find_whole_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return columns of whole numbers that may name series: not those of values, hours or years."""
+def _find_name_numbers(table: Table, free: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return columns of numbers, whole or with a unit, that may name series.
+
+    Those of values, hours or years do not.
+    """
     whole = [
         c
         for c in free
         if c not in others
-        and table.frame[c].dtype.kind in "iu"
+        and (table.frame[c].dtype.kind in "iu" or c in table.units)
         and not (is_value_name(c) or is_time_name(c) or mentions_time(c))
     ]
-    values = [c for c in free if c not in {*whole, *others} and is_number_column(table, c)]
+    values = [c for c in free if c not in {*whole, *others} and not is_clock_name(c)]
+    values = [c for c in values if is_number_column(table, c)]
     # Something must be left to forecast: the last column, as in most files.
     return whole if values else whole[:-1]
 
 
-def _is_name_column(table: Table, column: str) -> bool:
+def is_name_column(table: Table, column: str) -> bool:
     """Tell whether a column is text, but no numbers, clocks or dates, or has leading zeros."""
     cells = table.frame[column]
     if not is_text(cells):
@@ -430,78 +456,3 @@ def _is_name_column(table: Table, column: str) -> bool:
     ):
         return False
     return bool(words.str.match(r"0\d").any()) or not is_number_column(table, column)
-
-
-def make_ids(table: Table, columns: Sequence[str]) -> pd.Categorical[str]:
-    """Join columns to the names of series, in the order in which the names appear."""
-    joint = np.zeros(len(table.frame), dtype=np.int64)
-    for column in columns:
-        cells = table.text(column)
-        missing = np.flatnonzero(cells.isna())
-        if missing.size:
-            raise CommandError(
-                f"{table.locate(int(missing[0]), column)}: the name of the series is missing; fill "
-                "it in, choose another column with --id-col, or say --id-col none for one series"
-            )
-        codes, distinct = pd.factorize(cells)
-        joint = encode(joint * len(distinct) + codes)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(joint), prepend=-1))
-    parts = [table.text(column).iloc[first] for column in columns]
-    names = [unquote_formula("/".join(cells)) for cells in zip(*parts, strict=True)]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise CommandError(f"{table.name}: two series are called '{twice}'; rename one")
-    return pd.Categorical.from_codes(joint, categories=pd.Index(names))
-
-
-def read_groups(
-    table: Table, columns: Sequence[str], ids: pd.Categorical[str]
-) -> pd.DataFrame | None:
-    """Return the groups of each series, as text, by the names of the series; None without any.
-
-    `ids` names the series of each row.
-    """
-    found: dict[str, Any] = {}
-    codes = ids.codes.astype(np.int64)
-    for column in columns:
-        if column in ("unique_id", "ds", "y"):
-            raise CommandError(f"--group {column}: groups cannot be called '{column}'; rename it")
-        cells = table.text(table.find_column(column, "--group"))
-        own, kinds = pd.factorize(cells)
-        first = np.zeros(len(ids.categories), dtype=np.int64)
-        first[codes[::-1]] = own[::-1]
-        for row in np.flatnonzero((own < 0) | (own != first[codes]))[:1].tolist():
-            what = "the group is missing" if own[row] < 0 else f"'{kinds[own[row]]}'"
-            before = "" if own[row] < 0 else f", but '{kinds[first[codes[row]]]}' before"
-            raise CommandError(
-                f"{table.locate(row, column)}: {what} for series '{ids[row]}'{before}; a series "
-                "belongs to one group of a column in every line"
-            )
-        found[column] = kinds.take(first)
-    return pd.DataFrame(found, index=ids.categories) if columns else None
-
-
-def encode(values: npt.NDArray[Any] | pd.Series[Any]) -> Ints:
-    """Number the distinct values in the order in which they appear."""
-    return pd.factorize(values)[0].astype(np.int64)
-
-
-def count_repeats(keys: Sequence[Ints]) -> int:
-    """Count the rows whose keys an earlier row has, too."""
-    return len(keys[0]) - _count_distinct(keys)
-
-
-def _count_distinct(keys: Sequence[Ints]) -> int:
-    """Count the different combinations of keys."""
-    if not keys:
-        return 1
-    joint, most = np.zeros(len(keys[0]), dtype=np.int64), 1
-    for key in keys:
-        n = int(key.max(initial=0)) + 2  # missing ones are -1
-        joint, most = joint * n + key + 1, most * n
-        if most > _TABLE_SIZE * len(joint):
-            joint = encode(joint)
-            most = int(joint.max(initial=-1)) + 1
-    seen = np.zeros(most, dtype=bool)
-    seen[joint] = True
-    return int(seen.sum())

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbfdiffnet.panel.frequency import Frequency
-from rbfdiffnet.panel.grid import Grid
+from rbfdiffnet.readers.regularity import fill_share, is_monotonic, is_more_regular
 from rbfdiffnet.support.arrays import Ints
 
 # Words of several languages for units of time and months --------------------------------------
@@ -86,37 +85,6 @@ def find_month(word: str) -> int:
     return next(found, -1) + 1
 
 
-# How regular dates are: which of two readings makes more sense --------------------------------
-
-_CLEARLY_MORE = 1.1  # times as many steps filled: a reading that makes one doubt the other
-_TOO_LARGE = 2**63  # for whole numbers of 64 bits
-
-
-def fill_share(dates: pd.Series[Any]) -> float:
-    """Return the share of the steps from the first to the last date that have a date."""
-    times = np.sort(dates.dropna().dt.tz_localize(None).unique()).astype("M8[ns]")
-    codes = np.zeros(len(times), dtype=np.int64)
-    frequency = Frequency.infer(times, codes)
-    if frequency is None:
-        return 0.0
-    stamps = times.view(np.int64)
-    grid = Grid.from_times(frequency, stamps, codes, 1)
-    steps, on_grid = grid.locate(stamps, codes)
-    return float(on_grid.sum() / (steps[on_grid].max() + 1))
-
-
-def _is_monotonic(dates: pd.Series[Any]) -> bool:
-    return bool(dates.is_monotonic_increasing or dates.is_monotonic_decreasing)
-
-
-def is_more_regular(dates: pd.Series[Any], others: pd.Series[Any]) -> bool:
-    """Tell whether only `dates` are in order, or else whether they leave clearly fewer gaps."""
-    if _is_monotonic(dates) != _is_monotonic(others):
-        return _is_monotonic(dates)
-    shorter = np.ptp(dates.to_numpy()) <= np.ptp(others.to_numpy())
-    return bool(shorter and fill_share(dates) > _CLEARLY_MORE * fill_share(others))
-
-
 # Parsing --------------------------------------------------------------------------------------
 
 DATE_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
@@ -138,7 +106,9 @@ _PAIR = re.compile(r"\d{4}[-/. ]\d{1,2}|\d{1,2}[-/. ]\d{4}")
 _DECIMAL_YEAR = re.compile(r"\d{4}(\.\d+)?")
 _SINGLE = 0.02  # hundredths that numbers in 32 bits may be off by
 _STEPS_IN_YEAR = {52: 7 * 24, 365: 24, 8760: 1}  # weeks, days and hours, by hours
+_DECIMAL_EPOCH = re.compile(r"\d{9,19}([.,]\d+)?")
 _EPOCH = (946_684_800, 4_102_444_800)  # seconds from 1970 to 2000 and to 2100
+_TOO_LARGE = 2**63  # for whole numbers of 64 bits
 _CLOSE = 0.9  # of a step, that is taken for one
 _UNEVEN = 0.3  # of a step, that decimal years may be off by
 _ROUNDED = 0.07  # months that two decimals of a year may be off by
@@ -184,9 +154,10 @@ def parse_times(
     """Parse a column as dates, or as whole numbers that count steps.
 
     Of whole numbers, years (2024), months (202401), days (20240131, 31012024) and seconds since
-    1970 are dates. Where the days of 1/2/2024 could all be months, the more regular reading is
-    taken; if that does not tell, points and hyphens mean that days come first, slashes that months
-    do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and 01/2024 are weeks.
+    1970, also with decimals, are dates. Where the days of 1/2/2024 could all be months, the more
+    regular reading is taken; if that does not tell, points and hyphens mean that days come first,
+    slashes that months do. `order`, one of DATE_ORDERS, settles it. With `weeks`, 202401 and
+    01/2024 are weeks.
     """
     kind = cells.dtype.kind
     if kind == "M":
@@ -243,7 +214,11 @@ def _parse_epoch(numbers: pd.Series[Any]) -> ParsedTimes | None:
     values = numbers.to_numpy()
     for unit, n in {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.items():
         if values.size and _EPOCH[0] * n <= values.min() and values.max() < _EPOCH[1] * n:
-            dates = pd.Series(values.astype(f"M8[{unit}]").astype("M8[ns]"), numbers.index)
+            if values.dtype.kind == "f":
+                found = np.rint(values / n * 10**6).astype("M8[us]")
+            else:
+                found = values.astype(f"M8[{unit}]")
+            dates = pd.Series(found.astype("M8[ns]"), numbers.index)
             note = f"Numbers such as {values[0]} are read as times in UTC, this one as"
             return ParsedTimes(dates, note=f"{note} {dates.iloc[0]} (otherwise: --time-col)")
     return None
@@ -277,6 +252,10 @@ def _parse_texts(cells: list[str], order: str | None, weeks: bool) -> ParsedTime
         return _parse_integers(pd.Series([int(cell) for cell in cells]), order, weeks)
     for found in (_parse_decimal_years(cells), _parse_weeks(cells, weeks)):
         if found is not None:
+            return found
+    if all(map(_DECIMAL_EPOCH.fullmatch, cells)) and not all(map(str.isdecimal, cells)):
+        numbers = pd.Series([float(cell.replace(",", ".")) for cell in cells])
+        if (found := _parse_epoch(numbers)) is not None:
             return found
     if all(_NAME_YEAR.fullmatch(cell) for cell in cells):
         return _parse_names_and_years(cells)
@@ -361,7 +340,7 @@ def _parse_names_and_years(cells: list[str]) -> ParsedTimes:
     pairs = [match for cell in cells if (match := _NAME_YEAR.fullmatch(cell))]
     months = [(find_month(match[1]), _complete_year(match[2])) for match in pairs]
     dates = _parse_by_pandas([f"{year}-{month:02d}-01" if month else "" for month, year in months])
-    if _is_monotonic(dates.dropna()) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
+    if is_monotonic(dates.dropna()) or any(not 1 <= int(match[2]) <= 31 for match in pairs):
         return ParsedTimes.from_dates(dates)
     hint = "may be a day or a month of a year"
     return ParsedTimes(dates, np.arange(len(cells)), hint=hint)

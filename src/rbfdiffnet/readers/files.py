@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbfdiffnet.readers.columns import is_time_name
+from rbfdiffnet.readers.dates import parse_times
 from rbfdiffnet.readers.header import check_header, find_table, is_date, note_titles
 from rbfdiffnet.readers.numbers import MarkEvidence, find_units, remove_unit
 from rbfdiffnet.readers.parquet import read_parquet
@@ -271,8 +272,9 @@ class _CsvText:
     def has_row_names(self, header: list[str], sample: list[list[str]]) -> bool:
         """Tell whether rows have one cell more than the header, a name of their own, as by R.
 
-        Dates under the name of dates are where they belong. A comma that is between whole numbers
-        in all rows of the sample may be a decimal one, unless the names are numbers in quotes.
+        Dates name no rows: the name of a later column may be missing. A comma that is between whole
+        numbers in all rows of the sample may be a decimal one, unless the names are numbers in
+        quotes.
         """
         width = len(header) + 1
         longer = all(len(row) == width for row in sample) and any(row[-1] for row in sample)
@@ -282,8 +284,11 @@ class _CsvText:
         pairs = [all(row[i] and row[i + 1] for row in numbers) for i in range(width - 1)]
         counted = [row[0] for row in sample] == [str(i + 1) for i in range(len(sample))]
         quoted = counted and re.search(r'^"1"', self.head, re.MULTILINE) is not None
-        dated = any(is_time_name(c) and is_date(x) for c, x in zip(header, sample[0], strict=False))
-        if dated or (self.delimiter == "," and any(pairs) and not quoted):
+        first = parse_times(pd.Series([row[0] for row in sample], dtype=object))
+        no_dates = first.is_integer or (len(first.bad) > len(sample) / 2 and not first.hint)
+        dated = not (counted or no_dates)
+        named = any(is_time_name(c) and is_date(x) for c, x in zip(header, sample[0], strict=False))
+        if dated or named or (self.delimiter == "," and any(pairs) and not quoted):
             return False
         names = set[str]()
         for _, row in islice(self.rows(), 1, None):
@@ -360,9 +365,9 @@ class _CsvText:
         for line, row in self.rows():
             if any(row[width:]):
                 raise CommandError(
-                    f"{self.name}, line {line} has {len(row)} cells but the header {width}; put "
-                    f"cells that contain '{self.delimiter}' in quotes, and remove lines above the "
-                    "names of the columns"
+                    f"{self.name}, line {line} has {len(row)} cells but the header {width}; name "
+                    f"all columns, put cells that contain '{self.delimiter}' in quotes, and remove "
+                    "lines above the names of the columns"
                 )
             writer.writerow((row + [""] * width)[:width])
         lines.flush()

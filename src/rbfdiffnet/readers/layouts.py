@@ -14,7 +14,6 @@ from rbfdiffnet.readers.columns import (
     MANY_REPEATS,
     NONE,
     ColumnChoices,
-    encode,
     find_counters,
     find_id_columns,
     find_step_columns,
@@ -25,15 +24,16 @@ from rbfdiffnet.readers.columns import (
     is_id_name,
     is_label_name,
     is_measure,
+    is_name_column,
     is_number_column,
     is_time_name,
     is_value_name,
-    make_ids,
-    read_groups,
 )
 from rbfdiffnet.readers.dates import ParsedTimes, mentions_weeks, parse_times
+from rbfdiffnet.readers.keys import encode, make_ids, read_groups
 from rbfdiffnet.readers.numbers import missing_notes, negative_notes, parse_numbers, read_numbers
 from rbfdiffnet.readers.parts import CrossTable, find_cross_table, find_dates
+from rbfdiffnet.readers.regularity import is_monotonic
 from rbfdiffnet.readers.repeats import find_copies, join_repeats, note_repeats, refuse_repeats
 from rbfdiffnet.readers.table import (
     NAMELESS,
@@ -49,6 +49,7 @@ from rbfdiffnet.readers.totals import drop_total_rows, drop_totals, is_total
 from rbfdiffnet.support.checks import CommandError
 
 _ORDER = "the order of the rows"  # the dates of a table that has none
+_FEWEST_DATES = 3  # rows that are dates beside columns named by dates
 _MOST_FORECAST = 3  # columns that are named where it is said what is forecast
 _MOST_UNUSED = 8  # columns without use that a note names
 
@@ -72,14 +73,20 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
     choices = choices.find_columns(table)
     _check_choices(choices, inputs)
     layout = choices.layout
+    assumed = list[str]()
     is_open = layout is None and not (choices.target or inputs)
     if is_open and not choices.time:
         cross = find_cross_table(table, [c for c in table.columns if is_total(c)])
         if cross is not None:
             return _parse_cross_table(table, choices, cross)
-        # Beside columns that are named by dates, dates are attributes.
         if steps := find_step_columns(table, dates_only=True):
-            return _parse_rows(table, choices, steps)
+            dates = _find_row_dates(table, choices, steps)
+            if dates is None:
+                return _parse_rows(table, choices, steps)
+            assumed = [
+                f"Rows are the dates in '{dates}', though columns are named by dates, too "
+                "(otherwise: --layout rows)"
+            ]
     time, joined = None, list[str]()
     if layout != "rows":
         table, time, joined = find_dates(table, choices, inputs)
@@ -96,7 +103,28 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
         table, time, joined = _count_rows(table, choices, inputs)
     table, left_out = drop_totals(table, time)
     parsed = _parse_dated_rows(table, choices, time, inputs)
-    return replace(parsed, notes=(*joined, *left_out, *parsed.notes))
+    return replace(parsed, notes=(*assumed, *joined, *left_out, *parsed.notes))
+
+
+def _find_row_dates(table: Table, choices: ColumnChoices, steps: Sequence[str]) -> str | None:
+    """Return a column with another date in each row, beside columns that are named by dates.
+
+    Dates are attributes, as those of a launch, where other columns name each row. A column that
+    counts the rows names none if the dates are in order.
+    """
+    time, frame = find_time_column(table, choices), table.frame
+    if time is None or time in steps or (choices.ids and not choices.has_one_series):
+        return None
+    if len(frame) < _FEWEST_DATES or not frame[time].is_unique:
+        return None
+    times = parse_times(table.date_cells(time), choices.order, weeks=mentions_weeks(time))
+    numbers = frame[time].dtype.kind in "iuf" and not is_time_name(time)
+    if numbers or times.is_integer or len(times.bad):
+        return None
+    counters = find_counters(table) if is_monotonic(times.values) else []
+    others = {*table.columns} - {time, *steps, *counters}
+    names = [c for c in others if is_id_name(c) or is_name_column(table, c)]
+    return time if not names or frame.duplicated(names).any() else None
 
 
 def _check_choices(choices: ColumnChoices, inputs: Sequence[str]) -> None:
@@ -290,7 +318,7 @@ def _parse_wide(
             frame = pd.DataFrame({"unique_id": 0, "ds": stamps.array})
             raise refuse_repeats(table, time, [], frame, again)
         copies = find_copies(table, again, choices.repeats)
-        notes += note_repeats(again, copies, choices.repeats)
+        notes += note_repeats(table, again, copies, choices.repeats)
         groups = pd.DataFrame(values.T[~copies]).groupby(encode(stamps[~copies]), sort=False)
         joined = groups.sum(min_count=1) if choices.repeats == "sum" else groups.mean()
         values, stamps = joined.to_numpy().T, stamps[~again].reset_index(drop=True)

@@ -48,6 +48,7 @@ _UNIT = rf"([A-Z]{{0,3}}[$\u00a2\u00a3\u00a5\u0e3f\u20a0-\u20cf]|{_CODES}|%)"
 _NUMBER_WITH_UNIT = re.compile(
     rf"[-+\u2212(]?\s*(?:{_UNIT}\s*)?[-+\u2212]?\s*[.,]?\d[\d.,{_SPACES}]*(?:{_UNIT}\s*)?[-)]?"
 )
+_ZERO = re.compile(r"\s*[-\u2013\u2212]\s*")  # beside a unit
 _SAMPLE = 200  # cells that tell whether a column may have a unit
 
 
@@ -202,12 +203,10 @@ def _parse_cell(
         except (TypeError, ValueError):
             return None
     text = cell.strip()
-    if text.lower() in missing:
+    number = remove_unit(text, unit)
+    if not {text.lower(), number.lower()}.isdisjoint(missing) or text.lower() in _MISSING:
         return float("nan")
-    text = remove_unit(text, unit)
-    if text.lower() in _MISSING or text.lower() in missing:
-        return float("nan")
-    text = _put_minus_first(text)
+    text = _put_minus_first(number)
     if "_" in text:
         return None  # Python takes 1_0 for a number, nobody else does
     text = re.sub(rf"(?<=\d)[{_SPACES}](?=\d{{3}})", "", text)
@@ -254,7 +253,10 @@ def read_numbers(
         other = _POINT if mark == "," else _COMMA
         if other.fullmatch(str(cells.iloc[row]).strip()):
             more += f" where '{mark}' is the decimal mark, as in other cells"
-        ways = ["correct it", *(["leave the cell empty"] if gaps else [])]
+        unit = table.units.get(column, "")
+        is_zero = _ZERO.fullmatch(remove_unit(str(cells.iloc[row]), unit))
+        zero = f"write 0 as '{unit}0' where a spreadsheet shows it so"
+        ways = [zero if is_zero else "correct it", *(["leave the cell empty"] if gaps else [])]
         ways += [remedy] if remedy else []
         if gaps and (words := _list_words(table, [column, *(c for c in beside if c != column)])):
             ways.append(f"say --missing {' '.join(words)} if that means that there is no value")

@@ -14,13 +14,15 @@ from rbfdiffnet.readers.columns import (
     CLOCK,
     MANY_REPEATS,
     ColumnChoices,
-    count_repeats,
-    encode,
+    are_clocks,
     find_time_column,
     has_numbers_or_nothing,
+    is_clock_name,
+    is_number_column,
     is_time_name,
 )
-from rbfdiffnet.readers.dates import find_month, find_time_unit, fold_text, parse_times
+from rbfdiffnet.readers.dates import find_month, find_time_unit, parse_times
+from rbfdiffnet.readers.keys import count_repeats, encode
 from rbfdiffnet.readers.table import NAMELESS, Table, is_text, quote_names
 from rbfdiffnet.support.arrays import Ints
 from rbfdiffnet.support.checks import CommandError
@@ -29,7 +31,6 @@ _OTHERWISE = " (otherwise: --time-col)"
 _SAMPLE = 200  # cells that tell what a column is
 _FEW_WRONG = 0.1  # share of cells that may be wrong in a column of parts of dates
 _SAME_YEAR = 0.9  # share of the dates whose year a column of years must have, too
-_CLOCK_NAMES = ("hour", "hr", "stunde", "uhrzeit", "heure", "hora", "ora", "uur", "time", "zeit")
 _RANGES = {"year": (1700, 2261), "quarter": (1, 4), "month": (1, 12), "week": (1, 53)}
 _RANGES["day"] = (1, 31)
 _DATE_FORMS = {
@@ -82,11 +83,12 @@ def find_dates(
         dates, names = _join_parts(parts)
         if not names:
             return table, time, []
-        clock = _find_clock(table, free, dates) if len(names) == 3 else []
+        rest = [column for column in free if column not in columns]
+        clock = _find_clock(table, rest, dates, choices) if len(names) == 3 else []
         return _insert_dates(table, dates, names, clock, columns)
-    if any(_is_clock_name(column) for column in free if column != time):
+    if any(is_clock_name(column) for column in free if column != time):
         dates = _read_days(table, time)
-        if clock := _find_clock(table, [c for c in free if c != time], dates):
+        if clock := _find_clock(table, [c for c in free if c != time], dates, choices):
             return _insert_dates(table, dates, [time], clock)
     return table, time, []
 
@@ -174,19 +176,21 @@ def _find_full_dates(
     return None
 
 
-def _is_clock_name(column: str) -> bool:
-    return fold_text(column) in _CLOCK_NAMES
-
-
 def _read_days(table: Table, column: str) -> list[str]:
     """Return a column of dates as text, without midnights."""
     return table.text(column).astype(str).str.removesuffix(" 00:00:00").tolist()
 
 
-def _find_clock(table: Table, columns: Sequence[str], dates: Sequence[str]) -> list[str]:
-    """Return a column of hours or clocks that tells rows of the same date apart, if any."""
+def _find_clock(
+    table: Table, columns: Sequence[str], dates: Sequence[str], choices: ColumnChoices
+) -> list[str]:
+    """Return a column of hours or clocks that tells rows of the same date apart, if any.
+
+    Raises where there is none but clocks written as numbers, such as 8.30, unless rows of the same
+    date are joined.
+    """
     for column in columns:
-        clock = _read_clock(table, column) if _is_clock_name(column) else None
+        clock = _read_clock(table, column) if is_clock_name(column) else None
         if clock is None:
             continue
         pairs = zip(dates[:_SAMPLE], clock, strict=False)
@@ -199,7 +203,29 @@ def _find_clock(table: Table, columns: Sequence[str], dates: Sequence[str]) -> l
         is_hour = not is_text(table.frame[column])
         if before > many and (left <= many or (is_hour and left < before)):
             return [column]
+    if choices.repeats is None:
+        _refuse_clocks(table, columns, dates, choices)
     return []
+
+
+def _refuse_clocks(
+    table: Table, columns: Sequence[str], dates: Sequence[str], choices: ColumnChoices
+) -> None:
+    """Name a column of clocks written as numbers that tells values of the same date apart."""
+    days = encode(pd.Series(dates, dtype=object))
+    before = count_repeats([days])
+    for column in columns if before > MANY_REPEATS * len(days) else ():
+        cells = table.frame[column]
+        others = [c for c in columns if c != column and is_number_column(table, c)]
+        is_clock = is_clock_name(column) and are_clocks(cells.dropna())
+        values = others or choices.target
+        if is_clock and values and count_repeats([days, encode(cells)]) < before:
+            row = int(np.nanargmax(cells.to_numpy() % 1))
+            cell = table.text(column).iloc[row]
+            raise CommandError(
+                f"{table.locate(row, column)}: '{cell}' looks like a clock; write it as HH:MM, or "
+                f"say what '{column}' is with --target-col, --id-col or --exog"
+            )
 
 
 def _read_clock(table: Table, column: str) -> list[str] | None:

@@ -15,10 +15,10 @@ from rbfdiffnet.readers.columns import (
     ColumnChoices,
     find_counters,
     find_id_columns,
-    make_ids,
 )
 from rbfdiffnet.readers.dates import DATE_ORDERS, ParsedTimes, mentions_weeks, parse_times
 from rbfdiffnet.readers.files import read_table
+from rbfdiffnet.readers.keys import make_ids
 from rbfdiffnet.readers.layouts import (
     check_inputs,
     parse_table,

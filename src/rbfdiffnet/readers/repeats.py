@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbfdiffnet.readers.columns import MANY_REPEATS, ColumnChoices, count_repeats, encode
+from rbfdiffnet.readers.columns import MANY_REPEATS, ColumnChoices
+from rbfdiffnet.readers.keys import count_repeats, encode
 from rbfdiffnet.readers.table import Table
 from rbfdiffnet.support.arrays import Mask
 from rbfdiffnet.support.checks import CommandError
@@ -19,6 +20,7 @@ def join_repeats(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Join rows of the same series and date as chosen; refuse many of them if nothing is chosen.
 
+    A few are averaged then, once copies of rows are left out.
     `frame` has ``unique_id``, ``ds``, ``y`` and inputs, with a row for each row of the table.
     """
     keys = ["unique_id", "ds"]
@@ -27,12 +29,10 @@ def join_repeats(
         return frame, []
     again = frame.duplicated(keys).to_numpy()
     copies = find_copies(table, again, choices.repeats)
-    notes = note_repeats(again, copies, choices.repeats)
-    if choices.repeats is None:
-        if again.mean() > MANY_REPEATS:
-            raise refuse_repeats(table, time, ids, frame, again)
-        return frame, notes  # the forecaster averages the rows and names them
-    groups = frame.groupby(keys, observed=True, sort=False, dropna=False)
+    if choices.repeats is None and again.mean() > MANY_REPEATS:
+        raise refuse_repeats(table, time, ids, frame, again)
+    notes = note_repeats(table, again, copies, choices.repeats)
+    groups = frame[~copies].groupby(keys, observed=True, sort=False, dropna=False)
     how = {c: "mean" if frame[c].dtype.kind in "iufb" else "first" for c in frame.columns[3:]}
     joined = groups.agg({"y": "mean", **how}).reset_index()
     if choices.repeats == "sum":
@@ -68,7 +68,7 @@ def find_copies(table: Table, again: Mask, repeats: str | None) -> Mask:
     return copies if repeats is None else np.zeros_like(copies)
 
 
-def note_repeats(again: Mask, copies: Mask, repeats: str | None) -> list[str]:
+def note_repeats(table: Table, again: Mask, copies: Mask, repeats: str | None) -> list[str]:
     """Say how many rows are copies, and how many are joined: as chosen, or averaged."""
 
     def count(rows: Mask) -> str:
@@ -82,6 +82,8 @@ def note_repeats(again: Mask, copies: Mask, repeats: str | None) -> list[str]:
         notes.append(f"{count(copies)} {what} once (otherwise: --repeats sum)")
     if (others := again & ~copies).any():
         done = "added to" if repeats == "sum" else "averaged with"
-        hint = "" if repeats else " (to add them: --repeats sum)"
+        where = "the first on" if others.sum() > 1 else "on"
+        where = f"{where} {table.locate_row(int(np.argmax(others)))}"
+        hint = "" if repeats else f", {where} (to add them: --repeats sum)"
         notes.append(f"{count(others)} {done} others of the same series and date{hint}")
     return notes
