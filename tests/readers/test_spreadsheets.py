@@ -445,6 +445,13 @@ def test_rows_with_dates_of_their_own_are_no_series(write, header):
     )
 
 
+@pytest.mark.parametrize("last", ["2024-02-20,97.5,9,9,9", "Total,99.5,9,9,9"])
+def test_a_repeated_date_or_a_total_does_not_turn_a_table(write, last):
+    lines = [f"2024-02-{i + 1:02d},{i}.5,1,2,3" for i in range(20)]
+    data = read_data(write("date,Open interest,Mar-24,Jun-24,Sep-24", *lines, last))
+    assert data.ids == ["Open interest", "Mar-24", "Jun-24", "Sep-24"]
+
+
 @pytest.mark.parametrize("name", ["item", "id"])
 def test_dates_beside_names_of_rows_are_attributes(write, name):
     lines = [f"{i},2024-02-{3 * i % 20 + 1:02d},1,2,3" for i in range(20)]

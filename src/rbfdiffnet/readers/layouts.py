@@ -107,7 +107,7 @@ def parse_table(table: Table, choices: ColumnChoices, inputs: Sequence[str] = ()
 
 
 def _find_row_dates(table: Table, choices: ColumnChoices, steps: Sequence[str]) -> str | None:
-    """Return a column with another date in each row, beside columns that are named by dates.
+    """Return a column with another date in most rows, beside columns that are named by dates.
 
     Dates are attributes, as those of a launch, where other columns name each row. A column that
     counts the rows names none if the dates are in order.
@@ -115,11 +115,12 @@ def _find_row_dates(table: Table, choices: ColumnChoices, steps: Sequence[str]) 
     time, frame = find_time_column(table, choices), table.frame
     if time is None or time in steps or (choices.ids and not choices.has_one_series):
         return None
-    if len(frame) < _FEWEST_DATES or not frame[time].is_unique:
+    if len(frame) < _FEWEST_DATES or frame[time].duplicated().mean() > MANY_REPEATS:
         return None
     times = parse_times(table.date_cells(time), choices.order, weeks=mentions_weeks(time))
     numbers = frame[time].dtype.kind in "iuf" and not is_time_name(time)
-    if numbers or times.is_integer or len(times.bad):
+    broken = len(times.bad) > len(frame) / 2 and not times.hint
+    if numbers or times.is_integer or broken:
         return None
     counters = find_counters(table) if is_monotonic(times.values) else []
     others = {*table.columns} - {time, *steps, *counters}
