@@ -229,7 +229,7 @@ WRONG = {
     "noise": [True, np.timedelta64(1, "D"), np.array([0.1])],
     "outliers": [pd.NA, 1, "yes", np.array([True, False])],
     "lags": [0, True, 10**12, np.array(3), [1, None], b"a", {}],
-    "transforms": [True, 3, [None], [Difference], b"mean"],
+    "transforms": [True, 3, [None], [Difference], b"mean", pd.DataFrame({"a": [1]}), [np.empty(0)]],
     "events": [None, 3, ["2024-01-01"], Event("a", ["2024-01-01"])],
     "calendar": [True, 3, [None], [["month"]]],
     "holidays": [True, 3, ["US"]],

@@ -244,6 +244,7 @@ class Options:
             raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N'; got {self.device!r}.")
         check_noise(self.noise, getattr(self.regressor, "basis", "gaussian"))
         check_choice("scope", self.chosen_scope, SCOPES)
+        _check_transforms(self.transforms)
         self._check_together()
         if len(seasons_of(self.season_length)) > 1 and not self.method.knows_longer_season:
             raise ValueError(
@@ -265,7 +266,6 @@ class Options:
         lags_of(self.lags)
         self._check_inputs()
         self._check_regressor()
-        _check_transforms(self.transforms)
 
     def _check_columns(self) -> None:
         names = {name: getattr(self, name) for name in ("id_col", "time_col", "target_col")}
