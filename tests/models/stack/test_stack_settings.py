@@ -54,7 +54,7 @@ def test_units_of_the_panel_do_not_matter(rng):
 @pytest.mark.slow
 def test_the_same_again_and_by_more_threads():
     df = make_panel("ab", n=203)
-    quick = {"preset": "fast", "lags": 7}
+    quick = {"preset": "fast"}
     expected = auto("D", **quick).fit(df).predict(7)
     model = auto("D", **quick, n_jobs=2).fit(df)
     assert_frame_equal(model.predict(7), expected, check_exact=True)

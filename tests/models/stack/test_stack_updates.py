@@ -58,7 +58,7 @@ def test_update_takes_the_new_data(rng, refit):
     [
         ({"outliers": False}, (), "b", 1010),
         ({"calendar": "auto", "lower": 0.0}, ("price", "offer"), "bac", 150),
-        ({"strategy": "direct", "past_exog": ["visitors"]}, ("visitors",), "ab", 150),
+        ({"past_exog": ["visitors"]}, ("visitors",), "ab", 150),
     ],
 )
 def test_a_saved_model_forecasts_the_same(tmp_path, parameters, columns, ids, n):
