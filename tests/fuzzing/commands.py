@@ -76,7 +76,7 @@ def arguments_of_any_kind(command, file, horizon, options, layout, changes):
         words += ["--rival-seconds", "0"]
     if command == "explain" and "--id" not in options:
         words += ["--id", "a"]
-    if horizon.strip().isdecimal() and int(horizon) > 1000:
+    if horizon.strip().isdecimal() and int(horizon.strip()) > 1000:
         return
     text = as_csv(table(layout)).encode()
     code, out, err = _run(words, edited(text, changes, PIECES) if changes else text)
