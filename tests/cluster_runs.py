@@ -11,6 +11,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,11 @@ import pandas as pd
 from panels import fill_future, make_panel
 from rbfdiffnet import RBFDiffNet, RBFDiffNetRegressor
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
+from rbfdiffnet.adapters.clusters.cluster import Cluster
 
 SOME = [f"s{i}" for i in range(9)]
 INPUTS = ("price", "offer")
+MAKE_GROUPS = Cluster.make_groups
 LOST = "RBFDIFFNET_TEST_LOST"  # a file whose finder dies, and the process that must not
 
 
@@ -86,6 +89,8 @@ CASES = {
         4,
     ),
     "lost": (lambda: make_panel(SOME, n=60), "forecast", {}, {"scope": "local"}, 2),
+    "in place": (lambda: make_panel(SOME, n=60), "forecast", {"level": [80]}, {}, None),
+    "many in place": (short_series, "cross_validation", {"n_windows": 2}, {}, None),
     "many local": (short_series, "forecast", {}, {"preset": "fast"}, None),
     "many global": (short_series, "forecast", {}, {"scope": "global"}, None),
 }
@@ -105,7 +110,13 @@ def run(case, spread=None):
         if "X_df" in options:
             options["X_df"] = spread(options["X_df"])
     function = forecast if method == "forecast" else cross_validation
+    if "in place" in case:
+        return function(df, h, **options), None
     return function(df, h, with_report=True, **options)
+
+
+def refuse_groups(*_):
+    raise AssertionError("rows were sent around")
 
 
 @contextmanager
@@ -151,9 +162,11 @@ def main(engine, path, cases):
                 start = time.perf_counter()
                 if case == "lost":
                     lost.touch()
-                frame, report = run(case, spread)
+                stays = engine == "dask" and "in place" in case
+                with patch.object(Cluster, "make_groups", refuse_groups if stays else MAKE_GROUPS):
+                    frame, report = run(case, spread)
                 kind = type(frame).__module__.partition(".")[0]
-                results[case] = kind, collect(frame), collect(report)
+                results[case] = kind, collect(frame), None if report is None else collect(report)
                 print(f"{engine}, {case}: {time.perf_counter() - start:.1f} s", flush=True)
             assert not lost.exists(), "no worker was lost"
     Path(path).write_bytes(pickle.dumps(results))

@@ -165,10 +165,12 @@ def _run(
     where: tuple[Any, int | None, int | None],
     with_report: bool,
 ) -> Any:
+    import numpy as np
     import pandas as pd
 
     from rbfdiffnet.adapters.clusters.cluster import Cluster
-    from rbfdiffnet.adapters.clusters.groups import Group, OneMachine, Request
+    from rbfdiffnet.adapters.clusters.groups import Group, OneMachine, Request, find_split
+    from rbfdiffnet.models.sampled import find_limit
 
     engine, group_size, num_partitions = where
     for name, value in (("group_size", group_size), ("num_partitions", num_partitions)):
@@ -190,16 +192,22 @@ def _run(
         largest, most_groups = chosen.cluster_group
         return group_size or largest or max(-(-n_series // most_groups), _FEWEST)
 
-    groups, sample_limit = cluster.make_groups(df, X_df, size)
+    parts = cluster.hash_series(df)
+    hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
+    sample_limit = int(find_limit(hashes)) if hashes.size else None
     request = Request(settings, method, options, independent, sample_limit)
     only_sample = chosen.learns_from == "sample" and not inputs  # no other series matter
     if only_sample and not independent and sample_limit is not None:
         answers = Group(cluster.find_rows(df, sample_limit), None).find_answers(request)
         request, independent = replace(request, independent=True, answers=answers), True
-    if groups is not None and not independent:
-        groups = cluster.answer_all(groups, request)
     names = [NAME, *wanted]
     if method == "cross_validation":
         names = ["cutoff", model.target_col, *names]
+    alone = independent and X_df is None and not (with_report or group_size)
+    if alone and cluster.can_stay(df, parts):
+        return cluster.run_in_place(df, request, names, find_split(parts))
+    groups = cluster.make_groups(df, X_df, hashes, size(hashes.size))
+    if groups is not None and not independent:
+        groups = cluster.answer_all(groups, request)
     frame, report = cluster.collect(groups, request, names, with_report)
     return (frame, report) if with_report else frame

@@ -17,9 +17,11 @@ from rbfdiffnet.adapters.clusters.groups import (
     answer_questions,
     find_cuts,
     find_row_groups,
+    find_rows,
+    find_split,
     is_learned_from,
 )
-from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
+from rbfdiffnet.models.sampled import Digests, hash_names
 from rbfdiffnet.panel.frames import ColumnNames
 
 try:
@@ -34,6 +36,7 @@ else:
     missing = None
 
 GROUP, AHEAD = "__rbfdiffnet_group", "__rbfdiffnet_ahead"
+_MOST_SPLIT = 0.1  # share of series that may lie on several partitions, if rows are to stay there
 _STATE = f"{GROUP}:long,state:bytes,question:bytes"
 
 Worker = Callable[[pd.DataFrame], pd.DataFrame]
@@ -70,18 +73,51 @@ class Cluster:
         fields = [(f.name, _plain_type(f.type, f.name in keys)) for f in given.fields]
         return cls(engine, columns, Schema(fields), keys, num_partitions)
 
-    def make_groups(self, df: Any, X_df: Any, size: Callable[[int], int]) -> tuple[Any, int | None]:
-        """Return a frame with a row for each group, and the limit of the series to learn from.
+    def hash_series(self, df: Any) -> list[Digests]:
+        """Return the hashes of the series of each partition."""
+        found = self._map(df, _make_hasher(self.columns.id), "hashes:bytes")
+        return [np.frombuffer(bytes(own), np.uint64) for own in fa.as_pandas(found)["hashes"]]
 
-        Both are None if there are no series. ``size`` returns the most series in a group, given how
-        many series there are. The limit is that of `models.sampled.find_limit`.
+    def can_stay(self, df: Any, hashes: Sequence[Digests]) -> bool:
+        """Tell whether rows can stay where they are: few series lie on several partitions.
+
+        Only partitions of Dask are the same ones whenever they are asked for, and there must be
+        enough of them for all workers.
         """
-        id_col, names = self.columns.id, self.schema.names
-        found = self._map(df, _make_hasher(id_col), "hashes:bytes")
-        hashes = np.frombuffer(b"".join(map(bytes, fa.as_pandas(found)["hashes"])), np.uint64)
+        if self.num_partitions is not None or not type(df).__module__.startswith("dask"):
+            return False
+        n_parts, n_split = sum(own.size > 0 for own in hashes), find_split(hashes).size
+        enough = n_parts >= self.engine.get_current_parallelism()
+        return enough and n_split <= _MOST_SPLIT * sum(own.size for own in hashes)
+
+    def run_in_place(self, df: Any, request: Request, names: Sequence[str], split: Digests) -> Any:
+        """Return the frame that is asked for, made partition by partition.
+
+        Rows of series that are split between partitions are brought together.
+        """
+        id_col, own, tables = self.columns.id, self.schema.names, self._tables(names)
+
+        def choosing(df: pd.DataFrame) -> pd.DataFrame:
+            return pd.DataFrame(df.loc[find_rows(df[id_col], split), own])
+
+        def forecasting(df: pd.DataFrame) -> pd.DataFrame:
+            return Group(_plain(df[own]), None).results(request)[0]
+
+        def forecasting_others(df: pd.DataFrame) -> pd.DataFrame:
+            return forecasting(df[~find_rows(df[id_col], split)])
+
+        frame = self._map(df, forecasting_others if split.size else forecasting, tables)
+        if split.size:
+            rows = fa.as_pandas(self._map(df, choosing, self.schema))
+            more = self._map(self.engine.to_df(rows, self.schema), forecasting, tables)
+            frame = fa.union(frame, more, distinct=False, engine=self.engine, as_fugue=True)
+        return fa.get_native_as_df(frame)
+
+    def make_groups(self, df: Any, X_df: Any, hashes: Digests, size: int) -> Any:
+        """Return a frame with a row for each group of at most so many series; None for none."""
         if not hashes.size:
-            return None, None
-        cuts = find_cuts(hashes, size(np.unique(hashes).size))
+            return None
+        id_col, names, cuts = self.columns.id, self.schema.names, find_cuts(hashes, size)
         marked = self.schema + f"{GROUP}:long,{AHEAD}:bool"
         rows = self._map(df, _make_marker(id_col, names, cuts, ahead=False), marked)
         future = None
@@ -96,8 +132,7 @@ class Cluster:
             rows = fa.union(rows, more, distinct=False, engine=self.engine, as_fugue=True)
         number = self.num_partitions or cuts.size + 1
         spread = {"by": [GROUP], "num": number, "algo": "hash"}
-        groups = self._map(rows, _make_packer(names, future), _STATE, spread)
-        return groups, int(find_limit(np.unique(hashes)))
+        return self._map(rows, _make_packer(names, future), _STATE, spread)
 
     def find_rows(self, df: Any, limit: int) -> pd.DataFrame:
         """Return the rows of the series that are learned from."""
@@ -133,9 +168,7 @@ class Cluster:
 
         ``names`` are the columns of the frame after ids and dates.
         """
-        time = self.keys[self.columns.time].type
-        values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
-        tables = self.keys + Schema(values)
+        tables = self._tables(names)
         words = self.keys.extract([self.columns.id]) + "problem:str,action:str"
         if groups is None:
             nothing = [self.engine.to_df([], kind) for kind in (tables, words)]
@@ -147,6 +180,12 @@ class Cluster:
         if not with_report:
             return frame, None
         return frame, fa.get_native_as_df(self._map(groups, _make_finisher(request, 1), words))
+
+    def _tables(self, names: Sequence[str]) -> Any:
+        """Return the schema of what is asked for: ids, dates and columns with these names."""
+        time = self.keys[self.columns.time].type
+        values = [(name, time if name == "cutoff" else pa.float64()) for name in names]
+        return self.keys + Schema(values)
 
     def _forget_plan(self, df: Any) -> Any:
         """Return a frame that knows where its rows are, not how they were made.

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.forecaster import RBFDiffNet
-from rbfdiffnet.models.sampled import Digests, find_limit, hash_names
+from rbfdiffnet.models.sampled import Digests, hash_names
 from rbfdiffnet.support.arrays import Ints, Mask
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, one_blas_thread
 
@@ -51,6 +51,18 @@ def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> Ints:
     """Return the group of each row; rows without an id go to the first, which complains of them."""
     codes, distinct = pd.factorize(ids)
     return np.append(find_groups(hash_names(distinct), cuts), 0)[codes]
+
+
+def find_split(hashes: Sequence[Digests]) -> Digests:
+    """Return the hashes that several partitions have, given those of each."""
+    found, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]), return_counts=True)
+    return found[counts > 1]
+
+
+def find_rows(ids: pd.Series[Any], hashes: Digests) -> Mask:
+    """Tell which rows belong to series with these hashes; none without an id."""
+    codes, distinct = pd.factorize(ids)
+    return np.append(np.isin(hash_names(distinct), hashes), False)[codes]
 
 
 def is_learned_from(ids: pd.Series[Any], limit: int) -> Mask:
@@ -230,22 +242,25 @@ class OneMachine:
     def __init__(self, id_col: str) -> None:
         self._id_col = id_col
 
-    def make_groups(
-        self, df: Any, X_df: Any, size: Callable[[int], int]
-    ) -> tuple[list[Group], int | None]:
-        """Return the groups, of a size that depends on the number of series, and the limit."""
+    def hash_series(self, df: Any) -> list[Digests]:
+        """Return the hashes of the series."""
         if self._id_col not in df:
             raise ValueError(f"There is no column {self._id_col!r}; the frame has {list(df)}.")
-        ids = df[self._id_col].dropna().unique()
-        hashes = hash_names(ids)
-        cuts = find_cuts(hashes, size(len(ids)))
+        return [hash_names(df[self._id_col].dropna().unique())]
+
+    def can_stay(self, df: Any, hashes: Sequence[Digests]) -> bool:  # noqa: ARG002
+        """Make groups of all series, so that memory stays bounded."""
+        return False
+
+    def make_groups(self, df: Any, X_df: Any, hashes: Digests, size: int) -> list[Group]:
+        """Return groups of at most so many series."""
+        cuts = find_cuts(hashes, size)
         home = find_row_groups(df[self._id_col], cuts)
         futures = [None] * (cuts.size + 1)
         if X_df is not None:
             later = find_row_groups(X_df[self._id_col], cuts)
             futures = [X_df[later == number] for number in range(cuts.size + 1)]
-        groups = [Group(df[home == number], future) for number, future in enumerate(futures)]
-        return groups, int(find_limit(hashes)) if hashes.size else None
+        return [Group(df[home == number], future) for number, future in enumerate(futures)]
 
     def find_rows(self, df: Any, limit: int) -> pd.DataFrame:
         """Return the rows of the series that are learned from."""
