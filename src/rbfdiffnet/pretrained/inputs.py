@@ -55,11 +55,11 @@ def namespace(values: Any) -> Any:
 
 def take(table: Any, at: Any) -> Any:
     """Return the values of each row at positions (B, k), or (1, k) for the same ones in all."""
-    if len(at) == 1:
-        return table[:, at[0]]
     if isinstance(table, np.ndarray):
-        return np.take_along_axis(table, at, 1)
-    return table.take_along_dim(at, 1)
+        if len(at) == 1:
+            return table.take(at[0], axis=1)
+        return table.ravel().take(at + table.shape[1] * np.arange(len(table))[:, None])
+    return table[:, at[0]] if len(at) == 1 else table.take_along_dim(at, 1)
 
 
 def squares(values: Any, others: Any = None) -> Any:

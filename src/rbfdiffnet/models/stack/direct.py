@@ -26,7 +26,7 @@ from rbfdiffnet.models.stack.rows import RowCut, Rows, RowTable, most_steps
 from rbfdiffnet.network.basis import GaussianBasis, squared_distances
 from rbfdiffnet.network.centers import kmeans
 from rbfdiffnet.pretrained.inputs import namespace
-from rbfdiffnet.support.arrays import Array
+from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.progress import check_wanted
 
 _FEWEST_ROWS = 10
@@ -363,21 +363,23 @@ def fit_least_absolute(
         b = xp.linalg.solve(gram, moment[:, :, None])[:, :, 0]
         if step < steps:
             away = abs(Y - b[:, :p] @ X.T - (b[:, None, p:] @ A)[:, 0])
-            usual = [_median(a[:n]) for a, n in zip(away, n_known.tolist(), strict=True)]
-            away = away * counts / xp.clip(xp.stack(usual), 1e-12, None)[:, None]
+            usual = _medians(away, known, n_known)
+            away = away * counts / xp.clip(usual, 1e-12, None)[:, None]
             size = xp.einsum("kn,kn->n", away, away) / n_targets
             size = size**0.5
-            near = xp.clip(_NEAR * _median(size[: n_known[0]]), 1e-12, None)
+            near = xp.clip(_NEAR * _medians(size[None], known[:1], n_known[:1])[0], 1e-12, None)
             now = weight / xp.maximum(size, near)
             now = now * (whole / now[: n_known[0]].sum())
     return np.asarray(to_numpy(b))
 
 
-def _median(values: Any) -> Any:
-    """Return the median of an array or tensor (n,)."""
-    low, high = (len(values) - 1) // 2, len(values) // 2
-    if isinstance(values, np.ndarray):
-        ordered = np.partition(values, (low, high))
+def _medians(values: Any, known: Any, counts: Ints) -> Any:
+    """Return the medians (k,) of the known values, so many, of rows (k, n)."""
+    xp, rows = namespace(values), np.arange(len(counts))
+    low, high = (counts - 1) // 2, counts // 2
+    values = xp.where(known, values, xp.inf)
+    if xp is np:
+        values.partition(np.unique([low, high]), axis=1)
     else:
-        ordered = values.sort().values
-    return 0.5 * (ordered[low] + ordered[high])
+        values = values.sort(1).values
+    return 0.5 * (values[rows, low] + values[rows, high])
