@@ -49,7 +49,7 @@ _SHARPNESS = 4.0  # of the gates, divided by the number of dimensions
 _FILE = "weights.npz"
 _DIGEST = "f69bd917bcceb64b482ae4a36d6b273acc29429fc69562ed30932cd9f46e7020"
 _FAR = 128  # steps ahead
-_VALUES_IN_CACHE, _VALUES_ON_CARD = 2**19, 2**24  # of a block of series
+_VALUES_IN_CACHE, _VALUES_ON_CARD = 2**18, 2**24  # of a block of series
 
 
 @dataclass(frozen=True)

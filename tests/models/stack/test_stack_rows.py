@@ -93,6 +93,11 @@ def test_rows_by_hand(rng, m, lengths, n_lags, h, n_long):
             for value, expected in zip(found, row_by_hand(y, t, m, n_lags, h, n_long), strict=True):
                 expected = np.reshape(expected, np.shape(value))
                 assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+    latest = RowTable.of(histories, maker.row_cut).now
+    for value, expected in zip(
+        vars(latest).values(), vars(maker.latest_rows()).values(), strict=True
+    ):
+        assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("m", "n", "h"), [(1, 40, 5), (12, 60, 14), (7, 1500, 20), (24, 760, 30)])
@@ -161,6 +166,7 @@ def test_series_that_never_changed_have_no_rows():
     assert set(maker.training_rows(100)[0].series) == {1}
     assert maker.training_rows(100)[0].at.min() == 15
     assert maker.latest_rows().series.tolist() == [1]
+    assert RowTable.of(Histories.of([still, later], 1), maker.row_cut).now.series.tolist() == [1]
 
 
 def test_how_many_lags_a_row_has():

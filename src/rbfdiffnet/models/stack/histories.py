@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.ndimage import convolve1d
 
-from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 
 _FEWEST_SEASONS = 3  # in which a phase must have been seen
@@ -147,7 +147,7 @@ class Seasons:
             kernel[[0, -1]] /= 2.0
         half = kernel.size // 2
         away = np.full((n, T), np.nan)
-        away[:, half : T - half] = u[:, half : T - half] - cut_windows(u, kernel.size) @ kernel
+        away[:, half : T - half] = (u - convolve1d(u, kernel, axis=1))[:, half : T - half]
         pad = -T % m
         table = np.pad(away, ((0, 0), (0, pad)), constant_values=np.nan).reshape(n, -1, m)
         known = np.isfinite(table)
@@ -174,9 +174,10 @@ class Seasons:
 
     def _shift(self, values: Array, first: int, sign: float) -> Array:
         columns = (first + np.arange(values.shape[1])) % self.indices.shape[1]
-        s = sign * self.indices[:, columns]
-        positive = self.positive[:, None]
-        return np.where(positive, values * np.exp(np.where(positive, s, 0.0)), values + s)
+        s, positive = sign * self.indices, self.positive[:, None]
+        factors = np.exp(np.where(positive, s, 0.0)).take(columns, axis=1)
+        moved = np.where(positive, values * factors, values + s.take(columns, axis=1))
+        return np.asarray(moved)
 
 
 def move_to_present_level(histories: Histories, repeated: Array) -> Array:

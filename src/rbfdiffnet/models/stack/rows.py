@@ -120,10 +120,11 @@ class RowMaker:
     past: tuple[tuple[Array, Array], ...]  # values and units of inputs known when they happen
 
     @classmethod
-    def of(cls, histories: Histories, row_cut: RowCut) -> RowMaker:
-        """Prepare to cut rows."""
+    def of(cls, histories: Histories, row_cut: RowCut, *, latest: bool = False) -> RowMaker:
+        """Prepare to cut rows; if only the `latest` are wanted, less is needed."""
         check_wanted()
         m, values, filled = histories.season, histories.values, histories.fill_start()
+        find_slow = _latest_means if latest and not row_cut.long_seasons else _exponential_means
         return cls(
             row_cut,
             filled,
@@ -131,8 +132,8 @@ class RowMaker:
             histories.numbers,
             m,
             max(histories.usual_length / 2.0, 2.0 * m),
-            _measure_units(filled, histories.starts, m),
-            _exponential_means(filled, _SLOW),
+            _measure_units(filled, histories.starts, m, latest),
+            find_slow(filled, _SLOW),
             _means_by_phase(values, m) if m > 1 else (),
             tuple(_measure_input(x, m) for x in np.moveaxis(histories.past, 2, 0)),
         )
@@ -251,8 +252,10 @@ class RowTable:
     @classmethod
     def of(cls, histories: Histories, cut: RowCut, most: int = 0, few: int = 0) -> RowTable:
         """Cut the latest rows of series, and about so many to learn from."""
-        maker = RowMaker.of(histories, cut)
+        maker = RowMaker.of(histories, cut, latest=not most)
         train, starts = maker.training_rows(most, few)
+        if not most:
+            return cls(cut, maker.season, maker.latest_rows(), train, starts)
         unlike = find_wild(maker.measure_sizes(train)) | maker.find_still()
         fair = ~unlike[train.series]
         return cls(cut, maker.season, maker.latest_rows(), train.select(fair), starts[fair])
@@ -297,25 +300,33 @@ def choose_lags(histories: Histories) -> int:
     return max(1, min(n_lags, most))
 
 
-def _measure_units(filled: Array, starts: Ints, season: int) -> Array:
+def _measure_units(filled: Array, starts: Ints, season: int, latest: bool) -> Array:
     """Return mean changes over a season up to every column; over a step before there is one.
 
-    Series repeat their first value before they start.
+    Series repeat their first value before they start. If only the latest are wanted, the others
+    are NaN.
     """
     found = np.full(filled.shape, np.nan)
     n_known = np.arange(1, filled.shape[1] + 1) - starts[:, None]  # of values up to each column
+    some = np.s_[:, -1:] if latest else np.s_[:, :]
+
+    def add_up(values: Array) -> Array:
+        return np.asarray(values.sum(axis=1, keepdims=True) if latest else values.cumsum(axis=1))
+
     for lag in dict.fromkeys((1, season)):
-        total = np.abs(filled[:, lag:] - filled[:, :-lag])
+        change = np.abs(filled[:, lag:] - filled[:, :-lag])
         if starts.any():  # not the changes from repeated values
-            total[n_known[:, lag:] <= lag] = 0.0
-        np.cumsum(total, axis=1, out=total)
+            change[n_known[:, lag:] <= lag] = 0.0
         counts = n_known[:, lag:] - lag
-        np.divide(total, counts, out=found[:, lag:], where=counts > 0)
+        if counts.size:
+            np.divide(
+                add_up(change), counts[some], out=found[:, lag:][some], where=counts[some] > 0
+            )
     size = np.abs(filled)
     if starts.any():
         size[n_known <= 0] = 0.0
-    np.cumsum(size, axis=1, out=size)
-    found[~(found * n_known > _ROUNDING * size)] = np.nan
+    own = found[some]
+    own[~(own * n_known[some] > _ROUNDING * add_up(size))] = np.nan
     return found
 
 
@@ -383,3 +394,11 @@ def _exponential_means(values: Array, rates: tuple[float, ...]) -> tuple[Array, 
             before = block[:, -1:]
         found.append(means.reshape(n, -1)[:, pad:])
     return tuple(found)
+
+
+def _latest_means(values: Array, rates: tuple[float, ...]) -> tuple[Array, ...]:
+    """Return the exponential means up to the last column, in the place of all columns."""
+    fading = (1.0 - np.array(rates)) ** np.arange(values.shape[1])[::-1, None]
+    weights = fading * rates
+    weights[0] = fading[0]
+    return tuple(np.broadcast_to(own[:, None], values.shape) for own in (values @ weights).T)
