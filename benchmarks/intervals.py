@@ -2,7 +2,13 @@
 
 On the data sets of ``accuracy.py``: the weighted quantile loss of nine quantiles (.1 to .9), which
 is twice the sum of their pinball losses by the sum of the sizes of the values, and shares of values
-inside the 80 % and 95 % intervals. Rivals are models of statsforecast with their own intervals.
+inside the 80 % and 95 % intervals. Rivals are models of statsforecast with their own intervals,
+and AutoTheta with conformal ones.
+
+A share from one window may be far off by chance, since errors of a window go together. ``--windows
+5`` forecasts up to five windows of the training part instead, side by side before the test part, no
+farther back than half of the usual series, and prints standard errors of the shares inside 80 %.
+``--series N`` takes N series of a set, evenly spread, for rivals that take long.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from shared_parts.threads import one_thread
 LEVELS = (20, 40, 60, 80, 95)
 OURS = {"default": "default", "instant": "instant"}
 RIVALS = ("AutoETS", "AutoARIMA", "AutoTheta", "SeasonalNaive")
+CONFORMAL = {"AutoTheta": 2}  # windows that intervals of rivals without a model of errors come from
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,20 +37,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", choices=(*OURS, *RIVALS), default=list(OURS))
     parser.add_argument("--suite", type=Path, help="folder with the archive's series")
     parser.add_argument("--m5", type=Path, help="folder with M5's files")
+    parser.add_argument("--windows", type=int, default=0, help="windows before the test part")
+    parser.add_argument("--series", type=int, help="series of a set, at most")
     options = parser.parse_args(arguments)
     every = data_sets(folder(options.suite, "suite"), folder(options.m5, "m5"))
-    print(f"{'data':<21}{'method':<14}{'loss':>8}{'in 80 %':>9}{'in 95 %':>9}", flush=True)
+    print(
+        f"{'data':<21}{'method':<14}{'loss':>8}{'in 80 %':>9}{'s.e.':>7}{'in 95 %':>9}", flush=True
+    )
     for name in options.data:
         data = every[name]
         windows = [read() for read in data.windows.values()]
+        if options.series:
+            windows = [some_series(window, options.series) for window in windows]
+        if options.windows:
+            windows = earlier_windows(windows[0], data.horizon, options.windows)
         for method in options.methods:
             found = [
                 window.test.merge(forecast(method, window.train, data), on=["unique_id", "ds"])
                 for window in windows
             ]
-            loss, inside = judge(pd.concat(found), "RBFDiffNet" if method in OURS else method)
-            shares = f"{inside[80]:>9.1%}{inside[95]:>9.1%}"
+            model = "RBFDiffNet" if method in OURS else method
+            loss, inside = judge(pd.concat(found), model)
+            each = pd.Series([judge(window, model)[1][80] for window in found])
+            error = f"{each.sem():.1%}" if len(each) > 1 else ""
+            shares = f"{inside[80]:>9.1%}{error:>7}{inside[95]:>9.1%}"
             print(f"{name:<21}{method:<14}{loss:>8.4f}{shares}", flush=True)
+
+
+def some_series(window: Any, n: int) -> Any:
+    """Return a window with at most n series, evenly spread."""
+    import numpy as np
+
+    ids = np.unique(window.train["unique_id"])
+    chosen = ids[np.linspace(0, len(ids) - 1, min(n, len(ids))).astype(int)]
+    parts = (part[part["unique_id"].isin(chosen)] for part in (window.train, window.test))
+    return type(window)(*parts)
+
+
+def earlier_windows(window: Any, h: int, most: int) -> list[Any]:
+    """Return windows of h steps, side by side at the end of the training part."""
+    groups = window.train.groupby("unique_id")["ds"]
+    left = groups.cumcount(ascending=False)
+    n = min(most, int(groups.size().median()) // (2 * h))
+    ends = [h * k for k in range(max(n, 1))]
+    pairs = ((left >= end + h, (left >= end) & (left < end + h)) for end in ends)
+    return [type(window)(*(window.train[rows] for rows in pair)) for pair in pairs]
 
 
 def forecast(method: str, train: Any, data: Any) -> Any:
@@ -55,8 +93,12 @@ def forecast(method: str, train: Any, data: Any) -> Any:
         model = RBFDiffNet(data.freq, season_length=data.season_length, preset=OURS[method])
         return model.forecast(train, data.horizon, level=list(LEVELS))
     from statsforecast import StatsForecast, models
+    from statsforecast.utils import ConformalIntervals
 
-    rival = getattr(models, method)(season_length=data.season_length)
+    own = {}
+    if method in CONFORMAL:
+        own["prediction_intervals"] = ConformalIntervals(CONFORMAL[method], data.horizon)
+    rival = getattr(models, method)(season_length=data.season_length, **own)
     fallback = models.SeasonalNaive(season_length=data.season_length, alias=method)
     runner = StatsForecast([rival], freq=data.freq, fallback_model=fallback)
     return runner.forecast(df=train, h=data.horizon, level=list(LEVELS))

@@ -1369,12 +1369,17 @@ def _stack_scenarios(
     Tables have n rows for each of `series`, which may come again, from so many steps after its end
     on as `first` says.
     """
-    columns = {name: np.concatenate([own[name].ravel() for own in tables]) for name in tables[0]}
+    columns = {name: _join([own[name].ravel() for own in tables]) for name in tables[0]}
     if names is not None:
         columns = {SCENARIO: np.repeat(names, n * series.size), **columns}
     k = len(tables)
     starts = np.tile(panel.lengths[series] + first, k)
     return panel.make_frame(starts, n, columns, series=np.tile(series, k))
+
+
+def _join(parts: list[Any]) -> Any:
+    """Return arrays one behind the other; a lone one, which may be large, is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _find_shortfalls(panel: Panel, frame: Any, wanted: Mapping[str, float]) -> list[Note]:

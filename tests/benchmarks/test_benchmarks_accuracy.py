@@ -273,6 +273,17 @@ def test_intervals_are_judged_by_loss_and_coverage(tmp_path, monkeypatch, capsys
         assert 0.0 <= float(in_80[:-1]) <= float(in_95[:-1]) <= 100.0
 
 
+def test_intervals_are_judged_in_earlier_windows_of_some_series():
+    ids = np.repeat(["a", "b", "c"], 10)
+    train = pd.DataFrame({"unique_id": ids, "ds": np.tile(range(10), 3), "y": 1.0})
+    test = pd.DataFrame({"unique_id": ["a", "b", "c"], "ds": 10, "y": 1.0})
+    some = intervals.some_series(data.Window(train, test), 2)
+    assert sorted(set(some.train["unique_id"])) == ["a", "c"] == some.test["unique_id"].tolist()
+    windows = intervals.earlier_windows(some, 2, 5)  # in the later half of the series
+    assert [window.test["ds"].unique().tolist() for window in windows] == [[8, 9], [6, 7]]
+    assert [window.train["ds"].max() for window in windows] == [7, 5]
+
+
 def test_the_quantile_loss_is_that_of_utilsforecast(rng):
     from utilsforecast.losses import scaled_crps
 

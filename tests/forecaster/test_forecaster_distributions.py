@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,6 +189,18 @@ def test_paths_of_filtered_series_are_ordered_like_their_cloud():
     expected, found = (spearmanr(own).statistic for own in (cloud, paths))
     assert np.abs(expected - np.eye(h)).max() > 0.3
     assert_allclose(found, expected, atol=0.1)
+
+
+def test_many_paths_take_less_than_four_times_the_memory_of_their_frame(df):
+    model = RBFDiffNet("D", preset="instant").fit(df)
+    model.simulate(28, 2)
+    tracemalloc.start()
+    try:
+        paths = model.simulate(28, 5000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3.9 * paths.shape[0] * paths.shape[1] * 8
 
 
 def test_series_of_different_lengths_share_their_shocks():

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
 
-from rbfdiffnet.models.intervals import correct_scores, to_errors, to_scores
+from rbfdiffnet.models.intervals import correct_scores, count_errors
+from rbfdiffnet.models.scores import to_errors, to_scores
 from rbfdiffnet.pretrained.network import PROBABILITIES
 
 NORMAL = ndtri(np.array(PROBABILITIES))
@@ -62,6 +63,29 @@ def test_without_errors_scores_are_those_of_real_series_and_one_broken_series_wi
     usual = np.full((9, 3, 2), 1.5)
     own = correct_scores(usual, usual[0], 5000, levels)
     assert_allclose(own, 1.5, rtol=0.02)
+
+
+def test_errors_that_go_together_count_as_few(rng):
+    lone = np.abs(rng.normal(size=(1, 5, 9)))
+    assert count_errors(lone) == 15.0
+    assert count_errors(np.full((3, 2, 4), np.nan)) == 0.0
+    noise = np.abs(rng.normal(size=(300, 6, 4)))
+    common = noise * np.exp(rng.normal(size=(1, 6, 1)))
+    apart, together = count_errors(noise), count_errors(common)
+    assert 1.0 < 300 * 6 * 2 / apart < 4.0  # the usual share alone: 1 + 299 * .02 / 6 = 2
+    assert 6.0 < together < 60.0  # about as many as six windows of one series
+    order = rng.permutation(300)
+    assert count_errors(common[order]) == together
+    known = np.where(np.arange(300)[:, None, None] < 150, common, np.nan)
+    assert_allclose(count_errors(known), together, rtol=0.2)
+
+
+def test_scores_of_few_errors_are_drawn_to_the_usual_ones_by_their_logarithms():
+    levels, count = [0.8], 40.0
+    far, usual = np.array([[[11.0]], [[0.11]]]), np.array([[1.0]])
+    normal = float(ndtri(0.9))
+    expected = np.sqrt(far * 1.1 * normal)
+    assert_allclose(correct_scores(far, usual, count, levels), expected)
 
 
 def test_scores_where_all_quantiles_lie_on_one_side_of_the_forecast():

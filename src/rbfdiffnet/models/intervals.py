@@ -41,7 +41,7 @@ differ more than windows of a series do. The z of a window are found with the sp
 windows give, as they will be used; otherwise they would come out too small. Half-widths are
 quantiles of the z of a step; where a step has few, the z of the steps next to it count, too. Errors
 of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample correction
-asks for their number.
+asks for their number, and where they are weighed against the network; see `count_errors`.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.outliers import usual_and_limit
 from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
 from rbfdiffnet.support.parallel import Collective, flatten, group_equal
@@ -72,11 +71,11 @@ _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
 _MOST = 2.5  # times the score of a normal variable
-#: Windows that count as much as a network's own quantiles.
-TRUST = 20.0
+#: Errors that count as much as a network's own quantiles.
+TRUST = 40.0
+_COMMON = 0.02  # share of the variance of sizes that is common to the series of a window, usually
 #: How much farther real series go than the network, which knows simulated ones only, expects.
 REAL_SPREAD = 1.1
-_GRID = ndtri(np.array(PROBABILITIES))
 
 
 @dataclass(frozen=True)
@@ -330,6 +329,7 @@ class ErrorScale:
     average and vary by `between` from series to series, and by `within` from window to window of a
     series; sizes of errors below `least` say nothing more. `scores` (m, h) are the z of the pool.
     Series whose mean error is beyond the `limit` say nothing of others, and borrow only the z.
+    All errors together say as much as `count` independent ones.
     """
 
     rise: float
@@ -339,6 +339,7 @@ class ErrorScale:
     within: float
     scores: Array
     limit: float
+    count: float
 
     @classmethod
     def of(cls, errors: Array, changes: Array, usual_rise: float = _USUAL_RISE) -> ErrorScale:
@@ -356,7 +357,7 @@ class ErrorScale:
         rise = _rise(relative, usual_rise)
         steps = np.arange(1.0, h + 1.0) ** rise
         spreads = _spread_of_spreads(mean_of_known(relative / steps, axis=2))
-        found = cls(rise, *spreads, np.empty((0, h)), limit)
+        found = cls(rise, *spreads, np.empty((0, h)), limit, count_errors(relative))
         _, then = found._spreads(relative)
         scores = relative / (steps * then[:, :, None])
         return replace(found, scores=scores.reshape(-1, h))
@@ -454,78 +455,42 @@ def _spread_of_spreads(sizes: Array) -> tuple[float, float, float, float]:
     return least, float(usual), between, float(within)
 
 
-# Quantiles of a network ------------------------------------------------------------------------
+def count_errors(errors: Array) -> float:
+    r"""Return as how many independent errors absolute ones (n, n_windows, h) count.
 
+    .. math:: \frac{\sum_{iw} \sqrt{h_{iw}}}{1 + (n - 1) \rho}
 
-def to_scores(away: Array, distances: Array, grain: Array | float = 0.0) -> Array:
-    """Return the scores that errors have under a network's quantiles: 1.28 at that of 90 %.
-
-    So errors of a calibrated network have normal scores. `distances` (..., q) are those of the
-    quantiles at `PROBABILITIES` from the forecast, which may be the median or not. Between two
-    quantiles scores are linear in the errors; beyond the outermost they are proportional to them.
-    They are infinite or NaN where there are no distances.
-
-    A value of which only whole multiples of two `grain` occur stands for all scores within a grain
-    of it; its score is their mean size.
+    where :math:`\rho` is the share of the variance of sizes, from window to window of a series,
+    that all series have in common. Few windows say little about it, so it is drawn to a usual one.
     """
-    grain = np.broadcast_to(grain, np.shape(away))
-    if not grain.any():
-        return _score(away, distances)
-    low, high = (_score(away + sign * grain, distances) for sign in (-1.0, 1.0))
-    middle = 0.5 * (low + high)
-    share = ndtr(high) - ndtr(low)
-    outside, inside = _density(low) - _density(high), 2.0 * _density(0.0 * low)
-    both = np.where(low * high < 0.0, inside - _density(low) - _density(high), np.abs(outside))
-    with np.errstate(all="ignore"):
-        mean = np.where(share > 1e-6, both / share, np.abs(middle))
-    return np.asarray(np.where(grain > 0.0, np.copysign(mean, middle), middle))
+    steps = np.isfinite(errors).sum(axis=2)
+    n = (steps > 0).sum(axis=0)
+    shared, degrees = 0.0, max(n.size - 1, 0)
+    sizes = mean_of_known(errors, axis=2)[steps.all(axis=1)]
+    positive = sizes[sizes > 0.0]
+    if degrees and len(sizes) > 1 and positive.size:
+        away = _log_sizes(sizes, _SMALL * float(np.median(positive)))
+        away = np.sort(away - away.mean(axis=1, keepdims=True), axis=0)  # in an order of their own
+        every, common = (away**2).mean(), (away.mean(axis=0) ** 2).mean()
+        if every > 0.0:
+            shared = float(np.clip((len(away) * common / every - 1.0) / (len(away) - 1), 0.0, 1.0))
+    shared = (_COMMON + degrees * shared) / (1.0 + degrees)
+    others = float(n[n > 0].mean()) - 1.0 if n.any() else 0.0
+    return float(np.sort(np.sqrt(steps), axis=None).sum() / (1.0 + others * shared))
 
 
-def _density(scores: Array) -> Array:
-    return np.asarray(np.exp(-0.5 * scores**2) / np.sqrt(2.0 * np.pi))
-
-
-def _score(away: Array, distances: Array) -> Array:
-    """Return the score of errors; the inverse of `to_errors`."""
-    low, step = distances[..., :-1], np.diff(distances, axis=-1)
-    first, last, x = distances[..., 0], distances[..., -1], np.asarray(away)[..., None]
-    with np.errstate(all="ignore"):
-        flat = 0.5 * ((x > low) + 1.0 * (x >= low))
-        share = np.where(step > 0.0, np.clip((x - low) / step, 0.0, 1.0), flat)
-        score = _GRID[0] + share @ np.diff(_GRID)
-        below = np.maximum(away / np.where(first < 0.0, first, -np.inf) - 1.0, 0.0)
-        above = np.maximum(away / np.where(last > 0.0, last, np.inf) - 1.0, 0.0)
-        below, above = np.where(away < first, below, 0.0), np.where(away > last, above, 0.0)
-    score = score + below * _GRID[0] + above * _GRID[-1]
-    return np.where(np.isnan(first + last + away), np.nan, score)
-
-
-def to_errors(scores: Array, distances: Array) -> Array:
-    """Return the errors (..., P) that have signed scores (..., P); the inverse of `to_scores`.
-
-    Where the forecast is not the median, a score of 0 is an error, too: that of the median.
-    """
-    d = [distances[..., k, None] for k in range(_GRID.size)]
-    found = 0.0 * scores + d[0]
-    for k in range(_GRID.size - 1):
-        share = np.clip((scores - _GRID[k]) / (_GRID[k + 1] - _GRID[k]), 0.0, 1.0)
-        found += share * (d[k + 1] - d[k])
-    found += np.maximum(scores / _GRID[0] - 1.0, 0.0) * np.minimum(d[0], 0.0)
-    found += np.maximum(scores / _GRID[-1] - 1.0, 0.0) * np.maximum(d[-1], 0.0)
-    return np.asarray(found)
-
-
-def correct_scores(scores: Array, usual: Array, n_windows: float, levels: Sequence[float]) -> Array:
+def correct_scores(scores: Array, usual: Array, count: float, levels: Sequence[float]) -> Array:
     """Draw scores (n, h, n_levels) that held-out ones ask for to the usual ones of real series.
 
-    Those are `REAL_SPREAD` times the scores of a normal variable. The fewer windows there were, the
-    closer. The `usual` score (h, n_levels) of a panel is no more than so many times the normal one:
-    a few series that broke off do not widen the intervals of all others.
+    Those are `REAL_SPREAD` times the scores of a normal variable; the fewer errors `count`, the
+    closer, on the scale of logarithms. The `usual` score (h, n_levels) of a panel is no more than
+    so many times the normal one: a few series that broke off do not widen the intervals of others.
     """
-    trust = n_windows / (n_windows + TRUST)
+    trust = count / (count + TRUST)
     normal = np.array([_normal(level) for level in levels])
     limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
-    return np.asarray(trust * limit * scores + (1.0 - trust) * REAL_SPREAD * normal)
+    found = np.maximum(limit * scores, _SMALL * normal)
+    return np.asarray(found**trust * (REAL_SPREAD * normal) ** (1.0 - trust))
 
 
 def split_levels(probabilities: Sequence[float]) -> tuple[list[float], Ints, Array]:

@@ -21,7 +21,7 @@ from rbfdiffnet.models.base import (
     InputNames,
     Terms,
 )
-from rbfdiffnet.models.intervals import REAL_SPREAD, TRUST, Pools, split_levels
+from rbfdiffnet.models.intervals import REAL_SPREAD, TRUST, Pools, count_errors, split_levels
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.sampled import (
@@ -314,18 +314,22 @@ def _find_factors(parts: list[Array], levels: Sequence[float], h: int) -> list[f
     Wild series do not count, see `series.outliers`; nor do those without any spread.
     """
     table = np.concatenate(parts)
-    table = table[~find_wild(mean_of_known(table, axis=(1, 2)))].reshape(-1, len(levels))
-    return [_factor(table[:, j], level, h) if level else 1.0 for j, level in enumerate(levels)]
+    table = table[~find_wild(mean_of_known(table, axis=(1, 2)))]
+    table = table.reshape(len(table), _WINDOWS, h, len(levels))
+    return [_factor(table[..., j], level) if level else 1.0 for j, level in enumerate(levels)]
 
 
-def _factor(scores: Array, level: float, h: int) -> float:
-    """Return the quantile of the scores at a level, drawn to the usual one where they are few."""
+def _factor(scores: Array, level: float) -> float:
+    """Return the quantile of the scores (n, n_windows, h) at a level, drawn to the usual one.
+
+    The fewer errors there are, the closer.
+    """
     known = np.sort(scores[np.isfinite(scores)])
     if not known.size:
         return REAL_SPREAD
     rank = min(int(np.ceil(level * (known.size + 1))), known.size) - 1
-    windows = known.size / h
-    trust = windows / (windows + TRUST)
+    count = count_errors(scores)
+    trust = count / (count + TRUST)
     return float(REAL_SPREAD ** (1.0 - trust) * np.clip(known[rank], 0.2, 5.0) ** trust)
 
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from panels import NAME
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.models.base import ForecastRequest
-from rbfdiffnet.models.intervals import to_scores
 from rbfdiffnet.models.plan import Plan
+from rbfdiffnet.models.scores import to_scores
 from rbfdiffnet.models.stack import lesson as lesson_module
 from rbfdiffnet.models.stack import members as members_module
 from rbfdiffnet.models.stack import model as model_module

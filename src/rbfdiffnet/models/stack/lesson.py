@@ -13,15 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from rbfdiffnet.models.base import ForecastRequest, InputNames, Terms
-from rbfdiffnet.models.intervals import (
-    ErrorScale,
-    correct_scores,
-    split_levels,
-    to_errors,
-    to_scores,
-)
+from rbfdiffnet.models.intervals import ErrorScale, correct_scores, split_levels
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
+from rbfdiffnet.models.scores import to_errors, to_scores
 from rbfdiffnet.models.stack.blocks import Block, has_one_or_two_seasons, split_steps
 from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
@@ -57,7 +52,7 @@ class StackLesson:
     origins. `weights` (M, 2) of the members in `names` and `of_median` (2,), for each of the
     `blocks`, serve both kinds of series, see `models.stack.mixing`; `tested` (M,) are the members
     that could forecast earlier. `scores` (n, n_windows, h) tell how large errors of the mixture
-    were, and which sign they had, see `models.intervals.to_scores`; NaN where unknown. `usable`
+    were, and which sign they had, see `models.scores.to_scores`; NaN where unknown. `usable`
     are values of the series; some are `sparse` (n,), often zero. With `seeks_maps` each series is
     looked at, whether it follows a rule of its own, see `models.stack.own_maps`.
     """
@@ -243,13 +238,11 @@ class StackPart:
             found, sure = lesson.naive_scale.half_widths(nothing, changes, levels)
             widths[others], enough[others] = found, sure
         quantiles = centers[:, :, None] + side * widths[:, :, which]
-        kinds = ((~lesson.sparse, ~self.sparse), (lesson.sparse, self.sparse))
-        for scale, (theirs, kind) in zip(lesson.scales, kinds, strict=True):
+        for scale, kind in zip(lesson.scales, (~self.sparse, self.sparse), strict=True):
             own = kind & modeled
             ones, scores = np.ones(own.sum()), np.abs(self.scores[own])
             found, _ = scale.half_widths(scores, ones, levels)
-            n_windows = int(np.isfinite(lesson.scores[theirs]).any(axis=2).sum())
-            widths[own] = correct_scores(found, scale.usual_widths(levels), n_windows, levels)
+            widths[own] = correct_scores(found, scale.usual_widths(levels), scale.count, levels)
         scores = widths[modeled][:, :, which]
         distances = self.window.distances_of_all(ahead)[modeled]
         found = _link(centers[modeled], log)[:, :, None] + to_errors(side * scores, distances)
