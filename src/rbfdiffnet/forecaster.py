@@ -1374,7 +1374,7 @@ def _stack_scenarios(
         columns = {SCENARIO: np.repeat(names, n * series.size), **columns}
     k = len(tables)
     starts = np.tile(panel.lengths[series] + first, k)
-    return panel.make_frame(starts, n, columns, series=np.tile(series, k))
+    return panel.make_frame(starts, n, columns, series=np.tile(series, k), copy=False)
 
 
 def _join(parts: list[Any]) -> Any:

@@ -191,6 +191,16 @@ def test_paths_of_filtered_series_are_ordered_like_their_cloud():
     assert_allclose(found, expected, atol=0.1)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"preset": "instant"}, {"scope": "global"}], ids=str)
+def test_whoever_writes_into_a_frame_changes_nothing_else(df, parameters):
+    model = RBFDiffNet("D", **parameters).fit(df)
+    for ask in (lambda: model.predict(3, level=[80]), lambda: model.simulate(3, 5)):
+        first, expected = ask(), ask()
+        for name in (own for own in first if first[own].dtype == np.float64):
+            first.loc[:, name] = 0.0
+        assert_frame_equal(ask(), expected)
+
+
 def test_many_paths_take_less_than_four_times_the_memory_of_their_frame(df):
     model = RBFDiffNet("D", preset="instant").fit(df)
     model.simulate(28, 2)

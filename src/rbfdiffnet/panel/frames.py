@@ -370,10 +370,13 @@ def make_times(like: FrameColumn, times: Ints, zone: str | None) -> Any:
     return (column if zone is None else column.dt.tz_localize("UTC")).astype(dtype)
 
 
-def make_frame(like: FrameColumn, columns: Mapping[str, Any], *, null: bool = False) -> Any:
+def make_frame(
+    like: FrameColumn, columns: Mapping[str, Any], *, null: bool = False, copy: bool = True
+) -> Any:
     """Return a native frame of native columns and arrays, in the library of the column `like`.
 
-    With `null`, NaN becomes a missing value in polars, as it is one in pandas.
+    With `null`, NaN becomes a missing value in polars, as it is one in pandas. Arrays that nobody
+    else has, large ones above all, need no `copy`.
     """
     if like.implementation.is_polars():
         import polars as pl
@@ -388,9 +391,8 @@ def make_frame(like: FrameColumn, columns: Mapping[str, Any], *, null: bool = Fa
         return frame.fill_nan(None) if null else frame
     import pandas as pd
 
-    return pd.DataFrame(
-        {name: getattr(column, "array", column) for name, column in columns.items()}
-    )
+    arrays = {name: getattr(column, "array", column) for name, column in columns.items()}
+    return pd.DataFrame(arrays, copy=copy)
 
 
 def _suggest_conversion(times: FrameColumn) -> str:

@@ -244,12 +244,14 @@ class Panel:
         values: Mapping[str, npt.ArrayLike],
         extra_times: Mapping[str, npt.ArrayLike] | None = None,
         series: npt.ArrayLike | None = None,
+        *,
+        copy: bool = True,
     ) -> Any:
         """Make a frame that looks like the one the panel came from, series by series.
 
         Each series, or each of `series`, which may come again, has `n_steps` rows from
         `steps_first` on. The columns in `values` have shape (n_rows,). `extra_times` are further
-        columns of dates, as steps; they come before the values.
+        columns of dates, as steps; they come before the values. See `frames.make_frame` for `copy`.
         """
         owners = np.arange(self.n_series) if series is None else _ints(series)
         counts = np.broadcast_to(_ints(n_steps), owners.size)
@@ -262,7 +264,7 @@ class Panel:
         }
         arrays = {name: np.asarray(column) for name, column in values.items()}
         ids = self.ids[codes].to_native()
-        return make_frame(self.ids, {self.columns.id: ids, **dates, **arrays})
+        return make_frame(self.ids, {self.columns.id: ids, **dates, **arrays}, copy=copy)
 
     def make_table(self, series: npt.ArrayLike, values: Mapping[str, Any]) -> Any:
         """Make a frame with one row for each of these series: its id, and further columns."""
