@@ -20,6 +20,7 @@ evidence. Normal equations would lose half of the digits, which clean series nee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -42,8 +43,11 @@ _BEST_DELAYS = 2
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)  # in units of the median distance between windows
 _PENALTIES = 10.0 ** np.arange(-10.0, 1.1)
 _ROWS_PER_LAG = 4
+_ROWS_FOR_WIDTH = 120  # at least, of those from which width and penalty are chosen
 _LEARNED = 0.7  # share of the series that maps are learned from before they are compared
 _ORIGINS = 32
+_ORIGINS_APART = 4  # of those that are looked at first
+_HOPEFUL, _MOST_HOPEFUL = 1.5, 12  # times the lowest error, and number of maps, after a first look
 _PERIODS = 2  # that maps are compared on
 _FEWEST_STEPS, _MOST_SHARE = 20, 0.2  # the same in steps, and as a share of the series
 _FARTHEST = 2.0  # error beyond which nothing gets worse, in standard deviations
@@ -91,15 +95,29 @@ class LaggedMap:
 
     def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
         """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
-        n, _, width = histories.shape
-        size, blocks = self.n_lags, -(-h // self.delay)
+        net, (n, _, width) = self.network, histories.shape
+        size, blocks, inputs = self.n_lags, -(-h // self.delay), net.n_lags
+        shift, scale = net.y_shift, net.y_scale  # also of the inputs
+        low, high = (low - shift) / scale, (high - shift) / scale
         path = np.empty((n, size + blocks, self.delay, width))
-        path[:, :size] = histories[:, -self.reach :].reshape(n, size, self.delay, width)
+        latest = histories[:, -self.reach :].reshape(n, size, self.delay, width)
+        path[:, :size] = (latest - shift) / scale
+        # Exponents and linear part are products with x, |x|^2 and 1.
+        row = np.ones((n, self.delay, inputs + 2))
+        square = net.metric**2
+        beta, centers = net.beta[:, None], net.centers
+        to_exponent = np.concatenate(
+            [2.0 * beta * net.metric * centers, -beta, -beta * (centers**2).sum(axis=1)[:, None]], 1
+        ).T
+        linear = np.insert(net.linear, inputs, 0.0, axis=0)
         for k in range(blocks):
-            windows = path[:, k : k + size].swapaxes(1, 2).reshape(-1, size * width)
-            ahead = self.network.predict(windows).reshape(n, self.delay, width)
+            row[:, :, :inputs] = path[:, k : k + size].swapaxes(1, 2).reshape(n, -1, inputs)
+            np.matmul(row[:, :, :inputs] ** 2, square, out=row[:, :, inputs])
+            phi = row.reshape(-1, inputs + 2) @ to_exponent
+            np.exp(np.minimum(phi, 0.0, out=phi), out=phi)
+            ahead = (phi @ net.w).reshape(n, -1, width) + row @ linear
             path[:, size + k] = np.clip(ahead, low, high)
-        return path[:, size:].reshape(n, -1, width)[:, :h]
+        return np.asarray(path[:, size:].reshape(n, -1, width)[:, :h] * scale + shift)
 
 
 @dataclass(frozen=True)
@@ -225,13 +243,13 @@ class _Trial:
         early = slice(self.end)
         return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, like)
 
-    def paths(self, member: Member) -> Array:
-        """Return the forecasts of a member, shape (n, H, k)."""
-        return member.roll(self.histories, self.ahead.shape[1], self.low, self.high)
+    def paths(self, member: Member, every: int = 1) -> Array:
+        """Return the forecasts of a member from every so many origins, shape (n, H, k)."""
+        return member.roll(self.histories[::every], self.ahead.shape[1], self.low, self.high)
 
-    def error(self, paths: Array) -> float:
-        """Return the mean error of forecasts."""
-        return mean_error(paths, self.ahead)
+    def error(self, member: Member, every: int = 1) -> float:
+        """Return the mean error of a member's forecasts from every so many origins."""
+        return mean_error(self.paths(member, every), self.ahead[::every])
 
 
 def horizon_of(size: int, quarter: int) -> int:
@@ -285,14 +303,11 @@ def learn_committee(
     trial = _Trial.of(z, runs, observed, histories, origins, h)
     clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
     tried: list[tuple[float, Array, Member]] = []
-    shapes = _choose_shapes(trial, quarter, delay, n_lags)
-    for k, (size, apart, decay) in enumerate(shapes):
-        report_progress(k / len(shapes))
-        found = fit_lagged(z, runs, size, apart, decay)
-        early = None if found is None else trial.fit(size, apart, decay, like=found)
-        if found is not None and early is not None:
+    for decay, early in _hopeful_maps(trial, _choose_shapes(trial, quarter, delay, n_lags)):
+        found = fit_lagged(z, runs, early.n_lags, early.delay, decay, like=early)
+        if found is not None:
             paths = trial.paths(early)
-            tried.append((trial.error(paths), paths, found))
+            tried.append((mean_error(paths, trial.ahead), paths, found))
     if not tried:
         raise ValueError(
             f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
@@ -301,7 +316,7 @@ def learn_committee(
     for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
         if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
             paths = trial.paths(Analogs(z[: trial.end], width))
-            tried.append((trial.error(paths), paths, Analogs(z, width)))
+            tried.append((mean_error(paths, trial.ahead), paths, Analogs(z, width)))
     best_map = min(error for error, _, member in tried if isinstance(member, LaggedMap))
     best = max(min(error for error, *_ in tried), 1e-300)
     tried.sort(key=lambda one: one[0])
@@ -311,7 +326,7 @@ def learn_committee(
     return Committee(
         tuple(_in_units(tried[k][2], shift, scale) for k in keep),
         weight[keep],
-        trial.error(paths) * float(scale.mean()),
+        mean_error(paths, trial.ahead) * float(scale.mean()),
         (paths - clean) * scale,
         trial.low * scale + shift,
         trial.high * scale + shift,
@@ -331,7 +346,24 @@ def quick_error(s: Array, histories: Array, origins: Ints, quarter: int) -> floa
     found: list[Member | None] = [trial.fit(size, apart, 1.0) for size in _QUICK_LAGS]
     found.append(Analogs(z[: trial.end], min(2 * quarter, trial.end // 4)))
     rolled = [m for m in found if m is not None and m.reach <= seen.shape[1]]
-    return min((trial.error(trial.paths(m)) for m in rolled), default=np.inf) * scale
+    return min((trial.error(m) for m in rolled), default=np.inf) * scale
+
+
+def _hopeful_maps(
+    trial: _Trial, shapes: Sequence[tuple[int, int, float]]
+) -> list[tuple[float, LaggedMap]]:
+    """Fit maps of these shapes to the early part; return decays and maps that may be close enough.
+
+    They are compared from a few origins, and those that are far from the best are left out.
+    """
+    found = []
+    for k, shape in enumerate(shapes):
+        report_progress(k / len(shapes))
+        if (early := trial.fit(*shape)) is not None:
+            found.append((trial.error(early, _ORIGINS_APART), shape[2], early))
+    found.sort(key=lambda one: one[0])
+    limit = _HOPEFUL * found[0][0] if found else 0.0
+    return [one[1:] for one in found[:_MOST_HOPEFUL] if one[0] <= limit]
 
 
 def fit_lagged(
@@ -409,6 +441,8 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
 
     summed over the columns y of the ``change`` (n, m).
     """
+    apart = max(1, len(flat) // _ROWS_FOR_WIDTH)
+    squares, flat, change = squares[::apart, ::apart], flat[::apart], change[::apart]
     n, k = flat.shape
     orthogonal, _ = np.linalg.qr(flat)
     rest = change - orthogonal @ (orthogonal.T @ change)
@@ -447,7 +481,7 @@ def _choose_shapes(
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
-                errors[apart] = trial.error(trial.paths(probe))
+                errors[apart] = trial.error(probe, _ORIGINS_APART)
         delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
