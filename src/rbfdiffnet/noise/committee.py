@@ -40,7 +40,7 @@ _DECAYS = (1.0, 0.3)  # weight of the oldest lag in distances, for that of the l
 _PROBE = (10, 0.3)  # lags and decay with which delays are compared
 _DELAYS = (0.06, 0.12, 0.18, 0.25, 0.35, 0.5)  # of a quarter of a period
 _BEST_DELAYS = 2
-_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # in units of the median distance between windows
+_WIDTHS = (4.0, 2.0, 1.0, 0.5)  # in units of the median distance between windows
 _PENALTIES = 10.0 ** np.arange(-10.0, 1.1)
 _ROWS_PER_LAG = 4
 _ROWS_FOR_WIDTH = 120  # at least, of those from which width and penalty are chosen
@@ -461,7 +461,9 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
         total = np.maximum(parts.T @ (1.0 / spread), 1e-300)  # (m, penalties)
         evidence = ((n - k) * np.log(total) + np.log(spread).sum(axis=0)).sum(axis=0)
         at = int(evidence.argmin())
-        best = min(best, (float(evidence[at]), beta, float(_PENALTIES[at])))
+        if evidence[at] > best[0]:
+            break
+        best = float(evidence[at]), beta, float(_PENALTIES[at])
     return best[1:]
 
 
