@@ -216,19 +216,23 @@ class _Step:
 
 
 def improve(
-    observed: Observations, estimate: Estimate, rounds: int, share: float
+    observed: Observations, estimate: Estimate, rounds: int, share: float, enough: float = 0.0
 ) -> tuple[Estimate, Estimate]:
     """Improve an estimate for some rounds; return the last and the one of lowest evidence E.
 
     A round yields the evidence of the estimate that it starts from, so the last round only
-    evaluates what the rounds before it led to. ``share`` is that of the pull.
+    evaluates what the rounds before it led to. ``share`` is that of the pull. A change of E by
+    less than ``enough`` ends the rounds.
     """
     along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
-    passed = []
+    passed: list[Estimate] = []
     for k in range(rounds):
         report_progress(k / rounds)
         step = _solve_step(observed, estimate, along, share)
         passed.append(replace(estimate, evidence=_evidence(observed, estimate, along, step)))
+        settled = k > 1 and abs(passed[-1].evidence - passed[-2].evidence) < enough
+        if settled or k == rounds - 1:
+            break
         moved, along = _move(observed, estimate, along, step.z, step.w, share)
         estimate = _update_variances(observed, estimate, moved, along, step)
     return passed[-1], min(passed, key=lambda estimate: estimate.evidence)
