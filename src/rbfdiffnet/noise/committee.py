@@ -289,13 +289,16 @@ def learn_committee(
     quarter: int,
     delay: int | None = None,
     n_lags: int | None = None,
+    *,
+    quick: bool = False,
 ) -> Committee:
     """Learn a committee from a series (T, k) without gaps that repeats itself after 4 quarters.
 
     Values belong to trajectories, the numbers of which are ``runs`` (T,); those with 0 take no part
     in learning. ``observed`` (T, k), NaN where missing, is what members are to come close to on
     the held-out part: h steps after each of the ``origins`` (n,). ``histories`` (n, L, k) are the
-    values before these, as they were known then. Lags and delay may be given.
+    values before these, as they were known then. Lags and delay may be given. A ``quick``
+    committee has maps of one delay and decay only.
     """
     usable = runs > 0
     shift, scale = z[usable].mean(axis=0), z[usable].std(axis=0)
@@ -303,7 +306,8 @@ def learn_committee(
     trial = _Trial.of(z, runs, observed, histories, origins, h)
     clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
     tried: list[tuple[float, Array, Member]] = []
-    for decay, early in _hopeful_maps(trial, _choose_shapes(trial, quarter, delay, n_lags)):
+    shapes = _choose_shapes(trial, quarter, delay, n_lags, quick)
+    for decay, early in _hopeful_maps(trial, shapes):
         found = fit_lagged(z, runs, early.n_lags, early.delay, decay, like=early)
         if found is not None:
             paths = trial.paths(early)
@@ -468,7 +472,7 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
 
 
 def _choose_shapes(
-    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None
+    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None, quick: bool
 ) -> list[tuple[int, int, float]]:
     """Return numbers of lags, delays and decays to compare.
 
@@ -477,21 +481,21 @@ def _choose_shapes(
     delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
-    elif len(delays) > _BEST_DELAYS:
+    elif len(delays) > (1 if quick else _BEST_DELAYS):
         errors = {}
         for apart in delays:
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
                 errors[apart] = trial.error(probe, _ORIGINS_APART)
-        delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
+        delays = sorted(delays, key=errors.__getitem__)[: 1 if quick else _BEST_DELAYS]
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
     return [
         (size, apart, decay)
         for size in numbers
         for apart in delays
-        for decay in _DECAYS
+        for decay in (_DECAYS[-1:] if quick else _DECAYS)
         if size * apart <= longest
     ]
 

@@ -181,7 +181,7 @@ class MapSearch:
         with progress_between(0.0, 0.6):
             (estimate,) = self._descend(shape, (*_WIDER, 2.0), (1.0,))
         with progress_between(0.6, 1.0):
-            return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL)[0]
+            return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL, self._enough)[0]
 
     def left_out_error(self, found: Estimate) -> float:
         """Return how far observations are from what the others say of them, squared."""
@@ -239,7 +239,7 @@ class MapSearch:
                 if other.evidence >= found.evidence:
                     break
                 found = other
-        return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, _QUICK_ENOUGH)
+        return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, self._enough)
 
     def _improve_quickly(
         self, basis: MapBasis, before: Estimate | None
@@ -250,7 +250,11 @@ class MapSearch:
         start = self._first(fit)
         if before is not None:
             start = first_estimate(basis, fit.regression, z, before.noise, before.process)
-        return improve(self.observed, start, _QUICK_ROUNDS, _PULL, _QUICK_ENOUGH)
+        return improve(self.observed, start, _QUICK_ROUNDS, _PULL, self._enough)
+
+    @property
+    def _enough(self) -> float:
+        return _QUICK_ENOUGH if self.quick else 0.0
 
     def _windows(self, z: Array) -> Array:
         return cut_windows(z, self.n_lags)[:-1]
@@ -280,9 +284,8 @@ class MapSearch:
             return last, low
         fit = self._fit(last.z, (last.basis.decay, _NARROWER * last.basis.width), more)
         start = first_estimate(fit.basis, fit.regression, last.z, last.noise, last.process)
-        enough = _QUICK_ENOUGH if self.quick else 0.0
-        start, _ = improve(self.observed, start, _ROUNDS, _PULL, enough)
-        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL, enough)
+        start, _ = improve(self.observed, start, _ROUNDS, _PULL, self._enough)
+        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL, self._enough)
         return found if found[0].evidence < last.evidence else (last, low)
 
     def _descend(
@@ -303,10 +306,11 @@ class MapSearch:
                 start = estimate.z, estimate.noise, estimate.process
                 estimate = first_estimate(fit.basis, fit.regression, *start)
             with progress_between(k / len(factors), (k + 1) / len(factors)):
-                estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL)
+                estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL, self._enough)
             if k >= len(wider):
+                rounds = _ROUNDS, _LAST_PULL, self._enough
                 with without_progress():
-                    found.append(improve(self.observed, estimate, _ROUNDS, _LAST_PULL)[0])
+                    found.append(improve(self.observed, estimate, *rounds)[0])
         return found
 
     def _fit(self, z: Array, shape: MapShape, n_centers: int | None = None) -> FittedMap:
