@@ -128,7 +128,7 @@ class MapSearch:
             maps = fit_maps(X, y, decays, widths, n_centers)
         blurred = best_map(maps.values())
         s = fill_by_map(s, known, n_lags, blurred.predict)  # lines across gaps lie on no orbit
-        more = count_centers(len(X), _MORE_CENTERS)
+        more = count_centers(len(X), _QUICK_CENTERS if quick else _MORE_CENTERS)
         if more > n_centers and shape is None:
             decay, width = blurred.basis.decay, blurred.basis.width
             larger = fit_maps(X, y, [decay], [width, width / 2.0], more)
