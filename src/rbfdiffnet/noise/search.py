@@ -58,10 +58,11 @@ _NARROWER = 0.7  # times a width, of more basis functions
 _WIDER = (8.0, 4.0)  # times a width, on the way to it
 _ENDS = (2.0, 2.0**0.5, 1.0, 0.5**0.5)  # times a width: estimates that compete
 _ENDS_BESIDE = (2.0, 1.0)  # the same for other decays
-_QUICK_THIN = 4  # windows of a pull
+_QUICK_WINDOWS = 250  # of a pull, at least
 _QUICK_WIDTHS = (8.0, 4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5)
 _QUICK_DECAY = 0.5  # of observed windows, until it is chosen
-_QUICK_ROUNDS, _QUICK_LAST_ROUNDS, _QUICK_ENOUGH = 6, 12, 2.0
+_QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
+_QUICK_ENOUGH = 0.002  # evidence of a value, for another round
 _QUICK_CENTERS = 160
 _PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
@@ -141,7 +142,7 @@ class MapSearch:
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
             most = least = noise**2
-        thin = _QUICK_THIN if quick else 1
+        thin = max(1, len(X) // _QUICK_WINDOWS) if quick else 1
         observed = Observations(s, known.astype(np.float64), most, least, thin)
         return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick, centers)
 
@@ -254,7 +255,7 @@ class MapSearch:
 
     @property
     def _enough(self) -> float:
-        return _QUICK_ENOUGH if self.quick else 0.0
+        return _QUICK_ENOUGH * self.observed.s.size if self.quick else 0.0
 
     def _windows(self, z: Array) -> Array:
         return cut_windows(z, self.n_lags)[:-1]

@@ -34,6 +34,8 @@ _FEWEST = 60  # values
 _LONGEST_WINDOW = 8  # quarters of a period
 _SHORTEST_HISTORY = 40
 _SHORTEST_TRAJECTORY = 20
+_BEFORE = 100  # values before a history that it is cleaned with
+_TRACKED = 100  # values that a filter is tuned to, to see whether it is worth while
 #: Latest values that are learned from.
 MOST_VALUES = 4_000
 _CLEAN = 0.01  # standard deviation of noise, in units of that of the series
@@ -232,7 +234,7 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
     try:
         n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
         found = learn_trajectory(early, n_lags, cleaner.noise, shape, quick=True)
-        tracker = found.tracker(early)
+        tracker = found.tracker(early[-_TRACKED:])
     except (ValueError, np.linalg.LinAlgError):
         return np.inf, None
     h = horizon_of(s.size, quarter)
@@ -281,8 +283,11 @@ def _learn(
     origins = origins_of(len(last), quarter)
     histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
     if treated.any():
+        length = histories.shape[1] + _BEFORE
         for history, origin in zip(histories, origins, strict=True):
-            history[:] = _clean(last[:origin], cleaners)[-len(history) :]
+            part = last[max(origin - length, 0) : origin]
+            part = part if np.isfinite(part).any(axis=0).all() else last[:origin]
+            history[:] = _clean(part, cleaners)[-len(history) :]
     h = horizon_of(len(last), quarter)
     found = learn_committee(
         whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, quick=quick
