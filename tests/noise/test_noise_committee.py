@@ -10,9 +10,7 @@ from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
 from rbfdiffnet.noise import committee as committee_module
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
-    Analogs,
     Committee,
-    LaggedMap,
     fit_lagged,
     horizon_of,
     learn_committee,
@@ -22,6 +20,7 @@ from rbfdiffnet.noise.committee import (
     weighted_median,
 )
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
+from rbfdiffnet.noise.members import Analogs, LaggedMap
 from rbfdiffnet.noise.series_model import MeanCleaner, learn_series
 
 

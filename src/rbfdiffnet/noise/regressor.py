@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network.network import Network
-from rbfdiffnet.noise.committee import LaggedMap
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import are_known, known_rows
+from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.series_model import SeriesModel, learn_series
 from rbfdiffnet.series.equal_steps import to_equal_steps
 from rbfdiffnet.series.gaps import fill_missing

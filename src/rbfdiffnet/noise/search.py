@@ -64,6 +64,7 @@ _QUICK_DECAY = 0.5  # of observed windows, until it is chosen
 _QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
 _QUICK_ENOUGH = 0.002  # evidence of a value, for another round
 _QUICK_CENTERS = 160
+_QUICK_HASTE = 1.75  # of changes of variances
 _PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
 _PULL, _LAST_PULL = 0.5, 0.25
@@ -143,7 +144,8 @@ class MapSearch:
         else:
             most = least = noise**2
         thin = max(1, len(X) // _QUICK_WINDOWS) if quick else 1
-        observed = Observations(s, known.astype(np.float64), most, least, thin)
+        haste = _QUICK_HASTE if quick else 1.0
+        observed = Observations(s, known.astype(np.float64), most, least, thin, haste)
         return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick, centers)
 
     def run(self) -> tuple[Estimate | None, str]:

@@ -53,7 +53,8 @@ class Observations:
     """A standardized series ``s`` (T,), and bounds on the variance R of its noise.
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
-    The pull is that of every ``thin``-th window.
+    The pull is that of every ``thin``-th window, and changes of R and Q are taken to the power of
+    ``haste``, because they go on in the same direction for many rounds.
     """
 
     s: Array
@@ -61,6 +62,7 @@ class Observations:
     most_noise: float
     least_noise: float = 0.0
     thin: int = 1
+    haste: float = 1.0
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -371,9 +373,11 @@ def _update_variances(
     in_noise = _explained(observed, before, step, covariance)
     in_prior = float(np.trace(step.S_inverse[:r, :r])) / prior
     in_process = moved.z.size + moved.w.size - in_noise - in_prior
-    noise = _limit_change(observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known), R)
+    noise = observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known)
+    noise = _limit_change(noise, R, observed.haste)
     noise = float(np.clip(noise, observed.least_noise, observed.most_noise))
-    process = _limit_change(along.unexplained / max(n - in_process, 1e-3 * n), Q)
+    process = along.unexplained / max(n - in_process, 1e-3 * n)
+    process = _limit_change(process, Q, observed.haste)
     # In long gaps nothing is known of the windows, and they have no part in the pull.
     X, phi = along.X, along.phi
     sure = np.einsum("nii->ni", covariance).max(axis=1) < _UNKNOWN
@@ -427,5 +431,5 @@ def _invert(S: Array) -> tuple[Array, float]:
     return inverse.T @ inverse, 2.0 * float(np.log(np.diag(root)).sum())
 
 
-def _limit_change(new: float, old: float) -> float:
-    return float(np.clip(new, old / _LARGEST_CHANGE, old * _LARGEST_CHANGE))
+def _limit_change(new: float, old: float, haste: float = 1.0) -> float:
+    return float(old * np.clip((new / old) ** haste, 1.0 / _LARGEST_CHANGE, _LARGEST_CHANGE))
