@@ -222,11 +222,9 @@ def learn_committee(
     clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
     tried: list[tuple[float, Array, Member]] = []
     shapes = _choose_shapes(trial, quarter, delay, n_lags, quick)
-    for decay, early in _hopeful_maps(trial, shapes):
-        found = fit_lagged(z, runs, early.n_lags, early.delay, decay, like=early)
-        if found is not None:
-            paths = trial.paths(early)
-            tried.append((mean_error(paths, trial.ahead), paths, found))
+    for found, early in _hopeful_maps(trial, shapes):
+        paths = trial.paths(early)
+        tried.append((mean_error(paths, trial.ahead), paths, found))
     if not tried:
         raise ValueError(
             f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
@@ -270,19 +268,21 @@ def quick_error(s: Array, histories: Array, origins: Ints, quarter: int) -> floa
 
 def _hopeful_maps(
     trial: _Trial, shapes: Sequence[tuple[int, int, float]]
-) -> list[tuple[float, LaggedMap]]:
-    """Fit maps of these shapes to the early part; return decays and maps that may be close enough.
+) -> list[tuple[LaggedMap, LaggedMap]]:
+    """Fit maps of these shapes to all values and to the early ones; return those worth a try.
 
     They are compared from a few origins, and those that are far from the best are left out.
     """
-    found = []
+    tried = []
     for k, shape in enumerate(shapes):
         report_progress(k / len(shapes))
-        if (early := trial.fit(*shape)) is not None:
-            found.append((trial.error(early, _ORIGINS_APART), shape[2], early))
-    found.sort(key=lambda one: one[0])
-    limit = _HOPEFUL * found[0][0] if found else 0.0
-    return [one[1:] for one in found[:_MOST_HOPEFUL] if one[0] <= limit]
+        found = fit_lagged(trial.z, trial.runs, *shape)
+        early = None if found is None else trial.fit(*shape, like=found)
+        if found is not None and early is not None:
+            tried.append((trial.error(early, _ORIGINS_APART), found, early))
+    tried.sort(key=lambda one: one[0])
+    limit = _HOPEFUL * tried[0][0] if tried else 0.0
+    return [one[1:] for one in tried[:_MOST_HOPEFUL] if one[0] <= limit]
 
 
 def fit_lagged(
