@@ -43,7 +43,7 @@ _TRAJECTORY_LAGS = (4, 8)
 _CLOSE = 1.15  # times the lowest error of left out observations: cleaners that are taken
 _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
-_GLANCE = 0.96  # error of a whole committee over that of a few maps, at least
+_GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 
 
@@ -190,9 +190,10 @@ def learn_series(
     if noise == "auto":
         with progress_between(0.8, 0.9):
             glance, _ = _learn(trajectories, untreated, *settings, quick=True)
-        if model.error >= _GLANCE * glance.error:
+        if model.error >= _GLANCE * glance.error:  # in doubt
             with progress_between(0.9, 1.0):
-                return learn(untreated, _NO_GAIN)
+                plain = learn(untreated, _NO_GAIN)
+            return plain if model.error >= plain.error else model
     return model
 
 
