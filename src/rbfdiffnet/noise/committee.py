@@ -40,10 +40,10 @@ _DECAYS = (1.0, 0.3)  # weight of the oldest lag in distances, for that of the l
 _PROBE = (10, 0.3)  # lags and decay with which delays are compared
 _DELAYS = (0.06, 0.12, 0.18, 0.25, 0.35, 0.5)  # of a quarter of a period
 _BEST_DELAYS = 2
-_WIDTHS = (4.0, 2.0, 1.0, 0.5)  # in units of the median distance between windows
+_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # in units of the median distance between windows
 _PENALTIES = 10.0 ** np.arange(-10.0, 1.1)
 _ROWS_PER_LAG = 4
-_ROWS_FOR_WIDTH = 120  # at least, of those from which width and penalty are chosen
+_ROWS_FOR_WIDTH = 120  # at least, of those from which the width is chosen
 _LEARNED = 0.7  # share of the series that maps are learned from before they are compared
 _ORIGINS = 32
 _ORIGINS_APART = 4  # of those that are looked at first
@@ -317,7 +317,7 @@ def fit_lagged(
     flat = np.concatenate([X, np.ones((len(X), 1))], axis=1)
     squares = squared_distances(X * metric, X * metric)
     if like is None:
-        beta, penalty = _choose_width(squares, flat, change)
+        _, beta, penalty = _choose_width(squares, flat, change)
     else:
         beta, penalty = float(like.network.beta[0]), like.penalty
     kernel = np.exp(-beta * squares)
@@ -349,8 +349,10 @@ def fit_lagged(
     return LaggedMap(network, delay, penalty)
 
 
-def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, float]:
-    r"""Return beta and the penalty for which there is most evidence.
+def _choose_width(
+    squares: Array, flat: Array, change: Array, widths: Sequence[float] = _WIDTHS
+) -> tuple[float, float, float]:
+    r"""Return the width, beta and the penalty for which there is most evidence.
 
     With K and y projected on what the ``flat`` features (n, k) cannot explain, and s the
     eigenvalues of K there, it is
@@ -358,18 +360,20 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
     .. math:: E(\gamma) = (n - k) \log \sum_i \frac{y_i^2}{s_i + \gamma}
         + \sum_i \log (s_i + \gamma)
 
-    summed over the columns y of the ``change`` (n, m).
+    summed over the columns y of the ``change`` (n, m). Of many rows, some choose the width.
     """
-    apart = max(1, len(flat) // _ROWS_FOR_WIDTH)
-    squares, flat, change = squares[::apart, ::apart], flat[::apart], change[::apart]
+    apart = len(flat) // _ROWS_FOR_WIDTH
+    if apart > 1 and len(widths) > 1:
+        some = squares[::apart, ::apart], flat[::apart], change[::apart]
+        widths = _choose_width(*some)[:1]
     n, k = flat.shape
     orthogonal, _ = np.linalg.qr(flat)
     rest = change - orthogonal @ (orthogonal.T @ change)
     typical = float(np.median(squares))
     if not typical > 0.0:  # most windows of a series that rests are the same
         typical = float(squares.mean()) or 1.0
-    best = np.inf, 1.0, 1.0
-    for width in _WIDTHS:
+    best = np.inf, 1.0, 1.0, 1.0
+    for width in widths:
         beta = 0.5 / (width**2 * typical)
         kernel = np.exp(-beta * squares)
         kernel -= orthogonal @ (orthogonal.T @ kernel)
@@ -380,9 +384,7 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
         total = np.maximum(parts.T @ (1.0 / spread), 1e-300)  # (m, penalties)
         evidence = ((n - k) * np.log(total) + np.log(spread).sum(axis=0)).sum(axis=0)
         at = int(evidence.argmin())
-        if evidence[at] > best[0]:
-            break
-        best = float(evidence[at]), beta, float(_PENALTIES[at])
+        best = min(best, (float(evidence[at]), width, beta, float(_PENALTIES[at])))
     return best[1:]
 
 
