@@ -24,6 +24,15 @@ def test_kmeans_is_as_good_as_scikit_learn(n_centers, rng):
     assert ours < 1.03 * theirs
 
 
+def test_kmeans_goes_on_from_given_centers(rng):
+    X = np.concatenate([rng.normal(size=(40, 2)), 9.0 + rng.normal(size=(40, 2))])
+    expected = [X[:40].mean(axis=0), X[40:].mean(axis=0)]
+    found = kmeans(X, 2, start=np.array([[1.0, 1.0], [8.0, 8.0]]))
+    np.testing.assert_allclose(found, expected)
+    stuck = kmeans(X, 3, start=np.array([[0.0, 0.0], [9.0, 9.0], [9.1, 9.1]]))
+    np.testing.assert_allclose(stuck[0], expected[0])
+
+
 @pytest.mark.parametrize("n_centers", [4, 9, 12])
 def test_map_quantizes_nearly_as_well_as_kmeans(n_centers, rng):
     X = rng.normal(size=(500, 3))

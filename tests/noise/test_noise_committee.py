@@ -10,9 +10,7 @@ from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
 from rbfdiffnet.noise import committee as committee_module
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
-    Analogs,
     Committee,
-    LaggedMap,
     fit_lagged,
     horizon_of,
     learn_committee,
@@ -22,6 +20,7 @@ from rbfdiffnet.noise.committee import (
     weighted_median,
 )
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
+from rbfdiffnet.noise.members import Analogs, LaggedMap
 from rbfdiffnet.noise.series_model import MeanCleaner, learn_series
 
 
@@ -422,3 +421,41 @@ def test_errors_at_values_that_were_not_observed_do_not_count() -> None:
     holes[3:390:7] = np.nan
     quantiles = RBFDiffNetRegressor().fit_series(holes).forecast(5, quantiles=[0.1, 0.9])
     assert np.ptp(quantiles, axis=1).max() < 0.3 * np.ptp(s)
+
+
+def test_hopeless_maps_are_left_out_after_a_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All maps roll on from a few origins, and only those close to the best from all of them."""
+    rolled: list[int] = []
+    roll = LaggedMap.roll
+
+    def count(self: LaggedMap, histories: np.ndarray, *given: object) -> np.ndarray:
+        rolled.append(len(histories))
+        return roll(self, histories, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LaggedMap, "roll", count)
+    model = learn_series(henon_map(400)[:, None], None)
+    few, all_of_them = min(rolled), max(rolled)
+    assert few == 8
+    assert all_of_them == 32
+    assert 0 < rolled.count(all_of_them) < rolled.count(few)
+    assert len(model.committee.members) <= rolled.count(all_of_them) + 3  # analogs
+
+
+def test_a_flow_is_not_filtered_and_its_filter_is_made_when_asked_for() -> None:
+    clean = mackey_glass(500, step=6.0)
+    noisy = clean + 0.1 * clean.std() * np.random.default_rng(0).normal(size=500)
+    model = learn_series(noisy[:, None])
+    assert model.trajectory is not None
+    assert not model.filters
+    assert "tracker" not in vars(model)
+    assert model.tracker is not None
+    assert model.tracker is model.tracker
+
+
+def test_clean_values_before_a_gap_as_long_as_a_history_are_used() -> None:
+    """Histories are cleaned with some values before them, or with all if none of those is known."""
+    clean = henon_map(800)
+    noisy = clean + 0.1 * clean.std() * np.random.default_rng(3).normal(size=800)
+    noisy[400:560] = np.nan
+    model = learn_series(noisy[:, None])
+    assert np.isfinite(model.forecast(None, 5, np.array([0.5]))).all()

@@ -144,7 +144,7 @@ def observed(s, seen):
 @pytest.fixture
 def rounds(observed, monkeypatch):
     """States after each of many rounds at fixed variances, and what F adds up."""
-    monkeypatch.setattr(trajectory, "_limit_change", lambda new, old: old)  # noqa: ARG005
+    monkeypatch.setattr(trajectory, "_limit_change", lambda new, old, *_: old)  # noqa: ARG005
     state, _ = start(observed.s, noise=0.02, process=0.005)
     states = [state]
     for _ in range(60):
@@ -257,3 +257,24 @@ def test_smoothing_with_a_linear_map_is_that_of_kalman(missing, seen, rng):
     found = smooth_latent(Observations(s, seen, R), replace(state, w=w))
     expected = kalman_smoother(s, seen, lags, intercept, R, Q)
     np.testing.assert_allclose(found.z, expected, atol=1e-4)
+
+
+def test_rounds_end_when_the_evidence_hardly_changes(observed):
+    state, _ = start(observed.s, noise=0.02)
+    third, _ = improve(observed, state, 3, 0.5)
+    assert improve(observed, state, 30, 0.5, enough=1e9)[0].evidence == third.evidence
+    changes = np.abs(np.diff([improve(observed, state, k, 0.5)[0].evidence for k in range(2, 16)]))
+    at = int(np.argmax(changes < 0.5))  # between rounds at + 2 and at + 3
+    ended, _ = improve(observed, state, 30, 0.5, enough=0.5)
+    assert ended.evidence == improve(observed, state, at + 3, 0.5)[0].evidence
+
+
+def test_haste_takes_changes_of_variances_to_a_power(observed):
+    state, _ = start(observed.s, noise=0.02)
+    once, twice = (after(replace(observed, haste=haste), state) for haste in (1.0, 2.0))
+    for name in ("noise", "process"):
+        change = getattr(once, name) / getattr(state, name)
+        expected = np.clip(change**2, 0.25, 4.0) * getattr(state, name)
+        assert 0.25 < change < 4.0
+        assert getattr(twice, name) == pytest.approx(expected)
+    assert twice.prior == once.prior

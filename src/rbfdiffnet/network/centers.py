@@ -39,6 +39,7 @@ def kmeans(
     rng: np.random.Generator | None = None,
     n_init: int | None = None,
     max_iter: int = 100,
+    start: Array | None = None,
 ) -> Array:
     r"""Centers by K-Means, greedy k-means++ seeds and Lloyd's steps: paper, eq. (kmeans).
 
@@ -62,6 +63,8 @@ def kmeans(
     max_iter : int, default=100
         Most rounds of each start. A single start ends when a round lowers the sum by less than
         1e-4 of it; the best of several is followed until nothing changes.
+    start : ndarray of shape (c, d), optional
+        Centers to begin with, instead of seeds; there is one start then.
 
     Returns
     -------
@@ -81,12 +84,14 @@ def kmeans(
     """
     X, weight = _sort_rows(X, weight)
     rng = np.random.default_rng(0) if rng is None else rng
-    if n_init is None:
+    if start is not None:
+        n_init = 1
+    elif n_init is None:
         n_init = 20 if n_centers <= 8 else 5 if n_centers <= 16 else 1
     mean = np.average(X, axis=0, weights=weight)  # distances are expanded around it
     best, lowest = np.zeros((1, X.shape[1])), np.inf
     for _ in range(n_init):
-        seeds = _plus_plus(X - mean, weight, n_centers, rng)
+        seeds = _plus_plus(X - mean, weight, n_centers, rng) if start is None else start - mean
         centers, inertia = _lloyd(X - mean, weight, seeds, max_iter, tol=1e-4)
         if inertia < lowest:
             best, lowest = centers, inertia

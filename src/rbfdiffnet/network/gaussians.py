@@ -96,6 +96,8 @@ class GaussianBasis(DifferentialBasis):
         if self.powers is None:
             return super().contract(a, out)
         zero, rest = self._split(a)
+        if self.order == 0:
+            return np.asarray(np.multiply(self.phi, zero, out=out))
         # (order + 1, c, d): weight of x_i^q in the polynomial of basis function j
         by_power = np.einsum("ki,kqji->qji", rest, self.coefficients)
         weights = by_power[1:].transpose(1, 0, 2).reshape(self.phi.shape[0], -1)

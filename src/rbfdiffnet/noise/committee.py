@@ -20,14 +20,15 @@ evidence. Normal equations would lose half of the digits, which clean series nee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.noise.members import Analogs, LaggedMap, Member
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.progress import report_progress
 
@@ -42,8 +43,11 @@ _BEST_DELAYS = 2
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)  # in units of the median distance between windows
 _PENALTIES = 10.0 ** np.arange(-10.0, 1.1)
 _ROWS_PER_LAG = 4
+_ROWS_FOR_WIDTH = 120  # at least, of those from which the width is chosen
 _LEARNED = 0.7  # share of the series that maps are learned from before they are compared
 _ORIGINS = 32
+_ORIGINS_APART = 4  # of those that are looked at first
+_HOPEFUL, _MOST_HOPEFUL = 1.5, 12  # times the lowest error, and number of maps, after a first look
 _PERIODS = 2  # that maps are compared on
 _FEWEST_STEPS, _MOST_SHARE = 20, 0.2  # the same in steps, and as a share of the series
 _FARTHEST = 2.0  # error beyond which nothing gets worse, in standard deviations
@@ -54,77 +58,6 @@ _STEPS_ALIKE = 1.25  # factor between steps whose errors are looked at together
 _MARGIN = 0.1  # of the range of the series, by which a forecast may leave it
 _QUICK_LAGS, _QUICK_DELAY = (4, 8), 0.25  # of maps for a quick look; of a quarter of a period
 _ANALOG_WIDTHS = (1.0, 2.0, 4.0)  # quarters of a period
-
-
-class Member(Protocol):
-    """Something that continues a series."""
-
-    @property
-    def reach(self) -> int:
-        """Number of latest values that it looks at."""
-
-    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
-        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
-
-
-@dataclass(frozen=True)
-class LaggedMap:
-    """A network over lags that lie ``delay`` steps apart, which goes on by as many at once.
-
-    Its inputs are the values of all k sensors at the oldest lag, then at the next one, and so on.
-    ``penalty`` is that on its weights.
-    """
-
-    network: Network
-    delay: int
-    penalty: float
-
-    @property
-    def n_lags(self) -> int:
-        """Number of lags."""
-        return self.network.n_lags // self.network.y_shift.size
-
-    @property
-    def reach(self) -> int:
-        """Number of latest values that it looks at."""
-        return self.n_lags * self.delay
-
-    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
-        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
-        n, _, width = histories.shape
-        size, blocks = self.n_lags, -(-h // self.delay)
-        path = np.empty((n, size + blocks, self.delay, width))
-        path[:, :size] = histories[:, -self.reach :].reshape(n, size, self.delay, width)
-        for k in range(blocks):
-            windows = path[:, k : k + size].swapaxes(1, 2).reshape(-1, size * width)
-            ahead = self.network.predict(windows).reshape(n, self.delay, width)
-            path[:, size + k] = np.clip(ahead, low, high)
-        return path[:, size:].reshape(n, -1, width)[:, :h]
-
-
-@dataclass(frozen=True)
-class Analogs:
-    """The past of a series (T, k), which goes on as it did after the most similar ``width`` values.
-
-    The past is copied on from there; where it ends, the copy is copied.
-    """
-
-    past: Array
-    width: int
-
-    @property
-    def reach(self) -> int:
-        """Number of latest values that it looks at."""
-        return self.width
-
-    def roll(self, histories: Array, h: int, low: Array, high: Array) -> Array:
-        """Continue histories (B, L, k) by h steps within bounds (k,), shape (B, h, k)."""
-        at = np.arange(len(self.past) - 2 * self.width + 1)[:, None] + np.arange(self.width)
-        windows = self.past[at].reshape(len(at), -1)
-        latest = histories[:, -self.width :].reshape(len(histories), -1)
-        start = squared_distances(latest, windows).argmin(axis=1) + self.width
-        away = np.arange(h) % (len(self.past) - start)[:, None]
-        return np.asarray(np.clip(self.past[start[:, None] + away], low, high))
 
 
 @dataclass(frozen=True)
@@ -225,13 +158,13 @@ class _Trial:
         early = slice(self.end)
         return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, like)
 
-    def paths(self, member: Member) -> Array:
-        """Return the forecasts of a member, shape (n, H, k)."""
-        return member.roll(self.histories, self.ahead.shape[1], self.low, self.high)
+    def paths(self, member: Member, every: int = 1) -> Array:
+        """Return the forecasts of a member from every so many origins, shape (n, H, k)."""
+        return member.roll(self.histories[::every], self.ahead.shape[1], self.low, self.high)
 
-    def error(self, paths: Array) -> float:
-        """Return the mean error of forecasts."""
-        return mean_error(paths, self.ahead)
+    def error(self, member: Member, every: int = 1) -> float:
+        """Return the mean error of a member's forecasts from every so many origins."""
+        return mean_error(self.paths(member, every), self.ahead[::every])
 
 
 def horizon_of(size: int, quarter: int) -> int:
@@ -271,13 +204,16 @@ def learn_committee(
     quarter: int,
     delay: int | None = None,
     n_lags: int | None = None,
+    *,
+    quick: bool = False,
 ) -> Committee:
     """Learn a committee from a series (T, k) without gaps that repeats itself after 4 quarters.
 
     Values belong to trajectories, the numbers of which are ``runs`` (T,); those with 0 take no part
     in learning. ``observed`` (T, k), NaN where missing, is what members are to come close to on
     the held-out part: h steps after each of the ``origins`` (n,). ``histories`` (n, L, k) are the
-    values before these, as they were known then. Lags and delay may be given.
+    values before these, as they were known then. Lags and delay may be given. A ``quick``
+    committee has maps of one delay and decay only.
     """
     usable = runs > 0
     shift, scale = z[usable].mean(axis=0), z[usable].std(axis=0)
@@ -285,14 +221,10 @@ def learn_committee(
     trial = _Trial.of(z, runs, observed, histories, origins, h)
     clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
     tried: list[tuple[float, Array, Member]] = []
-    shapes = _choose_shapes(trial, quarter, delay, n_lags)
-    for k, (size, apart, decay) in enumerate(shapes):
-        report_progress(k / len(shapes))
-        found = fit_lagged(z, runs, size, apart, decay)
-        early = None if found is None else trial.fit(size, apart, decay, like=found)
-        if found is not None and early is not None:
-            paths = trial.paths(early)
-            tried.append((trial.error(paths), paths, found))
+    shapes = _choose_shapes(trial, quarter, delay, n_lags, quick)
+    for found, early in _hopeful_maps(trial, shapes):
+        paths = trial.paths(early)
+        tried.append((mean_error(paths, trial.ahead), paths, found))
     if not tried:
         raise ValueError(
             f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
@@ -301,7 +233,7 @@ def learn_committee(
     for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
         if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
             paths = trial.paths(Analogs(z[: trial.end], width))
-            tried.append((trial.error(paths), paths, Analogs(z, width)))
+            tried.append((mean_error(paths, trial.ahead), paths, Analogs(z, width)))
     best_map = min(error for error, _, member in tried if isinstance(member, LaggedMap))
     best = max(min(error for error, *_ in tried), 1e-300)
     tried.sort(key=lambda one: one[0])
@@ -311,7 +243,7 @@ def learn_committee(
     return Committee(
         tuple(_in_units(tried[k][2], shift, scale) for k in keep),
         weight[keep],
-        trial.error(paths) * float(scale.mean()),
+        mean_error(paths, trial.ahead) * float(scale.mean()),
         (paths - clean) * scale,
         trial.low * scale + shift,
         trial.high * scale + shift,
@@ -331,7 +263,26 @@ def quick_error(s: Array, histories: Array, origins: Ints, quarter: int) -> floa
     found: list[Member | None] = [trial.fit(size, apart, 1.0) for size in _QUICK_LAGS]
     found.append(Analogs(z[: trial.end], min(2 * quarter, trial.end // 4)))
     rolled = [m for m in found if m is not None and m.reach <= seen.shape[1]]
-    return min((trial.error(trial.paths(m)) for m in rolled), default=np.inf) * scale
+    return min((trial.error(m) for m in rolled), default=np.inf) * scale
+
+
+def _hopeful_maps(
+    trial: _Trial, shapes: Sequence[tuple[int, int, float]]
+) -> list[tuple[LaggedMap, LaggedMap]]:
+    """Fit maps of these shapes to all values and to the early ones; return those worth a try.
+
+    They are compared from a few origins, and those that are far from the best are left out.
+    """
+    tried = []
+    for k, shape in enumerate(shapes):
+        report_progress(k / len(shapes))
+        found = fit_lagged(trial.z, trial.runs, *shape)
+        early = None if found is None else trial.fit(*shape, like=found)
+        if found is not None and early is not None:
+            tried.append((trial.error(early, _ORIGINS_APART), found, early))
+    tried.sort(key=lambda one: one[0])
+    limit = _HOPEFUL * tried[0][0] if tried else 0.0
+    return [one[1:] for one in tried[:_MOST_HOPEFUL] if one[0] <= limit]
 
 
 def fit_lagged(
@@ -366,7 +317,7 @@ def fit_lagged(
     flat = np.concatenate([X, np.ones((len(X), 1))], axis=1)
     squares = squared_distances(X * metric, X * metric)
     if like is None:
-        beta, penalty = _choose_width(squares, flat, change)
+        _, beta, penalty = _choose_width(squares, flat, change)
     else:
         beta, penalty = float(like.network.beta[0]), like.penalty
     kernel = np.exp(-beta * squares)
@@ -398,8 +349,10 @@ def fit_lagged(
     return LaggedMap(network, delay, penalty)
 
 
-def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, float]:
-    r"""Return beta and the penalty for which there is most evidence.
+def _choose_width(
+    squares: Array, flat: Array, change: Array, widths: Sequence[float] = _WIDTHS
+) -> tuple[float, float, float]:
+    r"""Return the width, beta and the penalty for which there is most evidence.
 
     With K and y projected on what the ``flat`` features (n, k) cannot explain, and s the
     eigenvalues of K there, it is
@@ -407,16 +360,20 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
     .. math:: E(\gamma) = (n - k) \log \sum_i \frac{y_i^2}{s_i + \gamma}
         + \sum_i \log (s_i + \gamma)
 
-    summed over the columns y of the ``change`` (n, m).
+    summed over the columns y of the ``change`` (n, m). Of many rows, some choose the width.
     """
+    apart = len(flat) // _ROWS_FOR_WIDTH
+    if apart > 1 and len(widths) > 1:
+        some = squares[::apart, ::apart], flat[::apart], change[::apart]
+        widths = _choose_width(*some)[:1]
     n, k = flat.shape
     orthogonal, _ = np.linalg.qr(flat)
     rest = change - orthogonal @ (orthogonal.T @ change)
     typical = float(np.median(squares))
     if not typical > 0.0:  # most windows of a series that rests are the same
         typical = float(squares.mean()) or 1.0
-    best = np.inf, 1.0, 1.0
-    for width in _WIDTHS:
+    best = np.inf, 1.0, 1.0, 1.0
+    for width in widths:
         beta = 0.5 / (width**2 * typical)
         kernel = np.exp(-beta * squares)
         kernel -= orthogonal @ (orthogonal.T @ kernel)
@@ -427,12 +384,12 @@ def _choose_width(squares: Array, flat: Array, change: Array) -> tuple[float, fl
         total = np.maximum(parts.T @ (1.0 / spread), 1e-300)  # (m, penalties)
         evidence = ((n - k) * np.log(total) + np.log(spread).sum(axis=0)).sum(axis=0)
         at = int(evidence.argmin())
-        best = min(best, (float(evidence[at]), beta, float(_PENALTIES[at])))
+        best = min(best, (float(evidence[at]), width, beta, float(_PENALTIES[at])))
     return best[1:]
 
 
 def _choose_shapes(
-    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None
+    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None, quick: bool
 ) -> list[tuple[int, int, float]]:
     """Return numbers of lags, delays and decays to compare.
 
@@ -441,21 +398,21 @@ def _choose_shapes(
     delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
-    elif len(delays) > _BEST_DELAYS:
+    elif len(delays) > (1 if quick else _BEST_DELAYS):
         errors = {}
         for apart in delays:
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
-                errors[apart] = trial.error(trial.paths(probe))
-        delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
+                errors[apart] = trial.error(probe, _ORIGINS_APART)
+        delays = sorted(delays, key=errors.__getitem__)[: 1 if quick else _BEST_DELAYS]
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
     return [
         (size, apart, decay)
         for size in numbers
         for apart in delays
-        for decay in _DECAYS
+        for decay in (_DECAYS[-1:] if quick else _DECAYS)
         if size * apart <= longest
     ]
 

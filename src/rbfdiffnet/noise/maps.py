@@ -165,10 +165,16 @@ def lag_metric(n_lags: int, decay: float) -> Array:
     return np.asarray(decay ** np.arange(n_lags - 1, -1, -1.0))
 
 
-def place_centers(X: Array, decay: float, n_centers: int) -> tuple[Array, float]:
-    """Return centers (c, l) by K-Means in the metric, and the spread of the windows there."""
-    scaled = X * lag_metric(X.shape[1], decay)
-    return kmeans(scaled, n_centers), float(np.sqrt(scaled.var(axis=0).sum()))
+def place_centers(
+    X: Array, decay: float, n_centers: int, start: Array | None = None
+) -> tuple[Array, float]:
+    """Return centers (c, l) by K-Means in the metric, and the spread of the windows there.
+
+    K-Means may ``start`` from windows (c, l), which are those of decay 1, instead of seeds.
+    """
+    metric = lag_metric(X.shape[1], decay)
+    scaled, start = X * metric, None if start is None else start * metric
+    return kmeans(scaled, n_centers, start=start), float(np.sqrt(scaled.var(axis=0).sum()))
 
 
 def make_basis(placed: tuple[Array, float], decay: float, width: float) -> MapBasis:
@@ -250,13 +256,18 @@ def fit_map(basis: MapBasis, X: Array, y: Array) -> FittedMap:
 
 
 def fit_maps(
-    X: Array, y: Array, decays: Iterable[float], widths: Iterable[float], n_centers: int
+    X: Array,
+    y: Array,
+    decays: Iterable[float],
+    widths: Iterable[float],
+    n_centers: int,
+    start: Array | None = None,
 ) -> dict[MapShape, FittedMap]:
-    """Fit maps of every decay and width."""
+    """Fit maps of every decay and width; K-Means may ``start`` from windows (c, l)."""
     widths = tuple(widths)
     maps = {}
     for decay in decays:
-        placed = place_centers(X, decay, n_centers)
+        placed = place_centers(X, decay, n_centers, start)
         for width in widths:
             maps[decay, width] = fit_map(make_basis(placed, decay, width), X, y)
     return maps

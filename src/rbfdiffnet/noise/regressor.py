@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbfdiffnet.network.network import Network
-from rbfdiffnet.noise.committee import LaggedMap
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import are_known, known_rows
+from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.series_model import SeriesModel, learn_series
 from rbfdiffnet.series.equal_steps import to_equal_steps
 from rbfdiffnet.series.gaps import fill_missing
@@ -138,12 +138,10 @@ class SeriesMixin(ABC):
         self._rolls = self._tracker = self._series = None
         if cleaner is not None and found.filters:
             best = LaggedMap(cleaner.network, 1, cleaner.penalty)
+            self._tracker = found.tracker
         else:
             self._series = found
         self._adopt(best.network, best.penalty, found.committee.error)
-        if cleaner is not None and best.delay == 1:
-            enough = cleaner.network.n_lags <= best.n_lags
-            self._tracker = found.tracker if enough else None
         self._history = values[-1]
         noise = found.noise
         ratio = np.var(found.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2
@@ -214,8 +212,12 @@ class SeriesMixin(ABC):
         True
         """
         check_is_fitted(self)
-        if self._tracker is None:
-            if self._series is not None and any(self._series.cleaners):
+        series, tracker = self._series, self._tracker
+        if series is not None and series.trajectory is not None and self.delay_ == 1:
+            enough = series.trajectory.network.n_lags <= self.n_lags_
+            tracker = series.tracker if enough else None
+        if tracker is None:
+            if series is not None and any(series.cleaners):
                 raise ValueError(
                     f"Windows of {self.n_lags_} values {self.delay_} steps apart are too little to "
                     "find the noise in; use forecast with a history."
@@ -225,7 +227,7 @@ class SeriesMixin(ABC):
             self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
         _check_nearness(inputs, self._history)
-        return self._tracker.predict(inputs)
+        return tracker.predict(inputs)
 
     @public_call("Forecasting")
     def forecast(

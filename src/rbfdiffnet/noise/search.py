@@ -25,6 +25,7 @@ import numpy as np
 
 from rbfdiffnet.noise.maps import (
     FittedMap,
+    MapBasis,
     MapShape,
     are_known,
     best_map,
@@ -57,7 +58,14 @@ _NARROWER = 0.7  # times a width, of more basis functions
 _WIDER = (8.0, 4.0)  # times a width, on the way to it
 _ENDS = (2.0, 2.0**0.5, 1.0, 0.5**0.5)  # times a width: estimates that compete
 _ENDS_BESIDE = (2.0, 1.0)  # the same for other decays
-_QUICK_THIN, _QUICK_LAGS = 2, 4  # windows of a pull; lags for which other decays are tried
+_QUICK_WINDOWS = 250  # of a pull, at least
+_QUICK_WIDTHS = (8.0, 4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5)
+_QUICK_DECAY = 0.5  # of observed windows, until it is chosen
+_QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
+_QUICK_ENOUGH = 0.002  # evidence of a value, for another round
+_QUICK_CENTERS = 160
+_QUICK_HASTE = 1.75  # of changes of variances
+_PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
 _PULL, _LAST_PULL = 0.5, 0.25
 _GUARD = 0.75  # share of the error that noise must be able to explain
@@ -79,7 +87,7 @@ class MapSearch:
 
     ``blurred_maps`` are the maps of the observed windows, by decay and width, and ``blurred`` is
     the best of them. ``noise_given`` tells whether the noise is known. A ``quick`` search tries
-    less.
+    less, and places its basis functions from ``centers`` (c, l) on.
     """
 
     observed: Observations
@@ -89,6 +97,7 @@ class MapSearch:
     blurred: FittedMap
     noise_given: bool
     quick: bool = False
+    centers: Array | None = None
 
     @classmethod
     def start(
@@ -111,24 +120,33 @@ class MapSearch:
         widths: tuple[float, ...] = _WIDTHS
         if shape is not None:
             decays, widths = shape[:1], shape[1:]
-        maps = fit_maps(X, y, decays, widths, n_centers)
+        centers = None
+        if quick and n_lags > 1 and shape is None:
+            centers, _ = place_centers(X, 1.0, n_centers)
+            maps = fit_maps(X, y, [_QUICK_DECAY], widths, n_centers, centers)
+            width, others = best_map(maps.values()).basis.width, set(decays) - {_QUICK_DECAY}
+            maps |= fit_maps(X, y, sorted(others), [width], n_centers, centers)
+        else:
+            maps = fit_maps(X, y, decays, widths, n_centers)
         blurred = best_map(maps.values())
         s = fill_by_map(s, known, n_lags, blurred.predict)  # lines across gaps lie on no orbit
-        more = count_centers(len(X), _MORE_CENTERS)
+        more = count_centers(len(X), _QUICK_CENTERS if quick else _MORE_CENTERS)
         if more > n_centers and shape is None:
             decay, width = blurred.basis.decay, blurred.basis.width
             larger = fit_maps(X, y, [decay], [width, width / 2.0], more)
             blurred = best_map([blurred, *larger.values()])
         if noise is None:
             longer = n_lags < _LONGER and shape is None
-            most = _unexplained_by_longer(s, known) if longer else np.inf
+            longer_decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
+            most = _unexplained_by_longer(s, known, longer_decays) if longer else np.inf
             most = min(largest_noise(s, known), blurred.regression.variance, most)
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
             most = least = noise**2
-        thin = _QUICK_THIN if quick else 1
-        observed = Observations(s, known.astype(np.float64), most, least, thin)
-        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick)
+        thin = max(1, len(X) // _QUICK_WINDOWS) if quick else 1
+        haste = _QUICK_HASTE if quick else 1.0
+        observed = Observations(s, known.astype(np.float64), most, least, thin, haste)
+        return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick, centers)
 
     def run(self) -> tuple[Estimate | None, str]:
         """Return the estimate found, or None and the reason why the trajectory is off."""
@@ -139,22 +157,16 @@ class MapSearch:
             carried = observed.most_noise * (1.0 + float((slopes**2).sum(axis=1).mean()))
             if carried < _GUARD * blurred.regression.variance:
                 return None, "windows of this length do not tell where the series goes"
-        tried = []
-        for k, width in enumerate(_WIDTHS):
-            fit = best_map(fit for (_, w), fit in self.blurred_maps.items() if w == width)
-            with progress_between(0.08 * k, 0.08 * (k + 1)):
-                tried.append(improve(observed, self._first(fit), _FIRST_ROUNDS, _PULL))
         # Rows with gaps have no part in the evidence of the observed windows, and the variance of
         # the noise is one more unknown.
         known = float(observed.seen[self.n_lags :].sum())
         rows = float(are_known(observed.seen > 0.0, self.n_lags + 1).sum())
         blurred_evidence = blurred.regression.evidence * known / max(rows, 1.0) - np.log(known)
-        lowest = _lowest(low for _, low in tried)
+        best, lowest = self._begin_quickly() if self.quick else self._begin()
         if not self.noise_given and lowest.evidence > blurred_evidence:
             return None, _IN_THE_PROCESS
-        basis = _lowest(last for last, _ in tried).basis
         with progress_between(0.4, 1.0):
-            last, low = self._refine((basis.decay, basis.width))
+            last, low = self._end_quickly(best) if self.quick else self._refine(best)
         last, low = self._with_more_centers(last, low)
         lowest = _lowest([lowest, low])
         if self.noise_given or last.evidence < blurred_evidence:
@@ -172,7 +184,7 @@ class MapSearch:
         with progress_between(0.0, 0.6):
             (estimate,) = self._descend(shape, (*_WIDER, 2.0), (1.0,))
         with progress_between(0.6, 1.0):
-            return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL)[0]
+            return improve(self.observed, estimate, _LAST_ROUNDS, _LAST_PULL, self._enough)[0]
 
     def left_out_error(self, found: Estimate) -> float:
         """Return how far observations are from what the others say of them, squared."""
@@ -188,8 +200,71 @@ class MapSearch:
         start = first_estimate(self.blurred.basis, fit, observed.s, noise, fit.variance)
         return np.where(known, observed.s, smooth_latent(observed, start).z)
 
-    def _refine(self, shape: MapShape) -> tuple[Estimate, Estimate]:
+    def _begin(self) -> tuple[Estimate, Estimate]:
+        """Learn trajectories of every width; return the best in the end and on the way."""
+        tried = []
+        for k, width in enumerate(_WIDTHS):
+            fit = best_map(fit for (_, w), fit in self.blurred_maps.items() if w == width)
+            with progress_between(0.08 * k, 0.08 * (k + 1)):
+                tried.append(improve(self.observed, self._first(fit), _FIRST_ROUNDS, _PULL))
+        return _lowest(last for last, _ in tried), _lowest(low for _, low in tried)
+
+    def _begin_quickly(self) -> tuple[Estimate, Estimate]:
+        """Go once from smooth maps to rougher ones, until they get worse; return as `_begin`."""
+        decay = best_map(self.blurred_maps.values()).basis.decay
+        windows = self._windows(self.observed.s)
+        centers = place_centers(windows, decay, self.n_centers, self.centers)
+        tried: list[tuple[Estimate, Estimate]] = []
+        for k, width in enumerate(_QUICK_WIDTHS):
+            basis = make_basis(centers, decay, width)
+            with progress_between(0.05 * k, 0.05 * (k + 1)):
+                tried.append(self._improve_quickly(basis, tried[-1][0] if tried else None))
+            evidence = [last.evidence for last, _ in tried]
+            if k - int(np.argmin(evidence)) > _PATIENCE:
+                break
+        return _lowest(last for last, _ in tried), _lowest(low for _, low in tried)
+
+    def _end_quickly(self, best: Estimate) -> tuple[Estimate, Estimate]:
+        """Try other decays, as long as each is better than the one before, and go on to the end."""
+        found = best
+        for step in (-2, 2) if self.n_lags > 1 else ():
+            while found is best or step * (found.basis.decay - best.basis.decay) < 0.0:
+                at = (
+                    int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / found.basis.decay))))
+                    + step
+                )
+                if not 0 <= at < len(_FINE_DECAYS):
+                    break
+                decay = _FINE_DECAYS[at]
+                centers = place_centers(self._windows(found.z), decay, self.n_centers)
+                basis = make_basis(centers, decay, found.basis.width)
+                other, _ = self._improve_quickly(basis, found)
+                if other.evidence >= found.evidence:
+                    break
+                found = other
+        return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, self._enough)
+
+    def _improve_quickly(
+        self, basis: MapBasis, before: Estimate | None
+    ) -> tuple[Estimate, Estimate]:
+        """Improve a map with this basis, from the latent series of the one before it."""
+        z = self.observed.s if before is None else before.z
+        fit = fit_map(basis, self._windows(z), z[self.n_lags :])
+        start = self._first(fit)
+        if before is not None:
+            start = first_estimate(basis, fit.regression, z, before.noise, before.process)
+        return improve(self.observed, start, _QUICK_ROUNDS, _PULL, self._enough)
+
+    @property
+    def _enough(self) -> float:
+        return _QUICK_ENOUGH * self.observed.s.size if self.quick else 0.0
+
+    def _windows(self, z: Array) -> Array:
+        return cut_windows(z, self.n_lags)[:-1]
+
+    def _refine(self, start: Estimate) -> tuple[Estimate, Estimate]:
         """Go from smooth maps to this shape and those around it; return as `improve` does."""
+        shape = start.basis.decay, start.basis.width
         with progress_between(0.0, 0.4):
             best = _lowest(self._descend(shape, _WIDER, _ENDS))
         width = best.basis.width
@@ -206,13 +281,14 @@ class MapSearch:
 
         They cannot say more where some directions of the basis are negligible already.
         """
-        more = count_centers(len(last.z) - self.n_lags, _MORE_CENTERS)
+        most = _QUICK_CENTERS if self.quick else _MORE_CENTERS
+        more = count_centers(len(last.z) - self.n_lags, most)
         if more <= self.n_centers or last.basis.n_smooth < self.n_centers:
             return last, low
         fit = self._fit(last.z, (last.basis.decay, _NARROWER * last.basis.width), more)
         start = first_estimate(fit.basis, fit.regression, last.z, last.noise, last.process)
-        start, _ = improve(self.observed, start, _ROUNDS, _PULL)
-        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL)
+        start, _ = improve(self.observed, start, _ROUNDS, _PULL, self._enough)
+        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL, self._enough)
         return found if found[0].evidence < last.evidence else (last, low)
 
     def _descend(
@@ -233,10 +309,11 @@ class MapSearch:
                 start = estimate.z, estimate.noise, estimate.process
                 estimate = first_estimate(fit.basis, fit.regression, *start)
             with progress_between(k / len(factors), (k + 1) / len(factors)):
-                estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL)
+                estimate, _ = improve(self.observed, estimate, _ROUNDS, _PULL, self._enough)
             if k >= len(wider):
+                rounds = _ROUNDS, _LAST_PULL, self._enough
                 with without_progress():
-                    found.append(improve(self.observed, estimate, _ROUNDS, _LAST_PULL)[0])
+                    found.append(improve(self.observed, estimate, *rounds)[0])
         return found
 
     def _fit(self, z: Array, shape: MapShape, n_centers: int | None = None) -> FittedMap:
@@ -254,9 +331,9 @@ class MapSearch:
 
     def _decays_beside(self, decay: float) -> list[float]:
         """Return decays a little above and below one, where they matter."""
-        if self.n_lags == 1 or (self.quick and self.n_lags > _QUICK_LAGS):
+        if self.n_lags == 1:
             return []
-        at = int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / decay))))
+        at = _nearest_decay(decay)
         return [_FINE_DECAYS[i] for i in (at - 2, at + 2) if 0 <= i < len(_FINE_DECAYS)]
 
 
@@ -277,13 +354,18 @@ def largest_noise(s: Array, known: Mask) -> float:
     return min(bounds, default=float(np.var(s[known])))
 
 
-def _unexplained_by_longer(s: Array, known: Mask) -> float:
+def _unexplained_by_longer(s: Array, known: Mask, decays: Sequence[float]) -> float:
     """Return the variance that a map of longer windows leaves unexplained: the noise is in it."""
     X, y = known_rows(s, known, _LONGER)
     if len(X) < _LONGER_ROWS * (_LONGER + 1):
         return np.inf
-    maps = fit_maps(X, y, _LONGER_DECAYS, _LONGER_WIDTHS, count_centers(len(X)))
+    maps = fit_maps(X, y, decays, _LONGER_WIDTHS, count_centers(len(X)))
     return best_map(maps.values()).regression.variance
+
+
+def _nearest_decay(decay: float) -> int:
+    """Return the position among the fine decays."""
+    return int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / decay))))
 
 
 def _lowest(estimates: Iterable[Estimate]) -> Estimate:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -33,12 +34,16 @@ _FEWEST = 60  # values
 _LONGEST_WINDOW = 8  # quarters of a period
 _SHORTEST_HISTORY = 40
 _SHORTEST_TRAJECTORY = 20
+_BEFORE = 100  # values before a history that it is cleaned with
+_TRACKED = 100  # values that a filter is tuned to, to see whether it is worth while
 #: Latest values that are learned from.
 MOST_VALUES = 4_000
 _CLEAN = 0.01  # standard deviation of noise, in units of that of the series
 _TRAJECTORY_LAGS = (4, 8)
 _CLOSE = 1.15  # times the lowest error of left out observations: cleaners that are taken
 _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
+_FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
+_GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 
 
@@ -86,7 +91,7 @@ class SeriesModel:
     the last one. Sensors that were left as they are have no cleaner (None), and where none has,
     ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
     better than the committee. ``error`` is the mean size of the errors on the last part of the
-    series, and ``tracker`` that filter.
+    series, and ``early`` that filter, as it was there.
     """
 
     committee: Committee
@@ -96,7 +101,7 @@ class SeriesModel:
     reason: str
     error: float
     filters: bool = False
-    tracker: StateFilter | None = None
+    early: StateFilter | None = None
 
     @property
     def noise(self) -> Array:
@@ -110,12 +115,18 @@ class SeriesModel:
         parts = found.parts if isinstance(found, MeanCleaner) else (found,)
         return next((part for part in parts if isinstance(part, Trajectory)), None)
 
+    @cached_property
+    def tracker(self) -> StateFilter | None:
+        """The filter of the trajectory, if there is one."""
+        found = self.trajectory
+        return None if found is None else found.tracker(self.observed[:, 0], self.early)
+
     def forecast(self, history: Array | None, h: int, quantiles: Array) -> Array:
         """Forecast quantiles after a history (T, k), or after the series itself; (h, k, q).
 
         What is missing at its end is forecast, too, and left out.
         """
-        if history is None and self.tracker is not None and self.filters:
+        if history is None and self.filters and self.tracker is not None:
             return self.tracker.forecast(self.observed[:, 0], h, quantiles)[:, None]
         observed = self.observed if history is None else history
         known = np.asarray(np.isfinite(observed).all(axis=1))
@@ -156,29 +167,34 @@ def learn_series(
     longest = max(trajectories, key=len)
     quarter = quarter_period(_clean(longest, untreated))
     settings = quarter, n_lags, delay
-    with progress_between(0.0, 0.3):
-        committee, latent = _learn(trajectories, untreated, *settings)
-        plain = SeriesModel(committee, trajectories[-1], latent, untreated, "", committee.error)
-    if noise is None or noise == 0.0:
-        return replace(plain, reason="noise is not treated")
-    with progress_between(0.3, 0.7):
-        found = [_find_cleaner(own, quarter, noise) for own in longest.T]
-        cleaners = tuple(cleaner for cleaner, _ in found)
-    if not any(cleaners):
-        return replace(plain, reason=found[0][1])
-    with progress_between(0.7, 0.9):
+    found: list[tuple[Cleaner | None, str]] = [(None, "noise is not treated")]
+    if noise is not None and noise != 0.0:
+        with progress_between(0.0, 0.5):
+            found = [_find_cleaner(own, quarter, noise) for own in longest.T]
+
+    def learn(cleaners: tuple[Cleaner | None, ...], reason: str = "") -> SeriesModel:
         committee, latent = _learn(trajectories, cleaners, *settings)
-    model = replace(plain, committee=committee, latent=latent, cleaners=cleaners)
-    filtered, early = np.inf, None
-    if model.trajectory is not None and len(trajectories) == 1:
-        with progress_between(0.9, 1.0):
-            filtered, early = _filter_error(whole[:, 0], model.trajectory, quarter)
-    error = min(committee.error, filtered)
-    if noise == "auto" and error >= plain.error:
-        return replace(plain, reason=_NO_GAIN)
-    if model.trajectory is not None:
-        model = replace(model, tracker=model.trajectory.tracker(trajectories[-1][:, 0], early))
-    return replace(model, error=error, filters=filtered < committee.error)
+        return SeriesModel(committee, last, latent, cleaners, reason, committee.error)
+
+    last, cleaners = trajectories[-1], tuple(cleaner for cleaner, _ in found)
+    if not any(cleaners):
+        with progress_between(0.5, 1.0):
+            return learn(untreated, found[0][1])
+    with progress_between(0.5, 0.7):
+        model = learn(cleaners)
+    if model.trajectory is not None and len(trajectories) == 1 and quarter <= _FOLDS:
+        with progress_between(0.7, 0.8):
+            error, early = _filter_error(whole[:, 0], model.trajectory, quarter)
+        if error < model.error:
+            model = replace(model, error=error, early=early, filters=True)
+    if noise == "auto":
+        with progress_between(0.8, 0.9):
+            glance, _ = _learn(trajectories, untreated, *settings, quick=True)
+        if model.error >= _GLANCE * glance.error:  # in doubt
+            with progress_between(0.9, 1.0):
+                plain = learn(untreated, _NO_GAIN)
+            return plain if model.error >= plain.error else model
+    return model
 
 
 def _latest(trajectories: list[Array]) -> list[Array]:
@@ -219,7 +235,7 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
     try:
         n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
         found = learn_trajectory(early, n_lags, cleaner.noise, shape, quick=True)
-        tracker = found.tracker(early)
+        tracker = found.tracker(early[-_TRACKED:])
     except (ValueError, np.linalg.LinAlgError):
         return np.inf, None
     h = horizon_of(s.size, quarter)
@@ -249,11 +265,13 @@ def _learn(
     quarter: int,
     n_lags: int | None,
     delay: int | None,
+    *,
+    quick: bool = False,
 ) -> tuple[Committee, Array]:
     """Learn a committee of cleaned trajectories, and return the last of these, too.
 
     Members are compared on the last part of the last trajectory, each from what was known at the
-    time. Those before it are learned from whole.
+    time. Those before it are learned from whole. A ``quick`` committee has few maps.
     """
     longest = max(trajectories, key=len)
     clean = [_clean(own, cleaners, is_known=own is longest) for own in trajectories]
@@ -266,11 +284,14 @@ def _learn(
     origins = origins_of(len(last), quarter)
     histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
     if treated.any():
+        length = histories.shape[1] + _BEFORE
         for history, origin in zip(histories, origins, strict=True):
-            history[:] = _clean(last[:origin], cleaners)[-len(history) :]
+            part = last[max(origin - length, 0) : origin]
+            part = part if np.isfinite(part).any(axis=0).all() else last[:origin]
+            history[:] = _clean(part, cleaners)[-len(history) :]
     h = horizon_of(len(last), quarter)
     found = learn_committee(
-        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags
+        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, quick=quick
     )
     return found, clean[-1]
 

@@ -28,6 +28,7 @@ E): with all of it maps are too flat, and without any of it they follow their ow
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve_banded, cholesky_banded
@@ -43,7 +44,7 @@ _ANYWHERE = 1e-6  # precision of a value about which nothing is known
 _UNKNOWN = 1.0  # variance of a value about which as much is known without its neighbors
 _LARGEST_CHANGE = 4.0  # factor by which a variance may change in a round
 _MOST_HALVINGS = 6
-_SETTLED = 1e-4  # largest step of a latent series that moves no more, in units of the noise
+_SETTLED = 0.02  # largest step of a latent series that moves no more, in units of the noise
 _SMALLEST_BLOCK = 24  # rows of a banded matrix
 
 
@@ -52,7 +53,8 @@ class Observations:
     """A standardized series ``s`` (T,), and bounds on the variance R of its noise.
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
-    The pull is that of every ``thin``-th window.
+    The pull is that of every ``thin``-th window, and changes of R and Q are taken to the power of
+    ``haste``, because they go on in the same direction for many rounds.
     """
 
     s: Array
@@ -60,6 +62,7 @@ class Observations:
     most_noise: float
     least_noise: float = 0.0
     thin: int = 1
+    haste: float = 1.0
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -135,9 +138,11 @@ class _MapAlong:
 class BandedCholesky:
     r"""The factor L of a banded matrix H = LL' of T rows, by its lower band of shape (l + 1, T).
 
-    The entries of the inverse near its diagonal, which are the covariances of neighboring values,
-    follow from blocks of at least l rows. L then has blocks on and right below its diagonal only,
-    and from the last block to the first:
+    It is used in blocks of b >= l rows: :math:`L_{kk}` on the diagonal, and right below it blocks
+    that are 0 but for a corner :math:`C_k` (l, l), which is at their upper right. So the first l
+    rows of a block and the last l of the one before are all that neighbors share. The entries of
+    the inverse near its diagonal, which are the covariances of neighboring values, follow from the
+    last block to the first:
 
     .. math:: \Sigma_{k+1,k} = -\Sigma_{k+1,k+1} G_k, \qquad
         \Sigma_{kk} = (L_{kk} L_{kk}')^{-1} - \Sigma_{k+1,k}' G_k, \qquad
@@ -158,49 +163,64 @@ class BandedCholesky:
 
     def solve(self, right: Array) -> Array:
         """Solve H X = right, both of shape (T,) or (T, p)."""
-        return np.asarray(cho_solve_banded((self.band, True), right, check_finite=False))
+        if right.ndim == 1:
+            return np.asarray(cho_solve_banded((self.band, True), right, check_finite=False))
+        roots, corners = self._blocks
+        (n_blocks, size, _), n_lags = roots.shape, corners.shape[1]
+        padded = np.zeros((n_blocks * size, right.shape[1]))
+        padded[: len(right)] = right
+        forward = roots @ padded.reshape(n_blocks, size, -1)
+        down = roots[1:, :, :n_lags] @ corners
+        for k in range(1, n_blocks):
+            forward[k] -= down[k - 1] @ forward[k - 1, -n_lags:]
+        turned = roots.swapaxes(1, 2)
+        result = turned @ forward
+        up = turned[:-1, :, -n_lags:] @ corners.swapaxes(1, 2)
+        for k in range(n_blocks - 2, -1, -1):
+            result[k] -= up[k] @ result[k + 1, :n_lags]
+        return np.asarray(result.reshape(len(padded), -1)[: len(right)])
 
     def inverse_windows(self, width: int) -> Array:
         """Return the blocks of the inverse for every run of ``width`` <= l + 1 values.
 
         The result has shape (T - width + 1, width, width).
         """
-        diagonal, below = self._blocks()
-        n_blocks, size, _ = diagonal.shape
-        roots = np.linalg.inv(diagonal)
+        roots, corners = self._blocks
+        (n_blocks, size, _), n_lags = roots.shape, corners.shape[1]
         inverse = roots.swapaxes(1, 2) @ roots
-        gain = below @ roots[:-1]
+        gain = corners @ roots[:-1, -n_lags:]
         pairs = np.zeros((n_blocks, 2 * size, 2 * size))
         last = pairs[-1, :size, :size] = inverse[-1]
         for k in range(n_blocks - 2, -1, -1):
-            under = -last @ gain[k]
+            under = -last[:, :n_lags] @ gain[k]
             pairs[k, size:, size:] = last
             pairs[k, size:, :size] = under
             pairs[k, :size, size:] = under.T
-            last = pairs[k, :size, :size] = inverse[k] - gain[k].T @ under
+            last = pairs[k, :size, :size] = inverse[k] - gain[k].T @ under[:n_lags]
         block, offset = np.divmod(np.arange(self.band.shape[1] - width + 1), size)
         at = offset[:, None] + np.arange(width)
         return pairs[block[:, None, None], at[:, :, None], at[:, None, :]]
 
+    @cached_property
     def _blocks(self) -> tuple[Array, Array]:
-        """Return the blocks of L on its diagonal (n, b, b) and right below it (n - 1, b, b).
+        """The inverses of the diagonal blocks of L (n, b, b), and the corners (n - 1, l, l).
 
         Ones on the diagonal fill up the last block.
         """
         width, length = self.band.shape
-        size = max(_SMALLEST_BLOCK, width - 1)
+        size, n_lags = max(_SMALLEST_BLOCK, width - 1), max(width - 1, 1)
         n_blocks = -(-length // size)
         full = np.zeros((width, n_blocks * size))
         full[:, :length] = self.band
         full[0, length:] = 1.0
         bands = full.reshape(width, n_blocks, size)
         diagonal = np.zeros((n_blocks, size, size))
-        below = np.zeros((n_blocks, size, size))
+        corners = np.zeros((n_blocks, n_lags, n_lags))
         for k in range(width):
             inside, across = np.arange(size - k), np.arange(size - k, size)
             diagonal[:, inside + k, inside] = bands[k, :, : size - k]
-            below[:, across + k - size, across] = bands[k, :, size - k :]
-        return diagonal, below[:-1]
+            corners[:, across + k - size, across - size + n_lags] = bands[k, :, size - k :]
+        return np.linalg.inv(diagonal), corners[:-1]
 
 
 @dataclass(frozen=True)
@@ -216,19 +236,23 @@ class _Step:
 
 
 def improve(
-    observed: Observations, estimate: Estimate, rounds: int, share: float
+    observed: Observations, estimate: Estimate, rounds: int, share: float, enough: float = 0.0
 ) -> tuple[Estimate, Estimate]:
     """Improve an estimate for some rounds; return the last and the one of lowest evidence E.
 
     A round yields the evidence of the estimate that it starts from, so the last round only
-    evaluates what the rounds before it led to. ``share`` is that of the pull.
+    evaluates what the rounds before it led to. ``share`` is that of the pull. A change of E by
+    less than ``enough`` ends the rounds.
     """
     along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
-    passed = []
+    passed: list[Estimate] = []
     for k in range(rounds):
         report_progress(k / rounds)
         step = _solve_step(observed, estimate, along, share)
         passed.append(replace(estimate, evidence=_evidence(observed, estimate, along, step)))
+        settled = k > 1 and abs(passed[-1].evidence - passed[-2].evidence) < enough
+        if settled or k == rounds - 1:
+            break
         moved, along = _move(observed, estimate, along, step.z, step.w, share)
         estimate = _update_variances(observed, estimate, moved, along, step)
     return passed[-1], min(passed, key=lambda estimate: estimate.evidence)
@@ -349,24 +373,29 @@ def _update_variances(
     in_noise = _explained(observed, before, step, covariance)
     in_prior = float(np.trace(step.S_inverse[:r, :r])) / prior
     in_process = moved.z.size + moved.w.size - in_noise - in_prior
-    noise = _limit_change(observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known), R)
+    noise = observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known)
+    noise = _limit_change(noise, R, observed.haste)
     noise = float(np.clip(noise, observed.least_noise, observed.most_noise))
-    process = _limit_change(along.unexplained / max(n - in_process, 1e-3 * n), Q)
+    process = along.unexplained / max(n - in_process, 1e-3 * n)
+    process = _limit_change(process, Q, observed.haste)
     # In long gaps nothing is known of the windows, and they have no part in the pull.
+    X, phi = along.X, along.phi
     sure = np.einsum("nii->ni", covariance).max(axis=1) < _UNKNOWN
+    if not sure.all():
+        X, phi, covariance = X[sure], phi[sure], covariance[sure]
     return replace(
         moved,
         noise=noise,
         process=max(process, _SMALLEST_PROCESS * noise),
         prior=_limit_change(moved.smooth_size / max(r - in_prior, 1e-2), prior),
-        pull=basis.spread(along.X[sure], along.phi[sure], covariance[sure], observed.thin),
+        pull=basis.spread(X, phi, covariance, observed.thin),
     )
 
 
 def _explained(observed: Observations, estimate: Estimate, step: _Step, covariance: Array) -> float:
     """Return how many observations the latent series and the weights can follow."""
     variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
-    by_w = np.einsum("tp,pq,tq->t", step.gain, step.S_inverse, step.gain, optimize=True)
+    by_w = np.einsum("tp,tp->t", step.gain @ step.S_inverse, step.gain)
     return float(observed.seen @ (variance + by_w)) / estimate.noise
 
 
@@ -402,5 +431,5 @@ def _invert(S: Array) -> tuple[Array, float]:
     return inverse.T @ inverse, 2.0 * float(np.log(np.diag(root)).sum())
 
 
-def _limit_change(new: float, old: float) -> float:
-    return float(np.clip(new, old / _LARGEST_CHANGE, old * _LARGEST_CHANGE))
+def _limit_change(new: float, old: float, haste: float = 1.0) -> float:
+    return float(old * np.clip((new / old) ** haste, 1.0 / _LARGEST_CHANGE, _LARGEST_CHANGE))
