@@ -229,10 +229,7 @@ class MapSearch:
         found = best
         for step in (-2, 2) if self.n_lags > 1 else ():
             while found is best or step * (found.basis.decay - best.basis.decay) < 0.0:
-                at = (
-                    int(np.argmin(np.abs(np.log(np.array(_FINE_DECAYS) / found.basis.decay))))
-                    + step
-                )
+                at = _nearest_decay(found.basis.decay) + step
                 if not 0 <= at < len(_FINE_DECAYS):
                     break
                 decay = _FINE_DECAYS[at]
