@@ -76,12 +76,13 @@ def some_series(window: Any, n: int) -> Any:
 
 def earlier_windows(window: Any, h: int, most: int) -> list[Any]:
     """Return windows of h steps, side by side at the end of the training part."""
-    groups = window.train.groupby("unique_id")["ds"]
+    train = window.train.sort_values(["unique_id", "ds"])
+    groups = train.groupby("unique_id")["ds"]
     left = groups.cumcount(ascending=False)
     n = min(most, int(groups.size().median()) // (2 * h))
     ends = [h * k for k in range(max(n, 1))]
     pairs = ((left >= end + h, (left >= end) & (left < end + h)) for end in ends)
-    return [type(window)(*(window.train[rows] for rows in pair)) for pair in pairs]
+    return [type(window)(*(train[rows] for rows in pair)) for pair in pairs]
 
 
 def forecast(method: str, train: Any, data: Any) -> Any:

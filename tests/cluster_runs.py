@@ -42,14 +42,17 @@ class MortalRegressor(RBFDiffNetRegressor):
         return super()._settings(n_features)
 
 
-def short_series(n_series=300, n=40):
+def short_series(n_series=300, n=40, whole=False):
     rng = np.random.default_rng(5)
     steps = rng.normal(size=(n_series, n)).cumsum(axis=1)
     week = np.sin(2 * np.pi * np.arange(n) / 7 + rng.uniform(0, 6, (n_series, 1)))
     y = 50.0 + 5.0 * week + steps
     ids = np.repeat([f"item {i}" for i in range(n_series)], n)
     dates = np.tile(pd.date_range("2024-01-01", periods=n), n_series)
-    return pd.DataFrame({"unique_id": ids, "ds": dates, "y": y.ravel()})
+    df = pd.DataFrame({"unique_id": ids, "ds": dates, "y": y.ravel()})
+    if whole:  # with a missing value
+        df["y"] = df["y"].round().astype("Int64").where(df.index != 55)
+    return df
 
 
 def odd_series():
@@ -89,8 +92,14 @@ CASES = {
         4,
     ),
     "lost": (lambda: make_panel(SOME, n=60), "forecast", {}, {"scope": "local"}, 2),
-    "in place": (lambda: make_panel(SOME, n=60), "forecast", {"level": [80]}, {}, None),
-    "many in place": (short_series, "cross_validation", {"n_windows": 2}, {}, None),
+    "many in place": (lambda: short_series(whole=True), "forecast", {"level": [80]}, {}, None),
+    "many, instant, in place": (
+        short_series,
+        "cross_validation",
+        {"n_windows": 2},
+        {"preset": "instant"},
+        None,
+    ),
     "many local": (short_series, "forecast", {}, {"preset": "fast"}, None),
     "many global": (short_series, "forecast", {}, {"scope": "global"}, None),
 }
@@ -115,8 +124,16 @@ def run(case, spread=None):
     return function(df, h, with_report=True, **options)
 
 
-def refuse_groups(*_):
-    raise AssertionError("rows were sent around")
+def group_split_series(self, df, X_df, hashes, size):
+    assert hashes.size == 2, "rows of other series were sent around, too"
+    return MAKE_GROUPS(self, df, X_df, hashes, size)
+
+
+def cut_anywhere(df):
+    """Return a function that reads parts of a frame, one of a piece of a series and one of none."""
+    first, last = len(df) // 3 + 17, 2 * len(df) // 3 + 5
+    cuts = sorted(min(cut, len(df)) for cut in (0, first, first + 10, first + 10, last, len(df)))
+    return lambda k: df[cuts[k] : cuts[k + 1]], range(len(cuts) - 1)
 
 
 @contextmanager
@@ -128,7 +145,7 @@ def dask():
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster),
     ):
-        yield lambda df: dd.from_pandas(df, npartitions=3), lambda frame: frame.compute()
+        yield lambda df: dd.from_map(*cut_anywhere(df), meta=df[:0]), lambda frame: frame.compute()
 
 
 @contextmanager
@@ -163,7 +180,8 @@ def main(engine, path, cases):
                 if case == "lost":
                     lost.touch()
                 stays = engine == "dask" and "in place" in case
-                with patch.object(Cluster, "make_groups", refuse_groups if stays else MAKE_GROUPS):
+                make_groups = group_split_series if stays else MAKE_GROUPS
+                with patch.object(Cluster, "make_groups", make_groups):
                     frame, report = run(case, spread)
                 kind = type(frame).__module__.partition(".")[0]
                 results[case] = kind, collect(frame), None if report is None else collect(report)

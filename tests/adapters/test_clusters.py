@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,14 +21,15 @@ from cluster_runs import CASES, INPUTS, run
 from panels import CONFIGURATIONS, NAME, future_of, make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.adapters.clusters import cross_validation, forecast
+from rbfdiffnet.adapters.clusters.cluster import Cluster
 from rbfdiffnet.adapters.clusters.groups import (
     Failure,
     Pending,
     Replay,
+    choose_rows,
     combine_contributions,
     find_cuts,
     find_groups,
-    find_rows,
     find_split,
 )
 from rbfdiffnet.datasets import logistic_map
@@ -364,11 +367,27 @@ def test_groups_depend_on_ids_alone():
 
 def test_series_on_several_partitions_are_found():
     ids = [["a", "b"], ["b", "c"], [], ["d"]]
-    split = find_split([hash_names(own) for own in ids])
+    hashes, split = find_split([hash_names(own) for own in ids])
+    assert hashes.tolist() == sorted(hash_names("abcd").tolist())
     assert split.tolist() == hash_names(["b"]).tolist()
-    assert not find_split([]).size
-    rows = find_rows(pd.Series(["a", "b", None, "b", "c"]), split)
+    assert not find_split([])[0].size
+    rows = choose_rows(pd.Series(["a", "b", None, "b", "c"]), lambda own: np.isin(own, split))
     assert rows.tolist() == [False, True, False, True, False]
+
+
+@fugue
+def test_rows_stay_where_few_series_are_split():
+    frame = type("DataFrame", (), {"__module__": "dask.dataframe"})()
+    engine = SimpleNamespace(get_current_parallelism=lambda: 2)
+    cluster = Cluster(engine, None, None, None, None)
+    names = [f"s{i}" for i in range(600)]
+    thirds = [hash_names(names[k : k + 205]) for k in (0, 200, 400)]  # ten series are on two
+    assert cluster.can_stay(frame, thirds)
+    assert not replace(cluster, num_partitions=3).can_stay(frame, thirds)
+    assert not cluster.can_stay(pd.DataFrame(), thirds)
+    assert not cluster.can_stay(frame, thirds[:1])  # one worker would have nothing to do
+    assert not cluster.can_stay(frame, [hash_names(names)] * 12)  # a part for each month
+    assert not cluster.can_stay(frame, [hash_names([name]) for name in names])  # tiny ones
 
 
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}

@@ -80,6 +80,22 @@ def test_errors_that_go_together_count_as_few(rng):
     assert_allclose(count_errors(known), together, rtol=0.2)
 
 
+def test_windows_that_are_not_known_say_nothing_of_what_errors_have_in_common(rng):
+    one = np.abs(rng.normal(size=(300, 1, 9)))
+    unknown = np.full_like(one, np.nan)
+    assert_allclose(count_errors(one), 900.0 / (1.0 + 299.0 * 0.02))
+    assert count_errors(np.concatenate([one, unknown], axis=1)) == count_errors(one)
+    noise = np.abs(rng.normal(size=(300, 5, 9)))
+    common = noise * np.exp(rng.normal(size=(1, 5, 1)))
+    together = count_errors(common)
+    lacking = common.copy()
+    lacking[np.arange(300), np.arange(300) % 5] = np.nan  # another window of each series
+    assert 0.5 < count_errors(lacking) / together < 2.0
+    lacking = common.copy()
+    lacking[1:, -1] = np.nan  # only one series knows the last window
+    assert 0.5 < count_errors(lacking) / count_errors(common[:, :-1]) < 2.0
+
+
 def test_scores_of_few_errors_are_drawn_to_the_usual_ones_by_their_logarithms():
     levels, count = [0.8], 40.0
     far, usual = np.array([[[11.0]], [[0.11]]]), np.array([[1.0]])

@@ -71,8 +71,7 @@ _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
 _MOST = 2.5  # times the score of a normal variable
-#: Errors that count as much as a network's own quantiles.
-TRUST = 40.0
+_TRUST = 40.0  # errors that count as much as a network's own quantiles
 _COMMON = 0.02  # share of the variance of sizes that is common to the series of a window, usually
 #: How much farther real series go than the network, which knows simulated ones only, expects.
 REAL_SPREAD = 1.1
@@ -465,18 +464,35 @@ def count_errors(errors: Array) -> float:
     """
     steps = np.isfinite(errors).sum(axis=2)
     n = (steps > 0).sum(axis=0)
-    shared, degrees = 0.0, max(n.size - 1, 0)
-    sizes = mean_of_known(errors, axis=2)[steps.all(axis=1)]
-    positive = sizes[sizes > 0.0]
-    if degrees and len(sizes) > 1 and positive.size:
-        away = _log_sizes(sizes, _SMALL * float(np.median(positive)))
-        away = np.sort(away - away.mean(axis=1, keepdims=True), axis=0)  # in an order of their own
-        every, common = (away**2).mean(), (away.mean(axis=0) ** 2).mean()
-        if every > 0.0:
-            shared = float(np.clip((len(away) * common / every - 1.0) / (len(away) - 1), 0.0, 1.0))
+    shared, degrees = _find_shared(mean_of_known(errors, axis=2))
     shared = (_COMMON + degrees * shared) / (1.0 + degrees)
     others = float(n[n > 0].mean()) - 1.0 if n.any() else 0.0
     return float(np.sort(np.sqrt(steps), axis=None).sum() / (1.0 + others * shared))
+
+
+def _find_shared(sizes: Array) -> tuple[float, int]:
+    """Return the share that sizes (n, n_windows) have in common, and by how many windows but one.
+
+    Series with one known window say nothing about it, nor do windows of one such series.
+    """
+    positive = sizes[sizes > 0.0]
+    if not positive.size:
+        return 0.0, 0
+    away = _log_sizes(sizes, _SMALL * float(np.median(positive)))
+    away = away - mean_of_known(away, axis=1)[:, None]
+    away[np.isfinite(away).sum(axis=1) < 2] = np.nan
+    n = np.isfinite(away).sum(axis=0)
+    away, n = np.sort(away[:, n > 1], axis=0), n[n > 1]  # in an order of their own
+    every = mean_of_known(away**2, axis=(0, 1))
+    if n.size < 2 or not every > 0.0:
+        return 0.0, 0
+    common, alone = (mean_of_known(away, axis=0) ** 2).mean(), (1.0 / n).mean()
+    return float(np.clip((common / every - alone) / (1.0 - alone), 0.0, 1.0)), n.size - 1
+
+
+def trust_in(count: float) -> float:
+    """Return how much so many errors count, 1 being the most, beside a network's own quantiles."""
+    return count / (count + _TRUST)
 
 
 def correct_scores(scores: Array, usual: Array, count: float, levels: Sequence[float]) -> Array:
@@ -486,7 +502,7 @@ def correct_scores(scores: Array, usual: Array, count: float, levels: Sequence[f
     closer, on the scale of logarithms. The `usual` score (h, n_levels) of a panel is no more than
     so many times the normal one: a few series that broke off do not widen the intervals of others.
     """
-    trust = count / (count + TRUST)
+    trust = trust_in(count)
     normal = np.array([_normal(level) for level in levels])
     limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
     found = np.maximum(limit * scores, _SMALL * normal)

@@ -21,7 +21,7 @@ from rbfdiffnet.models.base import (
     InputNames,
     Terms,
 )
-from rbfdiffnet.models.intervals import REAL_SPREAD, TRUST, Pools, count_errors, split_levels
+from rbfdiffnet.models.intervals import REAL_SPREAD, Pools, count_errors, split_levels, trust_in
 from rbfdiffnet.models.networks.explain import add_effects
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.sampled import (
@@ -328,8 +328,7 @@ def _factor(scores: Array, level: float) -> float:
     if not known.size:
         return REAL_SPREAD
     rank = min(int(np.ceil(level * (known.size + 1))), known.size) - 1
-    count = count_errors(scores)
-    trust = count / (count + TRUST)
+    trust = trust_in(count_errors(scores))
     return float(REAL_SPREAD ** (1.0 - trust) * np.clip(known[rank], 0.2, 5.0) ** trust)
 
 

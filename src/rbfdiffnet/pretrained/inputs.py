@@ -54,7 +54,10 @@ def namespace(values: Any) -> Any:
 
 
 def take(table: Any, at: Any) -> Any:
-    """Return the values of each row at positions (B, k), or (1, k) for the same ones in all."""
+    """Return the values of each row at positions (B, k), or (1, k) for the same ones in all.
+
+    Positions lie inside of the table, from 0 on.
+    """
     if isinstance(table, np.ndarray):
         if len(at) == 1:
             return table.take(at[0], axis=1)

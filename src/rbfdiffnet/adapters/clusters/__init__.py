@@ -1,9 +1,10 @@
 """Forecast panels that lie on a cluster: frames of Ray, Dask and Spark, through Fugue.
 
-Series are put in groups by a hash of their id, and workers take whole groups. What needs the whole
-panel is made group by group and combined in a fixed order; so the results are those of `RBFDiffNet`
-on one machine, up to rounding, with any engine and number of workers. A stack, ``scope="auto"``,
-learns from a thousand series, which the groups send to the driver.
+Series are put in groups by a hash of their id, and workers take whole groups; on Dask, rows stay in
+their partitions where that is possible. What needs the whole panel is made group by group and
+combined in a fixed order; so the results are those of `RBFDiffNet` on one machine, up to rounding,
+with any engine and number of workers. A stack, ``scope="auto"``, learns from a thousand series,
+which the groups send to the driver.
 
 Needs the extra ``[distributed]``.
 """
@@ -165,7 +166,6 @@ def _run(
     where: tuple[Any, int | None, int | None],
     with_report: bool,
 ) -> Any:
-    import numpy as np
     import pandas as pd
 
     from rbfdiffnet.adapters.clusters.cluster import Cluster
@@ -193,7 +193,7 @@ def _run(
         return group_size or largest or max(-(-n_series // most_groups), _FEWEST)
 
     parts = cluster.hash_series(df)
-    hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
+    hashes, split = find_split(parts)
     sample_limit = int(find_limit(hashes)) if hashes.size else None
     request = Request(settings, method, options, independent, sample_limit)
     only_sample = chosen.learns_from == "sample" and not inputs  # no other series matter
@@ -205,7 +205,7 @@ def _run(
         names = ["cutoff", model.target_col, *names]
     alone = independent and X_df is None and not (with_report or group_size)
     if alone and cluster.can_stay(df, parts):
-        return cluster.run_in_place(df, request, names, find_split(parts))
+        return cluster.run_in_place(df, request, names, split, size(split.size))
     groups = cluster.make_groups(df, X_df, hashes, size(hashes.size))
     if groups is not None and not independent:
         groups = cluster.answer_all(groups, request)

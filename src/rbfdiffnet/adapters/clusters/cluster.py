@@ -15,14 +15,15 @@ from rbfdiffnet.adapters.clusters.groups import (
     Pending,
     Request,
     answer_questions,
+    choose_rows,
     find_cuts,
     find_row_groups,
-    find_rows,
     find_split,
     is_learned_from,
 )
 from rbfdiffnet.models.sampled import Digests, hash_names
 from rbfdiffnet.panel.frames import ColumnNames
+from rbfdiffnet.support.arrays import Mask
 
 try:
     import cloudpickle
@@ -37,6 +38,7 @@ else:
 
 GROUP, AHEAD = "__rbfdiffnet_group", "__rbfdiffnet_ahead"
 _MOST_SPLIT = 0.1  # share of series that may lie on several partitions, if rows are to stay there
+_FEWEST_TO_STAY = 50  # series in a partition, on average: each has its price
 _STATE = f"{GROUP}:long,state:bytes,question:bytes"
 
 Worker = Callable[[pd.DataFrame], pd.DataFrame]
@@ -78,38 +80,45 @@ class Cluster:
         found = self._map(df, _make_hasher(self.columns.id), "hashes:bytes")
         return [np.frombuffer(bytes(own), np.uint64) for own in fa.as_pandas(found)["hashes"]]
 
-    def can_stay(self, df: Any, hashes: Sequence[Digests]) -> bool:
-        """Tell whether rows can stay where they are: few series lie on several partitions.
+    def can_stay(self, df: Any, parts: Sequence[Digests]) -> bool:
+        """Tell whether rows can stay where they are, given the hashes of each partition.
 
-        Only partitions of Dask are the same ones whenever they are asked for, and there must be
-        enough of them for all workers.
+        Few series lie on several partitions, and there are enough partitions for all workers, but
+        not too many. Only those of Dask are the same ones whenever they are asked for.
         """
         if self.num_partitions is not None or not type(df).__module__.startswith("dask"):
             return False
-        n_parts, n_split = sum(own.size > 0 for own in hashes), find_split(hashes).size
+        hashes, split = find_split(parts)
+        n_parts = sum(own.size > 0 for own in parts)
         enough = n_parts >= self.engine.get_current_parallelism()
-        return enough and n_split <= _MOST_SPLIT * sum(own.size for own in hashes)
+        few = split.size <= _MOST_SPLIT * hashes.size
+        return bool(enough and few and hashes.size >= _FEWEST_TO_STAY * n_parts)
 
-    def run_in_place(self, df: Any, request: Request, names: Sequence[str], split: Digests) -> Any:
+    def run_in_place(
+        self, df: Any, request: Request, names: Sequence[str], split: Digests, size: int
+    ) -> Any:
         """Return the frame that is asked for, made partition by partition.
 
-        Rows of series that are split between partitions are brought together.
+        Series that are split between partitions come together in groups of at most so many.
         """
         id_col, own, tables = self.columns.id, self.schema.names, self._tables(names)
+        numbers = [f.name for f in self.schema.fields if pa.types.is_floating(f.type)]
+
+        def is_split(hashes: Digests) -> Mask:
+            return np.isin(hashes, split)
 
         def choosing(df: pd.DataFrame) -> pd.DataFrame:
-            return pd.DataFrame(df.loc[find_rows(df[id_col], split), own])
+            return pd.DataFrame(df.loc[choose_rows(df[id_col], is_split), own])
 
         def forecasting(df: pd.DataFrame) -> pd.DataFrame:
-            return Group(_plain(df[own]), None).results(request)[0]
+            df = df.loc[~choose_rows(df[id_col], is_split), own]
+            floats = {name: df[name].to_numpy("float64", na_value=np.nan) for name in numbers}
+            return Group(_plain(df.assign(**floats)), None).results(request)[0]
 
-        def forecasting_others(df: pd.DataFrame) -> pd.DataFrame:
-            return forecasting(df[~find_rows(df[id_col], split)])
-
-        frame = self._map(df, forecasting_others if split.size else forecasting, tables)
+        frame = self._map(df, forecasting, tables)
         if split.size:
-            rows = fa.as_pandas(self._map(df, choosing, self.schema))
-            more = self._map(self.engine.to_df(rows, self.schema), forecasting, tables)
+            groups = self.make_groups(self._map(df, choosing, self.schema), None, split, size)
+            more = self._map(groups, _make_finisher(request, 0), tables)
             frame = fa.union(frame, more, distinct=False, engine=self.engine, as_fugue=True)
         return fa.get_native_as_df(frame)
 

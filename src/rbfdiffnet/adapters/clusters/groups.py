@@ -53,22 +53,22 @@ def find_row_groups(ids: pd.Series[Any], cuts: Digests) -> Ints:
     return np.append(find_groups(hash_names(distinct), cuts), 0)[codes]
 
 
-def find_split(hashes: Sequence[Digests]) -> Digests:
-    """Return the hashes that several partitions have, given those of each."""
-    found, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]), return_counts=True)
-    return found[counts > 1]
+def find_split(parts: Sequence[Digests]) -> tuple[Digests, Digests]:
+    """Return all hashes of partitions, given those of each, and those that several have."""
+    joined = np.concatenate([np.empty(0, np.uint64), *parts])
+    hashes, counts = np.unique(joined, return_counts=True)
+    return hashes, hashes[counts > 1]
 
 
-def find_rows(ids: pd.Series[Any], hashes: Digests) -> Mask:
-    """Tell which rows belong to series with these hashes; none without an id."""
+def choose_rows(ids: pd.Series[Any], choose: Callable[[Digests], Mask]) -> Mask:
+    """Tell which rows belong to series whose hashes are chosen; none without an id."""
     codes, distinct = pd.factorize(ids)
-    return np.append(np.isin(hash_names(distinct), hashes), False)[codes]
+    return np.append(choose(hash_names(distinct)), False)[codes]
 
 
 def is_learned_from(ids: pd.Series[Any], limit: int) -> Mask:
     """Tell which rows belong to series that are learned from; see `models.sampled.find_limit`."""
-    codes, distinct = pd.factorize(ids)
-    return np.append(hash_names(distinct) <= np.uint64(limit), False)[codes]
+    return choose_rows(ids, lambda hashes: hashes <= np.uint64(limit))
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,8 @@ class OneMachine:
             raise ValueError(f"There is no column {self._id_col!r}; the frame has {list(df)}.")
         return [hash_names(df[self._id_col].dropna().unique())]
 
-    def can_stay(self, df: Any, hashes: Sequence[Digests]) -> bool:  # noqa: ARG002
-        """Make groups of all series, so that memory stays bounded."""
+    def can_stay(self, df: Any, parts: Sequence[Digests]) -> bool:  # noqa: ARG002
+        """Return False: there are groups, so that memory stays bounded."""
         return False
 
     def make_groups(self, df: Any, X_df: Any, hashes: Digests, size: int) -> list[Group]:
