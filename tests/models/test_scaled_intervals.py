@@ -35,19 +35,13 @@ def test_new_errors_are_covered_as_often_as_said(n_windows):
     assert enough.all()
 
 
-def test_series_whose_errors_differ_are_covered_alike():
-    # Two kinds: errors of the first are five times as large for the same step size.
-    scale = np.repeat([5.0, 1.0], 100)
+def test_series_that_are_not_wild_have_the_same_widths_in_their_units():
+    # A few errors of a series say nothing of its own: two kinds are covered as one.
+    scale = np.repeat([2.0, 1.0], 100)
     widths, _ = half_widths(drawn(200, 3, 12, scale), np.ones(200), LEVELS)
+    np.testing.assert_array_equal(widths, np.broadcast_to(widths[0], widths.shape))
     covered = drawn(200, 50, 12, scale, seed=1)[..., None] <= widths[:, None]
-    for kind in (covered[:100], covered[100:]):
-        np.testing.assert_allclose(kind.mean(axis=(0, 1, 2)), LEVELS, atol=0.05)
-
-
-def test_series_alike_lend_each_other_all():
-    # Where windows differ as much as series do, a series' own errors say nothing.
-    widths, _ = half_widths(drawn(2000, 2, 1, np.ones(2000)), np.ones(2000), LEVELS)
-    assert np.ptp(np.log(widths[:, 0, 0])) < 0.35
+    np.testing.assert_allclose(covered.mean(axis=(0, 1, 2)), LEVELS, atol=0.015)
 
 
 def test_units_do_not_matter():
@@ -92,7 +86,6 @@ def test_too_few_errors_are_told_and_the_largest_grows():
 @pytest.mark.parametrize("n", [9, 19, 39, 40, 60])
 @pytest.mark.parametrize("level", [0.6, 0.8, 0.9])
 def test_one_step_of_series_alike_is_conformal(n, level):
-    # One window: a series' own errors cannot be told from those of all.
     errors = np.random.default_rng(n).uniform(size=(n, 1, 1))
     widths, _ = half_widths(errors, np.ones(n), [level])
     expected = conformal_quantiles(errors[:, 0], [level])[0, 0]
@@ -130,13 +123,14 @@ def test_nothing_known_gives_no_width():
     assert not enough.any()
 
 
-def test_a_wild_series_has_wide_intervals_and_leaves_those_of_others_alone():
+def test_a_wild_series_has_wider_intervals_and_leaves_those_of_others_alone():
     errors, changes = drawn(10, 2, 6, np.ones(10)), np.ones(11)
     wild = drawn(1, 2, 6, np.full(1, 100.0), seed=1)
     alone, _ = half_widths(errors, changes[:10], LEVELS)
     beside, _ = half_widths(np.concatenate([errors, wild]), changes, LEVELS)
     np.testing.assert_array_equal(beside[:10], alone)
-    assert (beside[10] > 20.0 * alone.mean(axis=0)).all()
+    ratio = wild.mean() / np.median([*errors.mean(axis=(1, 2)), wild.mean()])
+    np.testing.assert_allclose(beside[10], ratio**0.2 * alone[0])
 
 
 def test_a_wild_lender_lends_nothing_and_borrows_in_units_of_its_own_errors():

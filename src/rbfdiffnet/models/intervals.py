@@ -30,15 +30,13 @@ whose forecast is a naive one, borrows errors of naive forecasts instead.
 `ErrorScale` is for few errors of many series, made at the ends of the series. There, errors of
 series i in window w at step k are taken as
 
-.. math:: |e_{iwk}| = s_i \, k^b \, z, \qquad \log s_i = \log c_i + \text{what the errors of
-    series i say}
+.. math:: |e_{iwk}| = c_i \, k^b \, z
 
 so one pool of z serves a whole panel. Errors of a stack are scores by the quantiles of the
 pretrained network, which knows how far a series like this may go, so :math:`c_i = 1`; those of
-naive forecasts are as they are, and c is the mean step of a series. How much a series' own errors
-say about its spread, against those of all, is weighed as in empirical Bayes: by how much series
-differ more than windows of a series do. The z of a window are found with the spread that the other
-windows give, as they will be used; otherwise they would come out too small. Half-widths are
+naive forecasts are as they are, and c is the mean step of a series. A few windows of a series say
+less about its spread than the network does, so they only count together with those of all others.
+Half-widths are
 quantiles of the z of a step; where a step has few, the z of the steps next to it count, too. Errors
 of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample correction
 asks for their number, and where they are weighed against the network; see `count_errors`.
@@ -47,7 +45,7 @@ asks for their number, and where they are weighed against the network; see `coun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -70,6 +68,7 @@ MOST_POOLED = 2_000  # series that give scores to the pool
 _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
+_WILD = 0.2  # power of how many times the usual error that of a wild series is
 _MOST = 2.5  # times the score of a normal variable
 _TRUST = 40.0  # errors that count as much as a network's own quantiles
 _COMMON = 0.02  # share of the variance of sizes that is common to the series of a window, usually
@@ -324,20 +323,16 @@ def error_quantiles(
 class ErrorScale:
     """How large errors of series are: what a series borrows from the others of its panel.
 
-    `rise` is the power of the step with which errors grow. Logarithms of spreads are `usual` on
-    average and vary by `between` from series to series, and by `within` from window to window of a
-    series; sizes of errors below `least` say nothing more. `scores` (m, h) are the z of the pool.
-    Series whose mean error is beyond the `limit` say nothing of others, and borrow only the z.
+    `rise` is the power of the step with which errors grow, and `scores` (m, h) are the z of the
+    pool. A series whose mean error is beyond the `limit` is wild: it says nothing of others, and
+    its intervals are wider by a small power of how much its mean error exceeds the `usual` one.
     All errors together say as much as `count` independent ones.
     """
 
     rise: float
-    least: float
     usual: float
-    between: float
-    within: float
-    scores: Array
     limit: float
+    scores: Array
     count: float
 
     @classmethod
@@ -351,15 +346,11 @@ class ErrorScale:
         order = np.lexsort(np.column_stack([changes, errors.reshape(n, n_windows * h)]).T)
         relative = _divide(errors[order], changes[order])
         sizes = mean_of_known(relative, axis=(1, 2))
-        limit = usual_and_limit(sizes)[1]
+        usual, limit = usual_and_limit(sizes)
         relative = relative[~(sizes > limit)]
         rise = _rise(relative, usual_rise)
-        steps = np.arange(1.0, h + 1.0) ** rise
-        spreads = _spread_of_spreads(mean_of_known(relative / steps, axis=2))
-        found = cls(rise, *spreads, np.empty((0, h)), limit, count_errors(relative))
-        _, then = found._spreads(relative)
-        scores = relative / (steps * then[:, :, None])
-        return replace(found, scores=scores.reshape(-1, h))
+        scores = (relative / np.arange(1.0, h + 1.0) ** rise).reshape(-1, h)
+        return cls(rise, usual, limit, scores, count_errors(relative))
 
     def half_widths(
         self, errors: Array, changes: Array, levels: Sequence[float]
@@ -369,43 +360,22 @@ class ErrorScale:
         Where errors were too few for the highest level, the largest was taken, grown as the
         quantiles of a normal distribution grow.
         """
-        counts, h = changes > 0.0, errors.shape[2]
-        quantiles, enough = _quantiles(self.scores, levels)
-        spread, _ = self._spreads(_divide(errors, changes))
-        steps = np.arange(1.0, h + 1.0) ** self.rise
-        unit = np.where(counts, changes, np.nan)
-        widths = (unit * spread)[:, None, None] * (steps[:, None] * quantiles)
-        return np.nan_to_num(widths, nan=0.0), ~counts | enough
+        counts = changes > 0.0
+        sizes = mean_of_known(_divide(errors, changes), axis=(1, 2))
+        wild = sizes > self.limit
+        wider = np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD
+        unit = np.where(counts, changes * wider, np.nan)
+        quantiles, enough = self._find_quantiles(levels)
+        return np.nan_to_num(unit[:, None, None] * quantiles, nan=0.0), ~counts | enough
 
     def usual_widths(self, levels: Sequence[float]) -> Array:
         """Return half-widths (h, n_levels) of the usual series, in units of its changes."""
-        quantiles, _ = _quantiles(self.scores, levels)
-        steps = np.arange(1.0, len(quantiles) + 1.0) ** self.rise
-        return np.asarray(np.nan_to_num(np.exp(self.usual) * steps[:, None] * quantiles, nan=1.0))
+        return np.asarray(np.nan_to_num(self._find_quantiles(levels)[0], nan=1.0))
 
-    def _spreads(self, relative: Array) -> tuple[Array, Array]:
-        """Return the spread of each series (n,), and that of each window from the other windows.
-
-        Errors (n, n_windows, h) are relative to changes.
-        """
-        steps = np.arange(1.0, relative.shape[2] + 1.0) ** self.rise
-        logs = _log_sizes(mean_of_known(relative / steps, axis=2), self.least)
-        known = np.isfinite(logs)
-        filled, count = np.where(known, logs, 0.0), known.sum(axis=1)
-        wild = mean_of_known(relative, axis=(1, 2)) > self.limit
-
-        def shrink_to_usual(total: Array, count: Array, wild: Mask) -> Array:
-            """Move the usual spread by what so many windows say."""
-            trust = np.where(wild, 1.0, 0.0 * count)
-            if self.between > 0.0:
-                own = self.between * count
-                trust = np.where(wild, 1.0, own / (own + max(self.within, 1e-12)))
-            away = total / np.maximum(count, 1) - self.usual
-            return np.asarray(np.exp(self.usual + trust * away))
-
-        total, others = filled.sum(axis=1), count[:, None] - known
-        own = shrink_to_usual(total, count, wild)
-        return own, shrink_to_usual(total[:, None] - filled, others, wild[:, None])
+    def _find_quantiles(self, levels: Sequence[float]) -> tuple[Array, bool]:
+        """Return half-widths (h, n_levels) in units of changes, and whether scores were enough."""
+        quantiles, enough = _quantiles(self.scores, levels)
+        return np.arange(1.0, len(quantiles) + 1.0)[:, None] ** self.rise * quantiles, enough
 
 
 def _divide(errors: Array, changes: Array) -> Array:
@@ -428,30 +398,6 @@ def _rise(relative: Array, usual: float) -> float:
     step, level = step - step.mean(), np.log(size[known])
     drawn = step @ level + _RISE_WEIGHT * usual
     return float(np.clip(drawn / (step @ step + _RISE_WEIGHT), usual - 0.3, usual + 0.7))
-
-
-def _spread_of_spreads(sizes: Array) -> tuple[float, float, float, float]:
-    """Return `least`, `usual`, `between` and `within` of an `ErrorScale`.
-
-    `sizes` (n, n_windows) are mean errors, NaN where unknown.
-    """
-    positive = sizes[sizes > 0.0]
-    if not positive.size:
-        return 0.0, 0.0, 0.0, np.inf
-    least = _SMALL * float(np.median(positive))
-    logs = _log_sizes(sizes, least)
-    known = np.isfinite(logs)
-    filled, count = np.where(known, logs, 0.0), known.sum(axis=1)
-    usual = filled.sum() / known.sum()
-    own = filled.sum(axis=1) / np.maximum(count, 1)
-    spare = np.maximum(count - 1, 0).sum()
-    within = np.where(known, (logs - own[:, None]) ** 2, 0.0).sum() / spare if spare else np.inf
-    there = count > 0
-    between = 0.0
-    if spare and there.sum() > 1:
-        noise = (within / count[there]).mean()
-        between = max(float(np.var(own[there], ddof=1)) - noise, 0.0)
-    return least, float(usual), between, float(within)
 
 
 def count_errors(errors: Array) -> float:
