@@ -122,7 +122,8 @@ def find_dependence(
     scores = _standardize(errors)
     found = np.clip(_find_factor(stays, fades, scores) * stays, 0.0, _MOST)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
-    seen = _find_shocks(scores, found, fades, np.argsort(seeds))
+    order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
+    seen = _find_shocks(scores, found, fades, order)
     return Dependence(found, fades, shared, seeds, clouds or {}, seen)
 
 
@@ -198,13 +199,15 @@ def mean_correlation(stays: Array, fades: Array, steps: int) -> Array:
     return np.asarray(2.0 * total / (steps * (steps - 1)))
 
 
-def _find_shocks(scores: Sequence[Array], stays: Array, fades: Array, order: Ints) -> Array:
+def _find_shocks(
+    scores: Sequence[Array], stays: Array, fades: Array, order: Sequence[int]
+) -> Array:
     """Return shocks (m, k) that lead to the scores of windows, of series in an order.
 
     They are there with both signs, NaN where scores are unknown. Windows that are mostly unknown
     say nothing; rows of NaN are what is known without any window.
     """
-    rows = [i for i in order.tolist() if scores[i].size]
+    rows = [i for i in order if scores[i].size]
     steps = scores[rows[0]].shape[1] if rows else 1
     owner = np.repeat(rows, [len(scores[i]) for i in rows]).astype(np.int64)
     table = np.concatenate([scores[i] for i in rows] + [np.empty((0, steps))])
