@@ -4,10 +4,11 @@ r"""Sample paths: quantiles of single steps, tied together by how errors go on o
     \varphi^{k-1-j} \varepsilon_j, \qquad
     \varepsilon_{ik} = \sqrt\rho \, \eta_k + \sqrt{1 - \rho} \, \xi_{ik}
 
-where :math:`Q_k` is the quantile function of step k, so every step has the distribution that was
-forecast: z has no more than ranks to give. A share :math:`\alpha` of a shock stays
-after its step, and fades by :math:`\varphi`: none stays in noise, all in a random walk. How much
-of it stays in a series shows in how fast its quantiles spread,
+where :math:`Q_k` is the quantile function of step k, and :math:`F_k` the distribution function of
+:math:`z_k`, so every step has the distribution that was forecast, and only ranks of z count. A
+share :math:`\alpha` of a shock stays after its step, and fades by :math:`\varphi`: none stays in
+noise, all in a random walk. How much of it stays in a series shows in how fast its quantiles
+spread,
 
 .. math:: \left( \frac{\text{width}_k}{\text{width}_1} \right)^2 = 1 + \alpha^2 \sum_{j=0}^{k-2}
     \varphi^{2j}
@@ -60,7 +61,8 @@ class Dependence:
     `stays` (n,) is the share of a shock that stays, and `fades` (n,) what is left of that after
     another step. `shared` is what series have in common. `seeds` (n,) belong to the series,
     whatever others there are. Some series have `clouds` instead: paths (N, h) that go on as theirs.
-    Rows of `seen` (m, k) are shocks of earlier windows, NaN for normal ones; k may be less than h.
+    Rows of `seen` (m, k) are shocks of earlier windows, NaN for normal ones; k may be less than h,
+    and without any row all shocks are normal.
     """
 
     stays: Array
@@ -68,7 +70,7 @@ class Dependence:
     shared: float
     seeds: Sequence[int]
     clouds: Mapping[int, Array] = field(default_factory=dict)
-    seen: Array = field(default_factory=lambda: np.full((1, 1), np.nan))
+    seen: Array = field(default_factory=lambda: np.empty((0, 1)))
 
     def draw(self, quantiles: Array, n_paths: int, seed: int, first: int = 0) -> Array:
         """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P)."""
@@ -99,7 +101,7 @@ class Dependence:
         h, n_paths = out.shape
         generator.standard_normal(out=out)
         n, steps = self.seen.shape
-        for first in range(0, h, steps):
+        for first in range(0, h if n else 0, steps):
             own = out[first : first + steps]
             drawn = self.seen[generator.integers(n, size=n_paths), : len(own)].T
             mixed = np.sqrt(1.0 - _NOISE**2) * drawn + _NOISE * own
@@ -207,12 +209,14 @@ def _find_shocks(
     They are there with both signs, NaN where scores are unknown. Windows that are mostly unknown
     say nothing; rows of NaN are what is known without any window.
     """
-    rows = [i for i in order if scores[i].size]
-    steps = scores[rows[0]].shape[1] if rows else 1
-    owner = np.repeat(rows, [len(scores[i]) for i in rows]).astype(np.int64)
-    table = np.concatenate([scores[i] for i in rows] + [np.empty((0, steps))])
+    rows = [i for i in order if scores[i].size and scores[i].shape[1] > 1]
+    if not rows:
+        return np.empty((0, 1))
+    owner = np.repeat(rows, [len(scores[i]) for i in rows])
+    table = np.concatenate([scores[i] for i in rows])
     table = np.where(table == 0.0, np.nan, table)
     good = np.isfinite(table).mean(axis=1) > 0.5
+    steps = table.shape[1]
     table, own, fade = table[good], stays[owner[good]], fades[owner[good]]
     state, kept = np.zeros((2, len(table)))
     for k in range(steps):

@@ -169,7 +169,8 @@ def _leave_themselves_out(cover: Array, pull: Array) -> Array:
     """Return changes (n, 2) of a and h that let values be judged as if by others; see above."""
     unknown = np.einsum("za,nab,zb->nz", _AT_LIMITS, cover, _AT_LIMITS)
     moved = np.einsum("za,nab,nzb->nz", _AT_LIMITS, cover, pull)
-    change = np.where(moved > 0.0, (_LIMITS**2 - 1.0) / 2.0 * unknown - moved, 0.0)
+    change = (_LIMITS**2 - 1.0) / 2.0 * unknown - moved
+    change[~pull.any(axis=(1, 2))] = 0.0  # nothing was found from them
     return np.asarray(change @ np.linalg.inv(_AT_LIMITS).T)
 
 
