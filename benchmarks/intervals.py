@@ -9,6 +9,8 @@ A share from one window may be far off by chance, since errors of a window go to
 5`` forecasts up to five windows of the training part instead, side by side before the test part, no
 farther back than half of the usual series, and prints standard errors of the shares inside 80 %.
 ``--series N`` takes N series of a set, evenly spread, for rivals that take long.
+``--totals 7 28`` judges sums over every 7 and over all 28 steps instead, ours only: shares of sums
+inside the 50 %, 80 % and 95 % intervals, and standard errors of these over the windows.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 from shared_parts.threads import one_thread
 
 LEVELS = (20, 40, 60, 80, 95)
+TOTAL_LEVELS = (50, 80, 95)
 OURS = {"default": "default", "instant": "instant"}
 RIVALS = ("AutoETS", "AutoARIMA", "AutoTheta", "SeasonalNaive")
 CONFORMAL = {"AutoTheta": 2}  # windows that intervals of rivals without a model of errors come from
@@ -39,11 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--m5", type=Path, help="folder with M5's files")
     parser.add_argument("--windows", type=int, default=0, help="windows before the test part")
     parser.add_argument("--series", type=int, help="series of a set, at most")
+    parser.add_argument("--totals", type=int, nargs="+", metavar="K", help="steps to sum up")
     options = parser.parse_args(arguments)
     every = data_sets(folder(options.suite, "suite"), folder(options.m5, "m5"))
-    print(
-        f"{'data':<21}{'method':<14}{'loss':>8}{'in 80 %':>9}{'s.e.':>7}{'in 95 %':>9}", flush=True
-    )
+    if options.totals:
+        shares = "".join(f"{f'in {level} %':>9}{'s.e.':>7}" for level in TOTAL_LEVELS)
+        print(f"{'data':<21}{'method':<14}{'steps':>6}{shares}", flush=True)
+    else:
+        heads = f"{'loss':>8}{'in 80 %':>9}{'s.e.':>7}{'in 95 %':>9}"
+        print(f"{'data':<21}{'method':<14}{heads}", flush=True)
     for name in options.data:
         data = every[name]
         windows = [read() for read in data.windows.values()]
@@ -52,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.windows:
             windows = earlier_windows(windows[0], data.horizon, options.windows)
         for method in options.methods:
+            if options.totals:
+                print_totals(name, method, windows, data, options.totals)
+                continue
             found = [
                 window.test.merge(forecast(method, window.train, data), on=["unique_id", "ds"])
                 for window in windows
@@ -103,6 +113,43 @@ def forecast(method: str, train: Any, data: Any) -> Any:
     fallback = models.SeasonalNaive(season_length=data.season_length, alias=method)
     runner = StatsForecast([rival], freq=data.freq, fallback_model=fallback)
     return runner.forecast(df=train, h=data.horizon, level=list(LEVELS))
+
+
+def print_totals(
+    name: str, method: str, windows: Sequence[Any], data: Any, totals: Sequence[int]
+) -> None:
+    """Print a line for each number of steps that are summed up."""
+    import pandas as pd
+
+    each = pd.concat([cover_totals(method, window, data, totals) for window in windows])
+    for steps, own in each.groupby("steps"):
+        shares = own[list(TOTAL_LEVELS)]
+        errors = shares.sem() if len(own) > 1 else shares.mean() * float("nan")
+        cells = "".join(f"{shares[k].mean():>9.1%}{errors[k]:>7.1%}" for k in shares)
+        print(f"{name:<21}{method:<14}{steps:>6}{cells}", flush=True)
+
+
+def cover_totals(method: str, window: Any, data: Any, totals: Sequence[int]) -> Any:
+    """Return shares of the sums of a window inside their intervals, a row for each of `totals`."""
+    import pandas as pd
+
+    from rbfdiffnet import RBFDiffNet
+
+    model = RBFDiffNet(data.freq, season_length=data.season_length, preset=OURS[method])
+    model.fit(window.train[["unique_id", "ds", "y"]])
+    test, rows = window.test.sort_values(["unique_id", "ds"]), []
+    place = test.groupby("unique_id").cumcount()
+    for steps in totals:
+        found = model.predict(data.horizon, level=list(TOTAL_LEVELS), totals=steps)
+        group = found.groupby("unique_id").cumcount()
+        came = test.groupby(["unique_id", place // steps])["y"].sum(min_count=1).rename("came")
+        both = found.join(came, on=["unique_id", group])
+        row = {"steps": steps}
+        for level in TOTAL_LEVELS:
+            low, high = (both[f"RBFDiffNet-{side}-{level}"] for side in ("lo", "hi"))
+            row[level] = both["came"].between(low, high)[both["came"].notna()].mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def judge(both: Any, name: str) -> tuple[float, dict[int, float]]:

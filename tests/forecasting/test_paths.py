@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr
 
 from rbfdiffnet.forecasting.paths import (
     GRID,
     Dependence,
+    _find_shocks,
     find_dependence,
     mean_correlation,
     seeds_of,
@@ -49,8 +51,6 @@ def test_latin_hypercube_puts_one_path_between_any_two_neighbors():
     paths = Dependence(np.ones(1), np.ones(1), 0.0, [7]).draw(
         normal_quantiles(np.ones((1, 4))), 50, seed=3
     )
-    from scipy.special import ndtr
-
     assert_array_equal(np.sort((ndtr(paths) * 50).astype(int), axis=2)[0], [range(50)] * 4)
 
 
@@ -109,6 +109,64 @@ def test_paths_of_a_series_depend_on_neither_its_place_nor_its_neighbors(rng):
     assert_array_equal(turned.draw(quantiles[::-1], 20, 5)[::-1], whole)
     part = Dependence(np.full(4, 0.3), np.ones(4), 0.0, seeds_of(names))
     assert_array_equal(part.draw(quantiles[2:], 20, 5, first=2), whole[2:])
+
+
+@pytest.mark.parametrize(("stays", "fades"), [(0.0, 1.0), (0.4, 0.9), (1.0, 1.0)])
+def test_shocks_are_those_that_made_the_errors(stays, fades):
+    """The errors are made by the definition, one shock after the other."""
+    errors = errors_of(np.random.default_rng(1), stays, fades, 7, 5)
+    shocks = np.random.default_rng(1).normal(size=(7, 5))
+    scores = [*np.split(errors / width(stays, fades, 5), [3]), np.empty((0, 5))]
+    found = _find_shocks(scores, np.full(3, stays), np.full(3, fades), [1, 2, 0])
+    expected = np.concatenate([shocks[3:], shocks[:3]])
+    assert_allclose(found[:14], np.concatenate([expected, -expected]))
+    assert np.isnan(found[14:]).all()
+
+
+def test_rare_new_levels_stay_rare_in_sums(rng):
+    """One path of ten finds a new level; sums have two parts, which no normal shocks have."""
+
+    def draw(n):
+        jump = (rng.random((n, 1)) < 0.1) * rng.normal(0.0, 8.0, size=(n, 1))
+        return jump * (np.arange(12) >= rng.integers(12, size=(n, 1))) + rng.normal(size=(n, 12))
+
+    quantiles = np.quantile(draw(200_000), ndtr(GRID), axis=0).T[None]
+    errors, truth = [*draw(600).reshape(300, 2, 12)], draw(200_000).sum(axis=1)
+    found = find_dependence(np.repeat(quantiles, 300, axis=0), errors, seeds_of(range(300)))
+    normal = Dependence(found.stays, found.fades, 0.0, found.seeds)
+    middle, most = np.quantile(np.abs(truth), [0.5, 0.95])
+    sums = np.abs(found.draw(quantiles, 20_000, seed=0).sum(axis=1))
+    assert np.mean(sums < middle) == pytest.approx(0.5, abs=0.06)
+    assert np.mean(sums < most) == pytest.approx(0.95, abs=0.02)
+    assert np.mean(np.abs(normal.draw(quantiles, 20_000, seed=0).sum(axis=1)) < middle) < 0.4
+
+
+def test_few_windows_are_mixed_with_normal_shocks(rng):
+    quantiles = normal_quantiles(np.ones((1, 6)))
+    found = find_dependence(quantiles, [rng.normal(size=(5, 6))], [1])
+    assert np.isnan(found.seen).all(axis=1).mean() == pytest.approx(0.8)
+    mostly_unknown = np.where(np.arange(6) < 2, 1.0, np.nan)
+    none = find_dependence(quantiles, [np.tile(mostly_unknown, (5, 1))], [1])
+    assert np.isnan(none.seen).all()
+
+
+def test_windows_may_be_shorter_than_paths_and_have_gaps(rng):
+    errors = [np.cumsum(rng.normal(size=(30, 4)), axis=1) for _ in range(20)]
+    for own in errors:
+        own[::3, 1] = np.nan
+    quantiles = normal_quantiles(np.tile(width(1.0, 1.0, 10), (20, 1)))
+    found = find_dependence(quantiles, errors, seeds_of(range(20)))
+    paths = found.draw(quantiles, 4000, seed=0)[0]
+    walks = np.cumsum(rng.normal(size=(10, 4000)), axis=0)
+    assert_allclose(np.corrcoef(paths), np.corrcoef(walks), atol=0.12)
+
+
+def test_what_was_seen_depends_on_no_order(rng):
+    quantiles = normal_quantiles(np.tile(width(0.5, 0.9, 6), (5, 1)))
+    errors, seeds = [rng.normal(size=(3, 6)) for _ in range(5)], seeds_of("abcde")
+    found = find_dependence(quantiles, errors, seeds)
+    turned = find_dependence(quantiles, errors[::-1], seeds[::-1])
+    assert_allclose(turned.seen, found.seen, rtol=1e-9, atol=1e-12)
 
 
 def test_no_width_and_no_series():

@@ -1,19 +1,23 @@
 r"""Sample paths: quantiles of single steps, tied together by how errors go on over time.
 
-.. math:: y_k = Q_k(\Phi(z_k)), \qquad z_k \propto \varepsilon_k + \alpha \sum_{j<k}
+.. math:: y_k = Q_k(F_k(z_k)), \qquad z_k = \varepsilon_k + \alpha \sum_{j<k}
     \varphi^{k-1-j} \varepsilon_j, \qquad
     \varepsilon_{ik} = \sqrt\rho \, \eta_k + \sqrt{1 - \rho} \, \xi_{ik}
 
-where :math:`Q_k` is the quantile function of step k, so every step has the distribution that was
-forecast, and z and :math:`\varepsilon` are standard normal. A share :math:`\alpha` of a shock stays
-after its step, and fades by :math:`\varphi`: none stays in noise, all in a random walk. How much
-of it stays in a series shows in how fast its quantiles spread,
+where :math:`Q_k` is the quantile function of step k, and :math:`F_k` the distribution function of
+:math:`z_k`, so every step has the distribution that was forecast, and only ranks of z count. A
+share :math:`\alpha` of a shock stays after its step, and fades by :math:`\varphi`: none stays in
+noise, all in a random walk. How much of it stays in a series shows in how fast its quantiles
+spread,
 
 .. math:: \left( \frac{\text{width}_k}{\text{width}_1} \right)^2 = 1 + \alpha^2 \sum_{j=0}^{k-2}
     \varphi^{2j}
 
 All :math:`\alpha` are multiplied by one factor, such that errors of the same window were
-correlated as much as paths are. Series share shocks :math:`\eta` only where that is asked for, as
+correlated as much as paths are. The shocks :math:`\xi` of a path are those of one earlier window of
+any series of the panel, as they were or all turned round, with a little noise: a new level, or a
+spell of large errors, is as rare and as large in paths as it was. Where there were few windows,
+most are normal. Series share shocks :math:`\eta` only where that is asked for, as
 much as their errors at the same step did. Where noise is filtered, paths go on as those of the
 cloud of states.
 
@@ -43,7 +47,8 @@ _LOW, _HIGH = (int(np.argmin(np.abs(GRID - ndtri(p)))) for p in (0.1, 0.9))
 _LEAST, _MOST = 0.05, 2.0  # shares of a shock that stay
 _FADES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.45, 0.3)
 _FAR = 5.0  # an error that is still larger says nothing more
-_PRIOR = 20.0  # paths of errors that count as much as what the quantiles say
+_PRIOR = 20  # windows of errors that count as much as what is known without any
+_NOISE = 0.1  # standard deviation of what is new in shocks that were seen before
 _FACTORS = np.concatenate([[0.0], np.geomspace(0.05, 20.0, 60)])
 #: Values of paths that are drawn at once.
 VALUES_AT_ONCE = 2**19
@@ -56,6 +61,8 @@ class Dependence:
     `stays` (n,) is the share of a shock that stays, and `fades` (n,) what is left of that after
     another step. `shared` is what series have in common. `seeds` (n,) belong to the series,
     whatever others there are. Some series have `clouds` instead: paths (N, h) that go on as theirs.
+    Rows of `seen` (m, k) are shocks of earlier windows, NaN for normal ones; k may be less than h,
+    and without any row all shocks are normal.
     """
 
     stays: Array
@@ -63,6 +70,7 @@ class Dependence:
     shared: float
     seeds: Sequence[int]
     clouds: Mapping[int, Array] = field(default_factory=dict)
+    seen: Array = field(default_factory=lambda: np.empty((0, 1)))
 
     def draw(self, quantiles: Array, n_paths: int, seed: int, first: int = 0) -> Array:
         """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P)."""
@@ -71,10 +79,11 @@ class Dependence:
         shocks, places = np.empty((2, n, h, n_paths))
         for own, place, key in zip(shocks, places, self.seeds[some], strict=True):
             generator = _generator(seed, key)
-            generator.standard_normal(out=own)
+            self._draw_shocks(generator, own)
             generator.random(out=place)
         if self.shared:
-            common = _generator(seed, 0).standard_normal((h, n_paths))
+            common = np.empty((h, n_paths))
+            self._draw_shocks(_generator(seed, 0), common)
             shocks = self.shared**0.5 * common + (1.0 - self.shared) ** 0.5 * shocks
         z = _accumulate(shocks, self.stays[some], self.fades[some])
         for i, cloud in self.clouds.items():
@@ -86,6 +95,17 @@ class Dependence:
         paths = np.empty((n, h, n_paths))
         np.put_along_axis(paths, order, values, axis=2)
         return paths
+
+    def _draw_shocks(self, generator: np.random.Generator, out: Array) -> None:
+        """Fill shocks (h, n_paths) with whole rows of those that were seen."""
+        h, n_paths = out.shape
+        generator.standard_normal(out=out)
+        n, steps = self.seen.shape
+        for first in range(0, h if n else 0, steps):
+            own = out[first : first + steps]
+            drawn = self.seen[generator.integers(n, size=n_paths), : len(own)].T
+            mixed = np.sqrt(1.0 - _NOISE**2) * drawn + _NOISE * own
+            np.copyto(own, mixed, where=np.isfinite(mixed))
 
 
 def find_dependence(
@@ -104,7 +124,9 @@ def find_dependence(
     scores = _standardize(errors)
     found = np.clip(_find_factor(stays, fades, scores) * stays, 0.0, _MOST)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
-    return Dependence(found, fades, shared, seeds, clouds or {})
+    order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
+    seen = _find_shocks(scores, found, fades, order)
+    return Dependence(found, fades, shared, seeds, clouds or {}, seen)
 
 
 def seeds_of(names: Sequence[str]) -> list[int]:
@@ -177,6 +199,31 @@ def mean_correlation(stays: Array, fades: Array, steps: int) -> Array:
         later = fades * (scale[:, j + 1] + later)
         total += scale[:, j] * (stays / fades + stays**2 * kept[:, j]) * later
     return np.asarray(2.0 * total / (steps * (steps - 1)))
+
+
+def _find_shocks(
+    scores: Sequence[Array], stays: Array, fades: Array, order: Sequence[int]
+) -> Array:
+    """Return shocks (m, k) that lead to the scores of windows, of series in an order.
+
+    They are there with both signs, NaN where scores are unknown. Windows that are mostly unknown
+    say nothing; rows of NaN are what is known without any window.
+    """
+    rows = [i for i in order if scores[i].size and scores[i].shape[1] > 1]
+    if not rows:
+        return np.empty((0, 1))
+    owner = np.repeat(rows, [len(scores[i]) for i in rows])
+    table = np.concatenate([scores[i] for i in rows])
+    table = np.where(table == 0.0, np.nan, table)
+    good = np.isfinite(table).mean(axis=1) > 0.5
+    steps = table.shape[1]
+    table, own, fade = table[good], stays[owner[good]], fades[owner[good]]
+    state, kept = np.zeros((2, len(table)))
+    for k in range(steps):
+        shock = table[:, k] * np.sqrt(1.0 + own**2 * kept) - own * state
+        table[:, k] = shock
+        state, kept = fade * state + np.nan_to_num(shock), fade**2 * kept + 1.0
+    return np.concatenate([table, -table, np.full((2 * _PRIOR, steps), np.nan)])
 
 
 def _shared(scores: Sequence[Array]) -> float:

@@ -14,6 +14,13 @@ left out, and a and h are found again.
 A series with few scores says little about a, b and h. So they are drawn to their means over the
 panel, and those to usual values (empirical Bayes): the less scores there are, and the more alike
 series are, the closer. Series that are often zero have means of their own.
+
+Scores are judged by an a and an h that were found from themselves, too. A score at the limit z
+moves the limit away by :math:`d' C t` in logarithms, where C is the covariance of what is unknown
+of a and h, :math:`d = (1, z^2 / 2)`, and t is what such a score tells: its influence on them, times
+the precision. What is unknown of the limit lets more scores pass, as many as if the limit were
+:math:`(z^2 - 1) d' C d / 2` closer, since the normal tail is curved. Both are of order 1/n; a and h
+are changed by the difference, so that the levels 95 and 99 mark as many as they say.
 """
 
 from __future__ import annotations
@@ -35,6 +42,8 @@ _LAST = float(_NORMAL[-1])
 _DENSITY = np.sqrt(2.0 / np.pi) * np.exp(-(_NORMAL**2) / 2.0)  # of sizes
 _DESIGN = np.column_stack([np.ones(_GRID.size), _NORMAL**2 / 2.0])
 _CLEAN = 3.5  # score beyond which a value does not count
+_LIMITS = ndtri([0.975, 0.995])  # of the levels 95 and 99
+_AT_LIMITS = np.column_stack([np.ones(2), _LIMITS**2 / 2.0])
 _ROUNDS = 3  # in which a and h are found, the later ones without such values
 _STEPS = 8  # of expectation maximization
 _SIDE = 0.9  # level of the quantiles that are compared above and below the forecast
@@ -107,7 +116,9 @@ def _calibrate(scores: Sequence[Array]) -> Calibration:
     sizes = np.abs(found.to_normal(flat, owner))
     for _ in range(_ROUNDS):
         parts = np.split(sizes[clean], np.cumsum(np.bincount(owner[clean], minlength=counts.size)))
-        a, h = _shrink(*_fit_curves(parts[:-1]))
+        fitted, precision, pull = _fit_curves(parts[:-1])
+        own, cover = _shrink(fitted, precision)
+        a, h = (own + _leave_themselves_out(cover, pull)).T
         found = Calibration(a, side, np.clip(h, _THINNEST, _HEAVIEST))
         clean = np.abs(found.to_normal(flat, owner)) <= _CLEAN
     return found
@@ -119,41 +130,55 @@ def quantiles(values: Array, probabilities: Array) -> Array:
     return np.interp(at, np.arange(values.size), np.sort(values))
 
 
-def _fit_curves(sizes: Sequence[Array]) -> tuple[Array, Array]:
-    """Return a and h of each series (n, 2), and how precise they are: matrices (n, 2, 2).
+def _fit_curves(sizes: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Return a and h of each series (n, 2), how precise they are, and what one value tells.
 
+    These are matrices (n, 2, 2); rows of the last are for a value at each of the `_LIMITS`.
     Quantiles that are about 0, where many values are just what was forecast, do not count.
     """
-    found, precision = np.zeros((len(sizes), 2)), np.zeros((len(sizes), 2, 2))
+    found, (precision, pull) = np.zeros((len(sizes), 2)), np.zeros((2, len(sizes), 2, 2))
     for i, own in enumerate(sizes):
         if not own.size:
             continue
         first = np.searchsorted(_GRID, 0.5 + np.count_nonzero(own == 0.0) / (2.0 * own.size))
         if first < len(_WEIGHTS):
-            matrix, precise = _WEIGHTS[first]
+            matrix, precise, pull[i] = _WEIGHTS[first]
             ratio = quantiles(own, _GRID[first:]) / _NORMAL[first:]
             found[i], precision[i] = matrix @ np.log(ratio), own.size * precise
-    return found, precision
+    return found, precision, pull
 
 
-def _weights(first: int) -> tuple[Array, Array]:
+def _weights(first: int) -> tuple[Array, Array, Array]:
     """Return what leads from logarithms of quantiles to a and h, and its precision with one value.
 
-    Quantiles before the first do not count.
+    Last is what a value at each of the `_LIMITS` tells. Quantiles before the first do not count.
     """
     p, design = _GRID[first:], _DESIGN[first:]
     size = (_DENSITY * _NORMAL)[first:]
     covariance = np.minimum.outer(p, p) * (1.0 - np.maximum.outer(p, p)) / np.outer(size, size)
     weight = np.linalg.solve(covariance, design).T
     precision = weight @ design
-    return np.linalg.solve(precision, weight), precision
+    below = np.heaviside(np.round(_NORMAL[first:] - _LIMITS[:, None], 9), 0.5)  # 0.5: at a limit
+    return np.linalg.solve(precision, weight), precision, (p - below) / size @ weight.T
 
 
 _WEIGHTS = [_weights(first) for first in range(_GRID.size - 1)]
 
 
+def _leave_themselves_out(cover: Array, pull: Array) -> Array:
+    """Return changes (n, 2) of a and h that let values be judged as if by others; see above."""
+    unknown = np.einsum("za,nab,zb->nz", _AT_LIMITS, cover, _AT_LIMITS)
+    moved = np.einsum("za,nab,nzb->nz", _AT_LIMITS, cover, pull)
+    change = (_LIMITS**2 - 1.0) / 2.0 * unknown - moved
+    change[~pull.any(axis=(1, 2))] = 0.0  # nothing was found from them
+    return np.asarray(change @ np.linalg.inv(_AT_LIMITS).T)
+
+
 def _shrink(found: Array, precision: Array) -> tuple[Array, Array]:
-    """Draw a and h of each series (n, 2) to their means over the series, and return both (n,)."""
+    """Draw a and h of each series (n, 2) to their means over the series.
+
+    Also returned are the covariances (n, 2, 2) of what is unknown of them.
+    """
     mean, variance = _USUAL, _SPREAD**2
     told = (precision @ found[:, :, None])[:, :, 0]
     for _ in range(_STEPS):
@@ -165,7 +190,7 @@ def _shrink(found: Array, precision: Array) -> tuple[Array, Array]:
         square = (own - mean) ** 2 + np.einsum("nii->ni", cover)
         total = np.sort(square, axis=0).sum(axis=0)
         variance = (total + _COUNT * _SPREAD**2) / (len(own) + _COUNT)
-    return own[:, 0], own[:, 1]
+    return np.asarray(own), np.asarray(cover, dtype=np.float64)
 
 
 def _find_sides(scores: Sequence[Array]) -> Array:
