@@ -73,6 +73,18 @@ def test_the_weights_are_those_of_a_gaussian_process() -> None:
     np.testing.assert_allclose(network.predict(at)[:, 0], expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "width"), [(2, 1), (25, 1), (60, 3)])
+def test_all_penalties_are_solved_for_as_one_by_one(n: int, width: int) -> None:
+    rng = np.random.default_rng(n)
+    X, y = rng.normal(size=(n, 4)), rng.normal(size=(n, width))
+    kernel = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    total, sizes = committee_module._solve_for_all(kernel, y)
+    for j, penalty in enumerate(committee_module._PENALTIES):
+        matrix = kernel + penalty * np.eye(n)
+        np.testing.assert_allclose(total[:, j], (y * np.linalg.solve(matrix, y)).sum(0), rtol=1e-5)
+        np.testing.assert_allclose(sizes[j], np.linalg.slogdet(matrix)[1], atol=1e-5)
+
+
 def test_the_linear_part_leaves_nothing_that_is_linear() -> None:
     z = wave(150) + 0.1 * np.random.default_rng(1).normal(size=150)
     network = fit(z, n_lags=3, delay=2).network

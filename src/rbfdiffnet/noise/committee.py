@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsytrd
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
@@ -378,14 +379,30 @@ def _choose_width(
         kernel = np.exp(-beta * squares)
         kernel -= orthogonal @ (orthogonal.T @ kernel)
         kernel -= (kernel @ orthogonal) @ orthogonal.T
-        values, vectors = np.linalg.eigh(kernel)
-        parts = (vectors.T @ rest)[k:] ** 2
-        spread = np.maximum(values[k:], 0.0)[:, None] + _PENALTIES
-        total = np.maximum(parts.T @ (1.0 / spread), 1e-300)  # (m, penalties)
-        evidence = ((n - k) * np.log(total) + np.log(spread).sum(axis=0)).sum(axis=0)
+        total, sizes = _solve_for_all(kernel, rest)
+        sizes -= k * np.log(_PENALTIES)  # of the flat directions, which K does not have
+        evidence = ((n - k) * np.log(np.maximum(total, 1e-300)) + sizes).sum(axis=0)
         at = int(evidence.argmin())
         best = min(best, (float(evidence[at]), width, beta, float(_PENALTIES[at])))
     return best[1:]
+
+
+def _solve_for_all(kernel: Array, y: Array) -> tuple[Array, Array]:
+    r"""Return :math:`y' (K + \gamma I)^{-1} y` (m, p) and :math:`\log |K + \gamma I|` (p,).
+
+    For p penalties and the columns of y (n, m). K becomes tridiagonal once, by rotations, which
+    takes a third of the time of its eigenvectors, and every penalty is a few passes over n values.
+    """
+    n, width = y.shape
+    rotations, diagonal, beside, tau, _ = dsytrd(kernel.T, lower=1, lwork=64 * n)
+    rest = dormqr("L", "T", rotations[1:, :-1], tau, y[1:], 64 * width)[0]
+    rotated = np.concatenate([y[:1], rest])
+    total, sizes = np.empty((width, _PENALTIES.size)), np.empty(_PENALTIES.size)
+    for j, penalty in enumerate(_PENALTIES.tolist()):
+        d, e, _ = dpttrf(diagonal + penalty, beside)
+        total[:, j] = (rotated * dpttrs(d, e, rotated)[0]).sum(axis=0)
+        sizes[j] = np.log(np.maximum(d, 1e-300)).sum()
+    return total, sizes
 
 
 def _choose_shapes(
