@@ -137,3 +137,15 @@ def test_heavy_tails_of_a_known_distribution_are_followed(rng):
     below, above = Calibration.of(panel, np.zeros(80, bool)).from_normal(LEVELS[0.99])
     expected = stats.t(3).ppf(0.995)
     assert np.median((below + above) / 2.0) == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(12, 0.0, 0.013), (120, 0.007, 0.013)])
+def test_shares_beyond_the_level_99_hold_in_panels_and_are_small_where_scores_are_few(n, low, high):
+    rng = np.random.default_rng(n)
+    shares = []
+    for _ in range(5):
+        scores = [rng.normal(size=n) for _ in range(200)]
+        found = Calibration.of(scores, np.zeros(200, dtype=bool))
+        normal = found.to_normal(np.concatenate(scores), np.repeat(np.arange(200), n))
+        shares.append(np.mean(np.abs(normal) > ndtri(0.995)))
+    assert low <= np.mean(shares) <= high

@@ -14,12 +14,12 @@ spread,
     \varphi^{2j}
 
 All :math:`\alpha` are multiplied by one factor, such that errors of the same window were
-correlated as much as paths are. The shocks :math:`\xi` of a path are those of one earlier window of
-any series of the panel, as they were or all turned round, with a little noise: a new level, or a
-spell of large errors, is as rare and as large in paths as it was. Where there were few windows,
-most are normal. Series share shocks :math:`\eta` only where that is asked for, as
-much as their errors at the same step did. Where noise is filtered, paths go on as those of the
-cloud of states.
+correlated as much as paths are. The shocks of a path, :math:`\xi` or :math:`\eta`, are those of
+one earlier window of any series of the panel that is not wild, as they were or all turned round,
+with a little noise: a new level, or a spell of large errors, is as rare in paths as it was. Where
+there were few windows, most are normal. Series share shocks :math:`\eta` only where that is asked
+for, as much as their errors at the same step did. Where noise is filtered, paths go on as those of
+the cloud of states.
 
 Of n paths, one lies between any two neighbors of n + 1 quantiles at every step (Latin hypercube
 sampling), so quantiles of few paths are close to the quantiles that were forecast.
@@ -35,7 +35,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from rbfdiffnet.pretrained.network import PROBABILITIES
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.series.outliers import find_wild
+from rbfdiffnet.support.arrays import Array, Ints, mean_of_known
 
 _TAIL = (2.75, 3.25, 4.0, 5.0)  # normal scores of quantiles beyond those of the network
 #: Normal scores of the quantiles that paths are made of, and their probabilities.
@@ -49,6 +50,7 @@ _FADES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.45, 0.3)
 _FAR = 5.0  # an error that is still larger says nothing more
 _PRIOR = 20  # windows of errors that count as much as what is known without any
 _NOISE = 0.1  # standard deviation of what is new in shocks that were seen before
+_MOST_SEEN = 4_096  # windows whose shocks are kept
 _FACTORS = np.concatenate([[0.0], np.geomspace(0.05, 20.0, 60)])
 #: Values of paths that are drawn at once.
 VALUES_AT_ONCE = 2**19
@@ -61,8 +63,8 @@ class Dependence:
     `stays` (n,) is the share of a shock that stays, and `fades` (n,) what is left of that after
     another step. `shared` is what series have in common. `seeds` (n,) belong to the series,
     whatever others there are. Some series have `clouds` instead: paths (N, h) that go on as theirs.
-    Rows of `seen` (m, k) are shocks of earlier windows, NaN for normal ones; k may be less than h,
-    and without any row all shocks are normal.
+    Rows of `seen` (m, k) are shocks of earlier windows, drawn with either sign, NaN for normal
+    ones; k may be less than h, and without any row all shocks are normal.
     """
 
     stays: Array
@@ -103,7 +105,8 @@ class Dependence:
         n, steps = self.seen.shape
         for first in range(0, h if n else 0, steps):
             own = out[first : first + steps]
-            drawn = self.seen[generator.integers(n, size=n_paths), : len(own)].T
+            row, turned = np.divmod(generator.integers(2 * n, size=n_paths), 2)
+            drawn = self.seen[row, : len(own)].T * (1.0 - 2.0 * turned)
             mixed = np.sqrt(1.0 - _NOISE**2) * drawn + _NOISE * own
             np.copyto(own, mixed, where=np.isfinite(mixed))
 
@@ -119,9 +122,13 @@ def find_dependence(
 
     Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
     usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
+    Wild series, see `series.outliers`, say nothing.
     """
     stays, fades = _read_shocks(quantiles)
-    scores = _standardize(errors)
+    wild = find_wild(np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors]))
+    scores = _standardize(
+        [np.full_like(own, np.nan) if away else own for own, away in zip(errors, wild, strict=True)]
+    )
     found = np.clip(_find_factor(stays, fades, scores) * stays, 0.0, _MOST)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
     order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
@@ -156,10 +163,10 @@ def _kept(fade: float, h: int) -> Array:
 
 
 def _standardize(errors: Sequence[Array]) -> list[Array]:
-    """Return errors in units of their usual size at each step; 0 where unknown."""
-    known = [np.where(np.isfinite(own), np.clip(own, -_FAR, _FAR), 0.0) for own in errors]
+    """Return errors in units of their usual size at each step; NaN where unknown."""
+    known = [np.where(np.isfinite(own), np.clip(own, -_FAR, _FAR), np.nan) for own in errors]
     table = np.concatenate(known) if known else np.empty((0, 1))
-    squares, counts = (table**2).sum(axis=0), np.count_nonzero(table, axis=0)
+    squares, counts = np.nansum(table**2, axis=0), np.isfinite(table).sum(axis=0)
     usual = np.sqrt(np.where(squares > 0.0, squares, 1.0) / np.maximum(counts, 1))
     return [own / usual for own in known]
 
@@ -171,12 +178,12 @@ def _find_factor(stays: Array, fades: Array, scores: Sequence[Array]) -> float:
         return 1.0
     steps = rows[0][1].shape[1]
     table = np.concatenate([own for _, own in rows])
-    squares, known = (table**2).sum(axis=1), np.count_nonzero(table, axis=1)
+    squares, known = np.nansum(table**2, axis=1), np.isfinite(table).sum(axis=1)
     size = (squares * np.maximum(known - 1, 0)).sum()
     if not size > 0.0:
         return 1.0
-    seen = (table.sum(axis=1) ** 2 - squares).sum() / size
-    weight = np.array([(own**2).sum() for _, own in rows])
+    seen = (np.nansum(table, axis=1) ** 2 - squares).sum() / size
+    weight = np.array([np.nansum(own**2) for _, own in rows])
     own = [i for i, _ in rows]
     expected = np.array(
         [weight @ mean_correlation(factor * stays[own], fades[own], steps) for factor in _FACTORS]
@@ -206,24 +213,25 @@ def _find_shocks(
 ) -> Array:
     """Return shocks (m, k) that lead to the scores of windows, of series in an order.
 
-    They are there with both signs, NaN where scores are unknown. Windows that are mostly unknown
-    say nothing; rows of NaN are what is known without any window.
+    They are NaN where scores are unknown. Windows that are mostly unknown say nothing; rows of NaN
+    are what is known without any window.
     """
     rows = [i for i in order if scores[i].size and scores[i].shape[1] > 1]
     if not rows:
         return np.empty((0, 1))
     owner = np.repeat(rows, [len(scores[i]) for i in rows])
     table = np.concatenate([scores[i] for i in rows])
-    table = np.where(table == 0.0, np.nan, table)
-    good = np.isfinite(table).mean(axis=1) > 0.5
     steps = table.shape[1]
+    good = np.flatnonzero(np.isfinite(table).mean(axis=1) > 0.5)
+    if good.size > _MOST_SEEN:
+        good = good[np.linspace(0, good.size - 1, _MOST_SEEN).astype(np.int64)]
     table, own, fade = table[good], stays[owner[good]], fades[owner[good]]
     state, kept = np.zeros((2, len(table)))
     for k in range(steps):
         shock = table[:, k] * np.sqrt(1.0 + own**2 * kept) - own * state
         table[:, k] = shock
         state, kept = fade * state + np.nan_to_num(shock), fade**2 * kept + 1.0
-    return np.concatenate([table, -table, np.full((2 * _PRIOR, steps), np.nan)])
+    return np.concatenate([table, np.full((_PRIOR, steps), np.nan)])
 
 
 def _shared(scores: Sequence[Array]) -> float:
@@ -234,11 +242,11 @@ def _shared(scores: Sequence[Array]) -> float:
     if len(scores) < 2:
         return 0.0
     rows = max(own.shape[0] for own in scores)
-    table = np.zeros((len(scores), rows, scores[0].shape[1]))
+    table = np.full((len(scores), rows, scores[0].shape[1]), np.nan)
     for row, own in zip(table, scores, strict=True):
         row[rows - len(own) :] = own
-    squares, known = (table**2).sum(axis=0), np.count_nonzero(table, axis=0)
-    pairs = (table.sum(axis=0) ** 2 - squares).sum()
+    squares, known = np.nansum(table**2, axis=0), np.isfinite(table).sum(axis=0)
+    pairs = (np.nansum(table, axis=0) ** 2 - squares).sum()
     size = (squares * np.maximum(known - 1, 0)).sum()
     return float(np.clip(pairs / size, 0.0, 0.95)) if size > 0.0 else 0.0
 

@@ -20,7 +20,8 @@ moves the limit away by :math:`d' C t` in logarithms, where C is the covariance 
 of a and h, :math:`d = (1, z^2 / 2)`, and t is what such a score tells: its influence on them, times
 the precision. What is unknown of the limit lets more scores pass, as many as if the limit were
 :math:`(z^2 - 1) d' C d / 2` closer, since the normal tail is curved. Both are of order 1/n; a and h
-are changed by the difference, so that the levels 95 and 99 mark as many as they say.
+are changed by the difference, so that the levels 95 and 99 mark as many as they say. Below 80
+scores terms of higher order count, too, so less of the change is made, and none below 20.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _AT_LIMITS = np.column_stack([np.ones(2), _LIMITS**2 / 2.0])
 _ROUNDS = 3  # in which a and h are found, the later ones without such values
 _STEPS = 8  # of expectation maximization
 _SIDE = 0.9  # level of the quantiles that are compared above and below the forecast
-_FEW = 20  # scores, below which sides are not compared
+_FEW = 20  # scores, below which sides are not compared, and scores are not left out
+_ENOUGH = 60.0  # scores beyond these, from which on they wholly are
 _USUAL, _SPREAD = np.array([0.0, 0.02]), np.array([0.5, 0.1])  # of a and h
 _SIDE_SPREAD = 0.1  # of b
 _COUNT = 4.0  # series that the usual values count as
@@ -118,7 +120,8 @@ def _calibrate(scores: Sequence[Array]) -> Calibration:
         parts = np.split(sizes[clean], np.cumsum(np.bincount(owner[clean], minlength=counts.size)))
         fitted, precision, pull = _fit_curves(parts[:-1])
         own, cover = _shrink(fitted, precision)
-        a, h = (own + _leave_themselves_out(cover, pull)).T
+        few = np.clip((np.array([part.size for part in parts[:-1]]) - _FEW) / _ENOUGH, 0.0, 1.0)
+        a, h = (own + few[:, None] * _leave_themselves_out(cover, pull)).T
         found = Calibration(a, side, np.clip(h, _THINNEST, _HEAVIEST))
         clean = np.abs(found.to_normal(flat, owner)) <= _CLEAN
     return found

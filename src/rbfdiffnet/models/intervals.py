@@ -36,10 +36,10 @@ so one pool of z serves a whole panel. Errors of a stack are scores by the quant
 pretrained network, which knows how far a series like this may go, so :math:`c_i = 1`; those of
 naive forecasts are as they are, and c is the mean step of a series. A few windows of a series say
 less about its spread than the network does, so they only count together with those of all others.
-Half-widths are
-quantiles of the z of a step; where a step has few, the z of the steps next to it count, too. Errors
-of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample correction
-asks for their number, and where they are weighed against the network; see `count_errors`.
+Half-widths are quantiles of the z of a step; where a step has few, the z of the steps next to it
+count, too. Errors of one window go together, so h of them count as :math:`\sqrt h` where the
+finite-sample correction asks for their number, and where they are weighed against the network; see
+`count_errors`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ MOST_POOLED = 2_000  # series that give scores to the pool
 _ENOUGH_ERRORS = 100  # for a quantile
 _USUAL_RISE, _RISE_WEIGHT = 0.3, 1.0  # the power of the step where errors are few
 _SMALL = 1e-2  # of the usual error, below which a window says nothing more
-_WILD = 0.2  # power of how many times the usual error that of a wild series is
+_WILD_POWER = 0.2  # of how many times the usual error that of a wild series is
 _MOST = 2.5  # times the score of a normal variable
 _TRUST = 40.0  # errors that count as much as a network's own quantiles
 _COMMON = 0.02  # share of the variance of sizes that is common to the series of a window, usually
@@ -363,7 +363,7 @@ class ErrorScale:
         counts = changes > 0.0
         sizes = mean_of_known(_divide(errors, changes), axis=(1, 2))
         wild = sizes > self.limit
-        wider = np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD
+        wider = np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD_POWER
         unit = np.where(counts, changes * wider, np.nan)
         quantiles, enough = self._find_quantiles(levels)
         return np.nan_to_num(unit[:, None, None] * quantiles, nan=0.0), ~counts | enough

@@ -361,7 +361,8 @@ def _choose_width(
     .. math:: E(\gamma) = (n - k) \log \sum_i \frac{y_i^2}{s_i + \gamma}
         + \sum_i \log (s_i + \gamma)
 
-    summed over the columns y of the ``change`` (n, m). Of many rows, some choose the width.
+    summed over the columns y of the ``change`` (n, m); the second sum is the logarithm of a
+    determinant. Of many rows, some choose the width.
     """
     apart = len(flat) // _ROWS_FOR_WIDTH
     if apart > 1 and len(widths) > 1:
@@ -399,8 +400,8 @@ def _solve_for_all(kernel: Array, y: Array) -> tuple[Array, Array]:
     rotated = np.concatenate([y[:1], rest])
     total, sizes = np.empty((width, _PENALTIES.size)), np.empty(_PENALTIES.size)
     for j, penalty in enumerate(_PENALTIES.tolist()):
-        d, e, _ = dpttrf(diagonal + penalty, beside)
-        total[:, j] = (rotated * dpttrs(d, e, rotated)[0]).sum(axis=0)
+        d, e, failed = dpttrf(diagonal + penalty, beside)
+        total[:, j] = np.inf if failed else (rotated * dpttrs(d, e, rotated)[0]).sum(axis=0)
         sizes[j] = np.log(np.maximum(d, 1e-300)).sum()
     return total, sizes
 
