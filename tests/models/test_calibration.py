@@ -147,5 +147,5 @@ def test_shares_beyond_the_level_99_hold_in_panels_and_are_small_where_scores_ar
         scores = [rng.normal(size=n) for _ in range(200)]
         found = Calibration.of(scores, np.zeros(200, dtype=bool))
         normal = found.to_normal(np.concatenate(scores), np.repeat(np.arange(200), n))
-        shares.append(np.mean(np.abs(normal) > ndtri(0.995)))
+        shares.append(np.mean(np.abs(normal) > stats.norm.ppf(0.995)))
     assert low <= np.mean(shares) <= high
