@@ -48,8 +48,8 @@ _AT_LIMITS = np.column_stack([np.ones(2), _LIMITS**2 / 2.0])
 _ROUNDS = 3  # in which a and h are found, the later ones without such values
 _STEPS = 8  # of expectation maximization
 _SIDE = 0.9  # level of the quantiles that are compared above and below the forecast
-_FEW = 20  # scores, below which sides are not compared, and scores are not left out
-_ENOUGH = 60.0  # scores beyond these, from which on they wholly are
+_FEW = 20  # scores, up to which sides are not compared, and a and h not corrected
+_ENOUGH = 60.0  # more scores than that, from which on they wholly are
 _USUAL, _SPREAD = np.array([0.0, 0.02]), np.array([0.5, 0.1])  # of a and h
 _SIDE_SPREAD = 0.1  # of b
 _COUNT = 4.0  # series that the usual values count as
@@ -120,8 +120,8 @@ def _calibrate(scores: Sequence[Array]) -> Calibration:
         parts = np.split(sizes[clean], np.cumsum(np.bincount(owner[clean], minlength=counts.size)))
         fitted, precision, pull = _fit_curves(parts[:-1])
         own, cover = _shrink(fitted, precision)
-        few = np.clip((np.array([part.size for part in parts[:-1]]) - _FEW) / _ENOUGH, 0.0, 1.0)
-        a, h = (own + few[:, None] * _leave_themselves_out(cover, pull)).T
+        share = np.clip((np.array([part.size for part in parts[:-1]]) - _FEW) / _ENOUGH, 0.0, 1.0)
+        a, h = (own + share[:, None] * _leave_themselves_out(cover, pull)).T
         found = Calibration(a, side, np.clip(h, _THINNEST, _HEAVIEST))
         clean = np.abs(found.to_normal(flat, owner)) <= _CLEAN
     return found
