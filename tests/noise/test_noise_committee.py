@@ -145,7 +145,8 @@ def test_quantiles_are_those_of_the_errors_held_out(monkeypatch: pytest.MonkeyPa
     errors = np.linspace(-1.0, 1.0, 201)[:, None] * np.array([1.0, 2.0])
     bounds = np.array([-9.0]), np.array([9.0])
     committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], *bounds)
-    found = committee.forecast(np.zeros((3, 1)), 4, np.array([0.1, 0.5, 0.9]))[:, 0]
+    middle = committee.forecast(np.zeros((3, 1)), 4)
+    found = committee.around(middle, np.array([0.1, 0.5, 0.9]))[:, 0]
     np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-12)
     np.testing.assert_allclose(found[0], [-0.804, 0.0, 0.804], atol=2e-3)
     np.testing.assert_allclose(found[1:], [[-1.608, 0.0, 1.608]] * 3, atol=4e-3)

@@ -87,19 +87,18 @@ class Committee:
         """The best of the members that are maps."""
         return next(member for member in self.members if isinstance(member, LaggedMap))
 
-    def forecast(self, history: Array, h: int, quantiles: Array) -> Array:
-        """Forecast quantiles after a history (T, k), shape (h, k, q); .5 is the forecast."""
+    def forecast(self, history: Array, h: int) -> Array:
+        """Forecast h values after a history (T, k), shape (h, k)."""
         paths = [member.roll(history[None], h, self.low, self.high)[0] for member in self.members]
-        middle = weighted_median(np.array(paths), self.weight)[:, :, None]
-        low, high = self.low[:, None], self.high[:, None]
-        return np.clip(middle + self._away(h, quantiles), low, high)
+        return weighted_median(np.array(paths), self.weight)
 
-    def _away(self, h: int, quantiles: Array) -> Array:
-        """Return quantiles of the errors around their median for h steps, shape (h, k, q).
+    def around(self, middle: Array, quantiles: Array) -> Array:
+        """Return quantiles (h, k, q) around a forecast (h, k), of which .5 is the forecast.
 
-        Of n origins, the outer quantiles are those of n + 1, which hold what they promise.
+        They are those of the errors around their median. Of n origins, the outer quantiles are
+        those of n + 1, which hold what they promise.
         """
-        n, size, width = self.errors.shape
+        (n, size, width), h = self.errors.shape, len(middle)
         levels = np.clip(0.5 + (quantiles - 0.5) * (n + 1) / n, 0.0, 1.0)
         steps = np.arange(1, size + 1)
         away = np.empty((size, width, quantiles.size))
@@ -113,7 +112,9 @@ class Committee:
             # Errors are forecast minus truth, so their sign turns.
             outer = np.quantile(errors, 1.0 - levels, axis=0).T
             away[k - 1] = _WIDER * (np.median(errors, axis=0)[:, None] - outer)
-        return np.asarray(away[np.minimum(np.arange(h), size - 1)])
+        spread = away[np.minimum(np.arange(h), size - 1)]
+        low, high = self.low[:, None], self.high[:, None]
+        return np.asarray(np.clip(middle[:, :, None] + spread, low, high))
 
 
 def weighted_median(values: Array, weight: Array) -> Array:
@@ -190,9 +191,15 @@ def mean_error(paths: Array, ahead: Array) -> float:
 
     Far off is far off. Step t counts 1 / t, as in a mean over the logarithm of the time ahead.
     """
+    return float(errors_until(paths, ahead)[-1])
+
+
+def errors_until(paths: Array, ahead: Array) -> Array:
+    """Return the `mean_error` of the steps up to each one, shape (H,)."""
     size = np.minimum(np.abs(paths - ahead), _FARTHEST)
     weight = np.isfinite(size) / np.arange(1.0, size.shape[1] + 1.0)[:, None]
-    return float(np.nansum(weight * size) / weight.sum())
+    total, count = (np.nansum(v, axis=(0, 2)).cumsum() for v in (weight * size, weight))
+    return np.asarray(total / np.maximum(count, 1e-300))
 
 
 def learn_committee(

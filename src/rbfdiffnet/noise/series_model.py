@@ -3,6 +3,10 @@
 Whether there is noise to take out is decided by forecasts: a committee of the series as it is and
 one of the cleaned series roll on through the last part of the series, each from what could be known
 at the time. The closer one stays.
+
+A committee knows nothing but the series, and noise leaves little of that. So the `reader`, which
+has seen many systems, forecasts the same part, and the two are mixed. Their weights at step k are
+:math:`c_k^{-6}` and :math:`r_k^{-6}`, where c and r are their mean errors up to that step.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy as np
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
     Committee,
+    errors_until,
     horizon_of,
     learn_committee,
     mean_error,
@@ -26,6 +31,7 @@ from rbfdiffnet.noise.committee import (
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.noise.reader import series as reader
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.progress import progress_between
@@ -44,6 +50,8 @@ _CLOSE = 1.15  # times the lowest error of left out observations: cleaners that 
 _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
 _GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
+_SEEN = 1.15  # times the errors of a committee that chose its members by them
+_SHARPNESS = 6.0  # power of the errors that committee and reader are weighed by
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 
 
@@ -91,7 +99,8 @@ class SeriesModel:
     the last one. Sensors that were left as they are have no cleaner (None), and where none has,
     ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
     better than the committee. ``error`` is the mean size of the errors on the last part of the
-    series, and ``early`` that filter, as it was there.
+    series, and ``early`` that filter, as it was there. The series repeats itself after 4 times a
+    ``quarter``, and the reader has a ``share`` (H,) of the forecast, by steps ahead.
     """
 
     committee: Committee
@@ -102,6 +111,8 @@ class SeriesModel:
     error: float
     filters: bool = False
     early: StateFilter | None = None
+    quarter: int = 1
+    share: Array | None = None
 
     @property
     def noise(self) -> Array:
@@ -131,10 +142,33 @@ class SeriesModel:
         observed = self.observed if history is None else history
         known = np.asarray(np.isfinite(observed).all(axis=1))
         gap = int(known[::-1].argmax())
-        if history is None and not gap:
-            return self.committee.forecast(self.latent, h, quantiles)
-        seen = _clean(observed[: len(observed) - gap], self.cleaners)
-        return self.committee.forecast(seen, gap + h, quantiles)[gap:]
+        observed = observed[: len(observed) - gap]
+        is_latent = history is None and not gap
+        seen = self.latent if is_latent else _clean(observed, self.cleaners)
+        middle = self.committee.forecast(seen, gap + h)
+        if self.share is not None and len(observed) >= reader.FEWEST:
+            share = self.share[np.minimum(np.arange(gap + h), self.share.size - 1)]
+            told = reader.forecast(observed[:, 0], gap + h, self.quarter)
+            middle = middle + (share * (told - middle[:, 0]))[:, None]
+        return self.committee.around(middle, quantiles)[gap:]
+
+    def with_reader(self) -> SeriesModel:
+        """Return the model of a single sensor with the share that the reader deserves."""
+        committee, s = self.committee, self.observed
+        origins = origins_of(len(s), self.quarter)
+        if s.shape[1] > 1 or self.filters or origins[0] < reader.FEWEST:
+            return self
+        h, scale = committee.errors.shape[1], float(self.latent.std())
+        told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
+        ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
+        own = committee.errors + clean
+        errors = [errors_until(paths / scale, ahead / scale) for paths in (own, told)]
+        ratio = (errors[1] / np.maximum(_SEEN * errors[0], 1e-300)) ** _SHARPNESS
+        share = 1.0 / (1.0 + ratio)
+        mixed = own + share[:, None] * (told - own)
+        error = mean_error(mixed / scale, ahead / scale) * scale
+        committee = replace(committee, errors=mixed - clean)
+        return replace(self, committee=committee, error=error, share=share)
 
 
 def learn_series(
@@ -174,12 +208,13 @@ def learn_series(
 
     def learn(cleaners: tuple[Cleaner | None, ...], reason: str = "") -> SeriesModel:
         committee, latent = _learn(trajectories, cleaners, *settings)
-        return SeriesModel(committee, last, latent, cleaners, reason, committee.error)
+        model = SeriesModel(committee, last, latent, cleaners, reason, committee.error)
+        return replace(model, quarter=quarter)
 
     last, cleaners = trajectories[-1], tuple(cleaner for cleaner, _ in found)
     if not any(cleaners):
         with progress_between(0.5, 1.0):
-            return learn(untreated, found[0][1])
+            return learn(untreated, found[0][1]).with_reader()
     with progress_between(0.5, 0.7):
         model = learn(cleaners)
     if model.trajectory is not None and len(trajectories) == 1 and quarter <= _FOLDS:
@@ -193,8 +228,8 @@ def learn_series(
         if model.error >= _GLANCE * glance.error:  # in doubt
             with progress_between(0.9, 1.0):
                 plain = learn(untreated, _NO_GAIN)
-            return plain if model.error >= plain.error else model
-    return model
+            model = plain if model.error >= plain.error else model
+    return model.with_reader()
 
 
 def _latest(trajectories: list[Array]) -> list[Array]:
