@@ -31,7 +31,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from rbfdiffnet.noise.maps import MapBasis, Regression
 from rbfdiffnet.series.windows import cut_windows
@@ -165,20 +167,53 @@ class BandedCholesky:
         """Solve H X = right, both of shape (T,) or (T, p)."""
         if right.ndim == 1:
             return np.asarray(cho_solve_banded((self.band, True), right, check_finite=False))
+        roots, _ = self._blocks
+        padded = np.zeros((roots.shape[0] * roots.shape[1], right.shape[1]))
+        padded[: len(right)] = right
+        return self.solve_back(self._forward(roots @ padded.reshape(*roots.shape[:2], -1)))
+
+    def solve_products(self, J: Array, columns: Array) -> Array:
+        r"""Return :math:`L^{-1} J' X` (T, p) for columns X (n, p), and J (n, l + 1) by its band.
+
+        Row t of J is that of the values t to t + l. J' is multiplied with the inverse blocks, not
+        with the many columns.
+        """
+        roots, _ = self._blocks
+        (n_blocks, size, _), (n, width) = roots.shape, J.shape
+        turned = np.zeros((n_blocks, size, size + width - 1))
+        at = np.arange(size)
+        for i in range(width):
+            column = np.zeros(n_blocks * size)
+            column[i : i + n] = J[:, i]
+            turned[:, at, at + width - 1 - i] = column.reshape(n_blocks, size)
+        padded = np.zeros((n_blocks * size + width - 1, columns.shape[1]))
+        padded[width - 1 : width - 1 + n] = columns
+        down, right = padded.strides
+        shape = n_blocks, size + width - 1, columns.shape[1]
+        overlapping = as_strided(padded, shape, (size * down, down, right), writeable=False)
+        return self._forward((roots @ turned) @ overlapping)
+
+    def solve_back(self, right: Array) -> Array:
+        """Solve L' X = right, both of shape (T, p)."""
         roots, corners = self._blocks
         (n_blocks, size, _), n_lags = roots.shape, corners.shape[1]
+        turned = roots.swapaxes(1, 2)
         padded = np.zeros((n_blocks * size, right.shape[1]))
         padded[: len(right)] = right
-        forward = roots @ padded.reshape(n_blocks, size, -1)
-        down = roots[1:, :, :n_lags] @ corners
-        for k in range(1, n_blocks):
-            forward[k] -= down[k - 1] @ forward[k - 1, -n_lags:]
-        turned = roots.swapaxes(1, 2)
-        result = turned @ forward
+        result = turned @ padded.reshape(n_blocks, size, -1)
         up = turned[:-1, :, -n_lags:] @ corners.swapaxes(1, 2)
         for k in range(n_blocks - 2, -1, -1):
             result[k] -= up[k] @ result[k + 1, :n_lags]
         return np.asarray(result.reshape(len(padded), -1)[: len(right)])
+
+    def _forward(self, blocks: Array) -> Array:
+        """Take off what earlier blocks explain, in place, of (n, b, p); return rows (T, p)."""
+        roots, corners = self._blocks
+        n_lags = corners.shape[1]
+        down = roots[1:, :, :n_lags] @ corners
+        for k in range(1, len(blocks)):
+            blocks[k] -= down[k - 1] @ blocks[k - 1, -n_lags:]
+        return np.asarray(blocks.reshape(-1, blocks.shape[2])[: self.band.shape[1]])
 
     def inverse_windows(self, width: int) -> Array:
         """Return the blocks of the inverse for every run of ``width`` <= l + 1 values.
@@ -197,9 +232,10 @@ class BandedCholesky:
             pairs[k, size:, :size] = under
             pairs[k, :size, size:] = under.T
             last = pairs[k, :size, :size] = inverse[k] - gain[k].T @ under[:n_lags]
-        block, offset = np.divmod(np.arange(self.band.shape[1] - width + 1), size)
-        at = offset[:, None] + np.arange(width)
-        return pairs[block[:, None, None], at[:, :, None], at[:, None, :]]
+        block, down, right = pairs.strides
+        shape, strides = (n_blocks, size, width, width), (block, down + right, down, right)
+        windows = as_strided(pairs, shape, strides, writeable=False)  # along the diagonals
+        return windows.reshape(-1, width, width)[: self.band.shape[1] - width + 1]
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:
@@ -220,17 +256,23 @@ class BandedCholesky:
             inside, across = np.arange(size - k), np.arange(size - k, size)
             diagonal[:, inside + k, inside] = bands[k, :, : size - k]
             corners[:, across + k - size, across - size + n_lags] = bands[k, :, size - k :]
-        return np.linalg.inv(diagonal), corners[:-1]
+        roots = np.zeros_like(diagonal)
+        for root, block in zip(roots, diagonal, strict=True):
+            root[:] = dtrtri(block, lower=1)[0]
+        return roots, corners[:-1]
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A Gauss-Newton step (T,), (p,), and the factored second derivatives that it comes from."""
+    """A Gauss-Newton step (T,), (p,), and the factored second derivatives that it comes from.
+
+    V (T, p) are the mixed ones, divided by the factor of H.
+    """
 
     z: Array
     w: Array
     H: BandedCholesky
-    gain: Array
+    V: Array
     S_inverse: Array
     log_determinant: float
 
@@ -295,7 +337,7 @@ def _linearize(
     slopes = -estimate.basis.slopes(along.X, along.phi, estimate.w)
     J = np.concatenate([slopes, np.ones((len(slopes), 1))], axis=1)
     H = BandedCholesky.factor(gram_band(J, Q, observed.seen / R + _ANYWHERE))
-    by_z = _times_transpose(J, along.residual[:, None])[:, 0] / Q
+    by_z = _times_transpose(J, along.residual) / Q
     by_z -= observed.seen * (observed.s - estimate.z) / R
     return J, H, by_z
 
@@ -309,14 +351,15 @@ def _solve_step(
     features = along.features
     J, H, by_z = _linearize(observed, estimate, along)
     by_w = precision * w + (share * (M @ w - v) - features.T @ along.residual) / Q
-    cross = _times_transpose(J, features) / -Q
-    solved = H.solve(np.concatenate([cross, by_z[:, None]], axis=1))
-    gain, alone = solved[:, :-1], solved[:, -1]
-    S = (features.T @ features + share * M) / Q - cross.T @ gain
+    V = H.solve_products(J / -Q, features)
+    S = (features.T @ features + share * M) / Q - V.T @ V
     S[np.diag_indices_from(S)] += precision
-    S_inverse, S_log = _invert((S + S.T) / 2.0)
-    w_step = -S_inverse @ (by_w - cross.T @ alone)
-    return _Step(-alone - gain @ w_step, w_step, H, gain, S_inverse, H.log_determinant + S_log)
+    S_inverse, S_log = _invert(S)
+    alone = H.solve(by_z)
+    moved = (J * cut_windows(alone, J.shape[1])).sum(axis=1)
+    w_step = -S_inverse @ (by_w + features.T @ moved / Q)
+    z_step = H.solve(_times_transpose(J, features @ w_step) / Q) - alone
+    return _Step(z_step, w_step, H, V, S_inverse, H.log_determinant + S_log)
 
 
 def _evidence(observed: Observations, estimate: Estimate, along: _MapAlong, step: _Step) -> float:
@@ -395,8 +438,9 @@ def _update_variances(
 def _explained(observed: Observations, estimate: Estimate, step: _Step, covariance: Array) -> float:
     """Return how many observations the latent series and the weights can follow."""
     variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
-    by_w = np.einsum("tp,tp->t", step.gain @ step.S_inverse, step.gain)
-    return float(observed.seen @ (variance + by_w)) / estimate.noise
+    gain = step.H.solve_back(step.V) * np.sqrt(observed.seen)[:, None]
+    by_w = float((step.S_inverse * (gain.T @ gain)).sum())
+    return (float(observed.seen @ variance) + by_w) / estimate.noise
 
 
 def gram_band(J: Array, process: float, diagonal: Array) -> Array:
@@ -411,24 +455,24 @@ def gram_band(J: Array, process: float, diagonal: Array) -> Array:
     return band
 
 
-def _times_transpose(J: Array, columns: Array) -> Array:
-    """Multiply J' with columns of shape (n, p)."""
+def _times_transpose(J: Array, values: Array) -> Array:
+    """Multiply J' (T, n) with values (n,)."""
     n, width = J.shape
-    result = np.zeros((n + width - 1, columns.shape[1]))
+    result = np.zeros(n + width - 1)
     for i in range(width):
-        result[i : i + n] += J[:, i, None] * columns
+        result[i : i + n] += J[:, i] * values
     return result
 
 
 def _invert(S: Array) -> tuple[Array, float]:
     """Return the inverse of a positive definite matrix, and its determinant's logarithm."""
-    try:
-        root = np.linalg.cholesky(S)
-    except np.linalg.LinAlgError:  # by rounding
+    root, failed = dpotrf(S, lower=1)
+    if failed:  # by rounding
         S = S + 1e-8 * np.trace(S) / len(S) * np.eye(len(S))
         root = np.linalg.cholesky(S)
-    inverse = np.linalg.inv(root)
-    return inverse.T @ inverse, 2.0 * float(np.log(np.diag(root)).sum())
+    log_determinant = 2.0 * float(np.log(np.diag(root)).sum())
+    lower = np.tril(dpotri(root, lower=1)[0])
+    return lower + np.tril(lower, -1).T, log_determinant
 
 
 def _limit_change(new: float, old: float, haste: float = 1.0) -> float:
