@@ -93,6 +93,11 @@ class MapBasis:
         """Return the inputs of the linear model: smooth ones, lags, a one; (n, r + l + 1)."""
         return np.concatenate([phi @ self.roots, X, np.ones((len(X), 1))], axis=1)
 
+    def values(self, X: Array, phi: Array, w: Array) -> Array:
+        """Return f at windows, shape (n,)."""
+        smooth = phi @ (self.roots @ w[: self.n_smooth])
+        return np.asarray(smooth + X @ w[self.n_smooth : -1] + w[-1])
+
     def slopes(self, X: Array, phi: Array, w: Array) -> Array:
         """Return the derivatives of f by the lags, shape (n, l)."""
         r, n_lags = self.n_smooth, X.shape[1]
@@ -246,7 +251,7 @@ class FittedMap:
 
     def predict(self, X: Array) -> Array:
         """Predict the values after windows, shape (n,)."""
-        return self.basis.features(X, self.basis.activations(X)) @ self.regression.w
+        return self.basis.values(X, self.basis.activations(X), self.regression.w)
 
 
 def fit_map(basis: MapBasis, X: Array, y: Array) -> FittedMap:

@@ -61,6 +61,9 @@ class Cleaner(Protocol):
     def clean(self, s: Array) -> Array:
         """Return a series (T,) without noise and gaps, given NaN where missing."""
 
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself."""
+
 
 @dataclass(frozen=True)
 class MeanCleaner:
@@ -80,7 +83,12 @@ class MeanCleaner:
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,) without noise and gaps, given NaN where missing."""
-        return np.asarray(np.mean([part.clean(s) for part in self.parts], axis=0))
+        return self.clean_each([s])[0]
+
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself."""
+        made = [own.clean_each(parts) for own in self.parts]
+        return [np.asarray(np.mean(ways, axis=0)) for ways in zip(*made, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -285,10 +293,15 @@ def _learn(
     histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
     if treated.any():
         length = histories.shape[1] + _BEFORE
-        for history, origin in zip(histories, origins, strict=True):
-            part = last[max(origin - length, 0) : origin]
-            part = part if np.isfinite(part).any(axis=0).all() else last[:origin]
-            history[:] = _clean(part, cleaners)[-len(history) :]
+        parts = [last[max(origin - length, 0) : origin] for origin in origins]
+        parts = [
+            part if np.isfinite(part).any(axis=0).all() else last[:origin]
+            for part, origin in zip(parts, origins, strict=True)
+        ]
+        for k, cleaner in enumerate(cleaners):
+            own = [part[:, k] for part in parts]
+            made = list(map(fill_missing, own)) if cleaner is None else cleaner.clean_each(own)
+            histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
     h = horizon_of(len(last), quarter)
     found = learn_committee(
         whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, quick=quick

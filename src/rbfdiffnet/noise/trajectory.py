@@ -56,7 +56,8 @@ class Observations:
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
     The pull is that of every ``thin``-th window, and changes of R and Q are taken to the power of
-    ``haste``, because they go on in the same direction for many rounds.
+    ``haste``, because they go on in the same direction for many rounds. Several series may stand
+    one after the other: ``joined`` (n,) is then 0 for windows that reach into the next one.
     """
 
     s: Array
@@ -65,6 +66,7 @@ class Observations:
     least_noise: float = 0.0
     thin: int = 1
     haste: float = 1.0
+    joined: Array | float = 1.0
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -117,18 +119,22 @@ def first_estimate(
 class _MapAlong:
     """A map evaluated along a latent series: windows (n, l), features (n, p), residuals (n,)."""
 
+    basis: MapBasis
     X: Array
     phi: Array
-    features: Array
     residual: Array
 
     @classmethod
-    def evaluate(cls, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
+    def evaluate(cls, observed: Observations, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
         n_lags = basis.metric.size
         X = cut_windows(z, n_lags)[:-1]
         phi = basis.activations(X)
-        features = basis.features(X, phi)
-        return cls(X, phi, features, z[n_lags:] - features @ w)
+        residual = (z[n_lags:] - basis.values(X, phi, w)) * observed.joined
+        return cls(basis, X, phi, residual)
+
+    @cached_property
+    def features(self) -> Array:
+        return self.basis.features(self.X, self.phi)
 
     @property
     def unexplained(self) -> float:
@@ -286,7 +292,7 @@ def improve(
     evaluates what the rounds before it led to. ``share`` is that of the pull. A change of E by
     less than ``enough`` ends the rounds.
     """
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     passed: list[Estimate] = []
     for k in range(rounds):
         report_progress(k / rounds)
@@ -306,7 +312,7 @@ def left_out_error(observed: Observations, estimate: Estimate, share: float) -> 
     By generalized cross-validation it is the mean of :math:`(s_t - z_t)^2 / (1 - h)^2`, where h is
     the mean share that an observation has in its own clean value.
     """
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     step = _solve_step(observed, estimate, along, share)
     covariance = step.H.inverse_windows(estimate.basis.metric.size + 1)
     known = float(observed.seen.sum())
@@ -316,7 +322,7 @@ def left_out_error(observed: Observations, estimate: Estimate, share: float) -> 
 
 def smooth_latent(observed: Observations, estimate: Estimate, rounds: int = 10) -> Estimate:
     """Improve the latent series alone; the map and the variances stay as they are."""
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     stay = np.zeros_like(estimate.w)
     for _ in range(rounds):
         _, H, by_z = _linearize(observed, estimate, along)
@@ -336,6 +342,7 @@ def _linearize(
     R, Q = estimate.noise, estimate.process
     slopes = -estimate.basis.slopes(along.X, along.phi, estimate.w)
     J = np.concatenate([slopes, np.ones((len(slopes), 1))], axis=1)
+    J *= np.reshape(observed.joined, (-1, 1))
     H = BandedCholesky.factor(gram_band(J, Q, observed.seen / R + _ANYWHERE))
     by_z = _times_transpose(J, along.residual) / Q
     by_z -= observed.seen * (observed.s - estimate.z) / R
@@ -396,7 +403,7 @@ def _move(
     before = objective(estimate.z, estimate.w, along)
     for halving in range(_MOST_HALVINGS):
         z, w = estimate.z + 0.5**halving * z_step, estimate.w + 0.5**halving * w_step
-        new = _MapAlong.evaluate(z, w, estimate.basis)
+        new = _MapAlong.evaluate(observed, z, w, estimate.basis)
         if objective(z, w, new) <= before:
             return replace(estimate, z=z, w=w), new
     return estimate, along
