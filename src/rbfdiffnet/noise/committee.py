@@ -92,7 +92,10 @@ class Committee:
         paths = [member.roll(history[None], h, self.low, self.high)[0] for member in self.members]
         middle = weighted_median(np.array(paths), self.weight)[:, :, None]
         low, high = self.low[:, None], self.high[:, None]
-        return np.clip(middle + self._away(h, quantiles), low, high)
+        away = np.zeros(quantiles.size)
+        if np.any(quantiles != 0.5):
+            away = self._away(h, quantiles)
+        return np.clip(middle + away, low, high)
 
     def _away(self, h: int, quantiles: Array) -> Array:
         """Return quantiles of the errors around their median for h steps, shape (h, k, q).
@@ -398,12 +401,20 @@ def _solve_for_all(kernel: Array, y: Array) -> tuple[Array, Array]:
     rotations, diagonal, beside, tau, _ = dsytrd(kernel.T, lower=1, lwork=64 * n)
     rest = dormqr("L", "T", rotations[1:, :-1], tau, y[1:], 64 * width)[0]
     rotated = np.concatenate([y[:1], rest])
-    total, sizes = np.empty((width, _PENALTIES.size)), np.empty(_PENALTIES.size)
-    for j, penalty in enumerate(_PENALTIES.tolist()):
-        d, e, failed = dpttrf(diagonal + penalty, beside)
-        total[:, j] = np.inf if failed else (rotated * dpttrs(d, e, rotated)[0]).sum(axis=0)
-        sizes[j] = np.log(np.maximum(d, 1e-300)).sum()
-    return total, sizes
+    # One matrix holds those of all penalties, the largest first: where it fails, it does for all
+    # that are smaller.
+    falling = _PENALTIES[::-1]
+    between = np.append(beside, 0.0)
+    d, e, failed = dpttrf(
+        (diagonal + falling[:, None]).ravel(), np.tile(between, falling.size)[:-1]
+    )
+    good = (failed - 1) // n if failed else falling.size
+    d, e = d[: good * n], e[: good * n - 1]
+    solved = dpttrs(d, e, np.tile(rotated, (good, 1)))[0].reshape(good, n, width)
+    total, sizes = np.full((width, falling.size), np.inf), np.zeros(falling.size)
+    total[:, :good] = (rotated * solved).sum(axis=1).T
+    sizes[:good] = np.log(d).reshape(good, n).sum(axis=1)
+    return total[:, ::-1], sizes[::-1]
 
 
 def _choose_shapes(

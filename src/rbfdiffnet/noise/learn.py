@@ -18,6 +18,7 @@ from rbfdiffnet.noise.maps import (
     fill_by_map,
     fit_maps,
     known_rows,
+    some_windows,
 )
 from rbfdiffnet.noise.search import MapSearch
 from rbfdiffnet.noise.trajectory import Estimate, Observations, smooth_latent
@@ -192,7 +193,8 @@ def find_spikes(s: Array, n_lags: int) -> Mask:
             break
         X, y = known_rows((s - s[usable].mean()) / s[usable].std(), usable, n_lags)
         n_centers = count_centers(len(X), CENTERS // 2)
-        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers)
+        start = some_windows(X, n_centers)
+        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers, start)
         error = np.abs(y - best_map(maps.values()).predict(X))
         limit = max(_SPIKE_FAR * float(np.median(error)) / 0.6745, _SMALLEST_SPIKE)
         far = np.flatnonzero(whole)[error > limit] + n_lags

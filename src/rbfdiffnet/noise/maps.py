@@ -127,6 +127,7 @@ class MapBasis:
             scale = np.sqrt(np.einsum("nii->ni", within))
             correlation = within / (scale[:, :, None] * scale[:, None, :])
             root = np.linalg.cholesky(correlation + 1e-9 * np.eye(n_lags)) * scale[:, :, None]
+            next_value = np.linalg.solve(root, covariance[rows, :n_lags, n_lags:])
             n = len(root)
             # Derivatives of every basis function along every column of the roots.
             along = (root * self.metric[:, None]).swapaxes(1, 2)
@@ -142,7 +143,6 @@ class MapBasis:
                 axis=1,
             )
             M += features.T @ features
-            next_value = np.linalg.solve(root, covariance[rows, :n_lags, n_lags:])
             v += features.T @ next_value.ravel()
         return every * M, every * v
 
@@ -180,6 +180,11 @@ def place_centers(
     metric = lag_metric(X.shape[1], decay)
     scaled, start = X * metric, None if start is None else start * metric
     return kmeans(scaled, n_centers, start=start), float(np.sqrt(scaled.var(axis=0).sum()))
+
+
+def some_windows(X: Array, n_centers: int) -> Array:
+    """Return windows (c, l) at equal distances in time, for K-Means to start from."""
+    return X[np.linspace(0, len(X) - 1, n_centers).round().astype(np.int64)]
 
 
 def make_basis(placed: tuple[Array, float], decay: float, width: float) -> MapBasis:

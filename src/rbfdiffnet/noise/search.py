@@ -36,6 +36,7 @@ from rbfdiffnet.noise.maps import (
     known_rows,
     make_basis,
     place_centers,
+    some_windows,
 )
 from rbfdiffnet.noise.trajectory import (
     Estimate,
@@ -133,12 +134,12 @@ class MapSearch:
         more = count_centers(len(X), _QUICK_CENTERS if quick else _MORE_CENTERS)
         if more > n_centers and shape is None:
             decay, width = blurred.basis.decay, blurred.basis.width
-            larger = fit_maps(X, y, [decay], [width, width / 2.0], more)
+            begin = some_windows(X, more) if quick else None
+            larger = fit_maps(X, y, [decay], [width, width / 2.0], more, begin)
             blurred = best_map([blurred, *larger.values()])
         if noise is None:
             longer = n_lags < _LONGER and shape is None
-            longer_decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
-            most = _unexplained_by_longer(s, known, longer_decays) if longer else np.inf
+            most = _unexplained_by_longer(s, known, quick) if longer else np.inf
             most = min(largest_noise(s, known), blurred.regression.variance, most)
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
@@ -233,7 +234,9 @@ class MapSearch:
                 if not 0 <= at < len(_FINE_DECAYS):
                     break
                 decay = _FINE_DECAYS[at]
-                centers = place_centers(self._windows(found.z), decay, self.n_centers)
+                windows = self._windows(found.z)
+                start = some_windows(windows, self.n_centers)
+                centers = place_centers(windows, decay, self.n_centers, start)
                 basis = make_basis(centers, decay, found.basis.width)
                 other, _ = self._improve_quickly(basis, found)
                 if other.evidence >= found.evidence:
@@ -351,12 +354,15 @@ def largest_noise(s: Array, known: Mask) -> float:
     return min(bounds, default=float(np.var(s[known])))
 
 
-def _unexplained_by_longer(s: Array, known: Mask, decays: Sequence[float]) -> float:
+def _unexplained_by_longer(s: Array, known: Mask, quick: bool) -> float:
     """Return the variance that a map of longer windows leaves unexplained: the noise is in it."""
     X, y = known_rows(s, known, _LONGER)
     if len(X) < _LONGER_ROWS * (_LONGER + 1):
         return np.inf
-    maps = fit_maps(X, y, decays, _LONGER_WIDTHS, count_centers(len(X)))
+    n_centers = count_centers(len(X))
+    decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
+    start = some_windows(X, n_centers) if quick else None
+    maps = fit_maps(X, y, decays, _LONGER_WIDTHS, n_centers, start)
     return best_map(maps.values()).regression.variance
 
 
