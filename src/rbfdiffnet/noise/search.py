@@ -23,7 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbfdiffnet.noise.cleaning import quarter_period
 from rbfdiffnet.noise.maps import (
+    CENTERS,
     FittedMap,
     MapBasis,
     MapShape,
@@ -64,7 +66,8 @@ _QUICK_WIDTHS = (8.0, 4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5)
 _QUICK_DECAY = 0.5  # of observed windows, until it is chosen
 _QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
 _QUICK_ENOUGH = 0.002  # evidence of a value, for another round
-_QUICK_CENTERS = 160
+_QUICK_CENTERS, _QUICK_MORE_CENTERS = 60, 160
+_QUICK_FOLDS = 2  # quarter of a period up to which the widest basis is tried, too
 _QUICK_HASTE = 1.75  # of changes of variances
 _PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
@@ -116,7 +119,7 @@ class MapSearch:
         ``shape`` that of the map, where they are known.
         """
         X, y = known_rows(s, known, n_lags)
-        n_centers = count_centers(len(X))
+        n_centers = count_centers(len(X), _QUICK_CENTERS if quick else CENTERS)
         decays: tuple[float, ...] = _DECAYS if n_lags > 1 else _DECAYS[:1]
         widths: tuple[float, ...] = _WIDTHS
         if shape is not None:
@@ -131,7 +134,7 @@ class MapSearch:
             maps = fit_maps(X, y, decays, widths, n_centers)
         blurred = best_map(maps.values())
         s = fill_by_map(s, known, n_lags, blurred.predict)  # lines across gaps lie on no orbit
-        more = count_centers(len(X), _QUICK_CENTERS if quick else _MORE_CENTERS)
+        more = count_centers(len(X), _QUICK_MORE_CENTERS if quick else _MORE_CENTERS)
         if more > n_centers and shape is None:
             decay, width = blurred.basis.decay, blurred.basis.width
             begin = some_windows(X, more) if quick else None
@@ -168,7 +171,8 @@ class MapSearch:
             return None, _IN_THE_PROCESS
         with progress_between(0.4, 1.0):
             last, low = self._end_quickly(best) if self.quick else self._refine(best)
-        last, low = self._with_more_centers(last, low)
+        if not self.quick:
+            last, low = self._with_more_centers(last, low)
         lowest = _lowest([lowest, low])
         if self.noise_given or last.evidence < blurred_evidence:
             found = last
@@ -211,12 +215,18 @@ class MapSearch:
         return _lowest(last for last, _ in tried), _lowest(low for _, low in tried)
 
     def _begin_quickly(self) -> tuple[Estimate, Estimate]:
-        """Go once from smooth maps to rougher ones, until they get worse; return as `_begin`."""
+        """Go once from smooth maps to rougher ones, until they get worse; return as `_begin`.
+
+        Series that fold within two steps are led astray by the noise if they begin less smoothly,
+        and the others if they begin more smoothly.
+        """
+        folds = quarter_period(self.observed.s) <= _QUICK_FOLDS
+        widths = _QUICK_WIDTHS if folds else _QUICK_WIDTHS[1:]
         decay = best_map(self.blurred_maps.values()).basis.decay
         windows = self._windows(self.observed.s)
         centers = place_centers(windows, decay, self.n_centers, self.centers)
         tried: list[tuple[Estimate, Estimate]] = []
-        for k, width in enumerate(_QUICK_WIDTHS):
+        for k, width in enumerate(widths):
             basis = make_basis(centers, decay, width)
             with progress_between(0.05 * k, 0.05 * (k + 1)):
                 tried.append(self._improve_quickly(basis, tried[-1][0] if tried else None))
@@ -242,6 +252,9 @@ class MapSearch:
                 if other.evidence >= found.evidence:
                     break
                 found = other
+        if (basis := self._larger_basis(found)) is not None:
+            other, _ = self._improve_quickly(basis, found)
+            found = _lowest([found, other])
         return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, self._enough)
 
     def _improve_quickly(
@@ -277,19 +290,26 @@ class MapSearch:
             return improve(self.observed, best, _LAST_ROUNDS, _LAST_PULL)
 
     def _with_more_centers(self, last: Estimate, low: Estimate) -> tuple[Estimate, Estimate]:
-        """Go on with more and narrower basis functions where the evidence gains from them.
+        """Go on with more and narrower basis functions where the evidence gains from them."""
+        if (basis := self._larger_basis(last)) is None:
+            return last, low
+        fit = fit_map(basis, self._windows(last.z), last.z[self.n_lags :])
+        start = first_estimate(basis, fit.regression, last.z, last.noise, last.process)
+        start, _ = improve(self.observed, start, _ROUNDS, _PULL)
+        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL)
+        return found if found[0].evidence < last.evidence else (last, low)
 
-        They cannot say more where some directions of the basis are negligible already.
+    def _larger_basis(self, last: Estimate) -> MapBasis | None:
+        """Return more and narrower basis functions, or None where they cannot say more.
+
+        They cannot where some directions of the basis are negligible already.
         """
-        most = _QUICK_CENTERS if self.quick else _MORE_CENTERS
+        most = _QUICK_MORE_CENTERS if self.quick else _MORE_CENTERS
         more = count_centers(len(last.z) - self.n_lags, most)
         if more <= self.n_centers or last.basis.n_smooth < self.n_centers:
-            return last, low
-        fit = self._fit(last.z, (last.basis.decay, _NARROWER * last.basis.width), more)
-        start = first_estimate(fit.basis, fit.regression, last.z, last.noise, last.process)
-        start, _ = improve(self.observed, start, _ROUNDS, _PULL, self._enough)
-        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL, self._enough)
-        return found if found[0].evidence < last.evidence else (last, low)
+            return None
+        decay, width = last.basis.decay, _NARROWER * last.basis.width
+        return make_basis(place_centers(self._windows(last.z), decay, more), decay, width)
 
     def _descend(
         self, shape: MapShape, wider: Sequence[float], ends: Sequence[float]
@@ -359,7 +379,7 @@ def _unexplained_by_longer(s: Array, known: Mask, quick: bool) -> float:
     X, y = known_rows(s, known, _LONGER)
     if len(X) < _LONGER_ROWS * (_LONGER + 1):
         return np.inf
-    n_centers = count_centers(len(X))
+    n_centers = count_centers(len(X), _QUICK_CENTERS if quick else CENTERS)
     decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
     start = some_windows(X, n_centers) if quick else None
     maps = fit_maps(X, y, decays, _LONGER_WIDTHS, n_centers, start)
