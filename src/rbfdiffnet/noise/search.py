@@ -67,7 +67,7 @@ _QUICK_DECAY = 0.5  # of observed windows, until it is chosen
 _QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
 _QUICK_ENOUGH = 0.002  # evidence of a value, for another round
 _QUICK_CENTERS, _QUICK_MORE_CENTERS = 60, 160
-_QUICK_FOLDS = 2  # quarter of a period up to which the widest basis is tried, too
+_QUICK_FOLDS = 2  # quarter of a period of series that are not spared anything of it
 _QUICK_HASTE = 1.75  # of changes of variances
 _PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
@@ -119,7 +119,8 @@ class MapSearch:
         ``shape`` that of the map, where they are known.
         """
         X, y = known_rows(s, known, n_lags)
-        n_centers = count_centers(len(X), _QUICK_CENTERS if quick else CENTERS)
+        usual = _QUICK_CENTERS if quick and not _folds(s) else CENTERS
+        n_centers = count_centers(len(X), usual)
         decays: tuple[float, ...] = _DECAYS if n_lags > 1 else _DECAYS[:1]
         widths: tuple[float, ...] = _WIDTHS
         if shape is not None:
@@ -142,7 +143,7 @@ class MapSearch:
             blurred = best_map([blurred, *larger.values()])
         if noise is None:
             longer = n_lags < _LONGER and shape is None
-            most = _unexplained_by_longer(s, known, quick) if longer else np.inf
+            most = _unexplained_by_longer(s, known, usual, quick) if longer else np.inf
             most = min(largest_noise(s, known), blurred.regression.variance, most)
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
@@ -220,8 +221,7 @@ class MapSearch:
         Series that fold within two steps are led astray by the noise if they begin less smoothly,
         and the others if they begin more smoothly.
         """
-        folds = quarter_period(self.observed.s) <= _QUICK_FOLDS
-        widths = _QUICK_WIDTHS if folds else _QUICK_WIDTHS[1:]
+        widths = _QUICK_WIDTHS if _folds(self.observed.s) else _QUICK_WIDTHS[1:]
         decay = best_map(self.blurred_maps.values()).basis.decay
         windows = self._windows(self.observed.s)
         centers = place_centers(windows, decay, self.n_centers, self.centers)
@@ -374,16 +374,21 @@ def largest_noise(s: Array, known: Mask) -> float:
     return min(bounds, default=float(np.var(s[known])))
 
 
-def _unexplained_by_longer(s: Array, known: Mask, quick: bool) -> float:
+def _unexplained_by_longer(s: Array, known: Mask, most_centers: int, quick: bool) -> float:
     """Return the variance that a map of longer windows leaves unexplained: the noise is in it."""
     X, y = known_rows(s, known, _LONGER)
     if len(X) < _LONGER_ROWS * (_LONGER + 1):
         return np.inf
-    n_centers = count_centers(len(X), _QUICK_CENTERS if quick else CENTERS)
+    n_centers = count_centers(len(X), most_centers)
     decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
     start = some_windows(X, n_centers) if quick else None
     maps = fit_maps(X, y, decays, _LONGER_WIDTHS, n_centers, start)
     return best_map(maps.values()).regression.variance
+
+
+def _folds(s: Array) -> bool:
+    """Tell whether a series turns back within two steps, as maps do."""
+    return quarter_period(s) <= _QUICK_FOLDS
 
 
 def _nearest_decay(decay: float) -> int:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
+from rbfdiffnet.noise.cleaning import SmoothShapes, find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
     Committee,
     horizon_of,
@@ -26,6 +26,7 @@ from rbfdiffnet.noise.committee import (
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.progress import progress_between
@@ -45,6 +46,8 @@ _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecast
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
 _GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
+_ASIDE = "latent_ is cleaned, but forecasts do not use it: on the last part they do not gain"
+_SURE = 1.5  # times what a trajectory leaves unexplained, of a map of observed windows
 
 
 class Cleaner(Protocol):
@@ -99,7 +102,8 @@ class SeriesModel:
     the last one. Sensors that were left as they are have no cleaner (None), and where none has,
     ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
     better than the committee. ``error`` is the mean size of the errors on the last part of the
-    series, and ``early`` that filter, as it was there.
+    series, and ``early`` that filter, as it was there. ``aside`` is the model of the cleaned
+    series where its noise is beyond doubt, but forecasts do not gain from taking it out.
     """
 
     committee: Committee
@@ -110,6 +114,7 @@ class SeriesModel:
     error: float
     filters: bool = False
     early: StateFilter | None = None
+    aside: SeriesModel | None = None
 
     @property
     def noise(self) -> Array:
@@ -117,11 +122,30 @@ class SeriesModel:
         return np.array([0.0 if own is None else own.noise for own in self.cleaners])
 
     @property
+    def best_map(self) -> LaggedMap:
+        """The map of clean windows: the best one of the committee, or that of a trajectory.
+
+        A trajectory learns its map together with the clean series. Where a series is sampled
+        finely, steps of one value say little, and the committee's are longer.
+        """
+        parts = self._cleaners_of_one
+        found = [part for part in parts if isinstance(part, Trajectory)]
+        if not found or any(isinstance(part, SmoothShapes) for part in parts):
+            return self.committee.best_map
+        best = min(found, key=lambda part: part.left_out)
+        return LaggedMap(best.network, 1, best.penalty)
+
+    @property
     def trajectory(self) -> Trajectory | None:
         """The trajectory with fewest lags that the only sensor is cleaned by, if there is one."""
-        found = self.cleaners[0] if len(self.cleaners) == 1 else None
-        parts = found.parts if isinstance(found, MeanCleaner) else (found,)
+        parts = self._cleaners_of_one
         return next((part for part in parts if isinstance(part, Trajectory)), None)
+
+    @property
+    def _cleaners_of_one(self) -> tuple[Cleaner | None, ...]:
+        """The cleaners of the only sensor."""
+        found = self.cleaners[0] if len(self.cleaners) == 1 else None
+        return found.parts if isinstance(found, MeanCleaner) else (found,)
 
     @cached_property
     def tracker(self) -> StateFilter | None:
@@ -201,8 +225,16 @@ def learn_series(
         if model.error >= _GLANCE * glance.error:  # in doubt
             with progress_between(0.9, 1.0):
                 plain = learn(untreated, _NO_GAIN)
-            return plain if model.error >= plain.error else model
+            if model.error < plain.error:
+                return model
+            return replace(plain, reason=_ASIDE, aside=model) if _is_sure(model) else plain
     return model
+
+
+def _is_sure(model: SeriesModel) -> bool:
+    """Tell whether a trajectory explains the only sensor far better than observed windows do."""
+    found = model.trajectory
+    return found is not None and found.blurred_error > _SURE * found.left_out
 
 
 def _latest(trajectories: list[Array]) -> list[Array]:
