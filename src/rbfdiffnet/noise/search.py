@@ -252,8 +252,9 @@ class MapSearch:
                 if other.evidence >= found.evidence:
                     break
                 found = other
-        if (basis := self._larger_basis(found)) is not None:
-            other, _ = self._improve_quickly(basis, found)
+        larger = self._larger_basis(found)
+        if larger is not None:
+            other, _ = self._improve_quickly(larger, found)
             found = _lowest([found, other])
         return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, self._enough)
 
