@@ -272,7 +272,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
     signal_to_noise_ : float
         After `fit_series`: variance of the clean series over that of the noise.
     noise_reason_ : str
-        After `fit_series`: why noise was not treated; empty where it was.
+        After `fit_series`: why noise was not treated, or not in forecasts; empty where it was.
     n_lags_, delay_ : int
         After `fit_series`: values in a window, and steps between them.
     step_ : float

@@ -60,3 +60,18 @@ def test_matrices_must_be_positive_definite(at, rng):
     band[0, at] = -1.0
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         BandedCholesky.factor(band)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_are_solved_by_halves_as_with_the_full_factor(shape, rng):
+    (width, length), n = shape, shape[1] - shape[0]
+    band, full = problem(rng, width, length)
+    factored, root = BandedCholesky.factor(band), np.linalg.cholesky(full)
+    J, columns = rng.normal(size=(n, width + 1)), rng.normal(size=(n, 3))
+    turned = np.zeros((length, n))
+    for t in range(n):
+        turned[t : t + width + 1, t] = J[t]
+    half = factored.solve_products(J, columns)
+    np.testing.assert_allclose(half, np.linalg.solve(root, turned @ columns), atol=1e-11)
+    back = np.linalg.solve(root.T, half)
+    np.testing.assert_allclose(factored.solve_back(half), back, atol=1e-11)

@@ -1,5 +1,7 @@
 """Maps with windows of many kinds: how they roll, are fitted, weighed, and give quantiles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -8,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from rbfdiffnet import RBFDiffNetRegressor
 from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
 from rbfdiffnet.noise import committee as committee_module
+from rbfdiffnet.noise import series_model
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
     Committee,
@@ -217,6 +220,18 @@ def test_a_trajectory_cleans_other_histories() -> None:
         found.clean(noisy[:3])
 
 
+def test_histories_that_are_cleaned_together_do_not_touch() -> None:
+    clean = henon_map(700).ravel()[:700]
+    sigma = 0.1 * clean.std()
+    noisy = clean + sigma * np.random.default_rng(0).normal(size=700)
+    noisy[520:523] = np.nan
+    found = learn_trajectory(noisy[:500], 3)
+    parts = [noisy[500:560], noisy[30:90], noisy[:350], noisy[600:605]]
+    for part, together in zip(parts, found.clean_each(parts), strict=True):
+        assert together.shape == part.shape
+        assert np.abs(together - found.clean(part)).max() < 0.1 * sigma
+
+
 @pytest.mark.parametrize("make", [lambda n: henon_map(n), lambda n: mackey_glass(n, step=6.0)])
 def test_a_clean_series_is_forecast_far_without_settings(make) -> None:  # type: ignore[no-untyped-def]
     s = np.asarray(make(620)).ravel()[:620]
@@ -283,6 +298,53 @@ def test_a_fine_noisy_series_is_forecast_from_any_history() -> None:
     assert np.all(low < high)
     with pytest.raises(ValueError, match="use forecast with a history"):
         model.predict_noisy(np.zeros((1, model.n_lags_)))
+
+
+def coarse_flow(level: float) -> tuple[np.ndarray, np.ndarray]:
+    """A flow that turns back within some steps, clean and noisy."""
+    clean = np.asarray(lorenz(900, step=0.1, discard=500)[:, 0])
+    return clean, clean + level * clean.std() * np.random.default_rng(5).normal(size=900)
+
+
+def test_predict_is_the_map_that_a_coarse_series_was_cleaned_with() -> None:
+    clean, noisy = coarse_flow(0.4)
+    found = learn_series(noisy[:800, None])
+    best, other = found.best_map, found.committee.best_map
+    model = RBFDiffNetRegressor(noise="auto").fit_series(noisy[:800])
+    assert (model.n_lags_, model.delay_) == (best.n_lags, best.delay) == (best.n_lags, 1)
+    errors = []
+    for own in (best, other):
+        at = np.arange(800, 900)[:, None] - own.delay * np.arange(own.n_lags, 0, -1)
+        errors.append(np.abs(own.network.predict(clean[at])[:, 0] - clean[800:]).mean())
+    assert errors[0] < 0.85 * errors[1]
+    assert model.predict_noisy(noisy[None, 800 - best.n_lags : 800]).shape == (1,)
+
+
+def test_a_series_is_cleaned_although_its_forecasts_do_not_gain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clean, noisy = coarse_flow(0.1)
+    learn = series_model._learn
+
+    def worse(trajectories, cleaners, *settings, **others):  # type: ignore[no-untyped-def]
+        committee, latent = learn(trajectories, cleaners, *settings, **others)
+        if any(cleaners):
+            committee = replace(committee, error=1e9)
+        return committee, latent
+
+    monkeypatch.setattr(series_model, "_learn", worse)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(noisy)
+    plain = RBFDiffNetRegressor(noise=None).fit_series(noisy)
+    assert "latent_ is cleaned" in model.noise_reason_
+    assert model.noise_std_ == pytest.approx(0.1 * clean.std(), rel=0.15)
+    assert np.std(model.latent_ - clean) < 0.06 * clean.std()
+    np.testing.assert_array_equal(model.forecast(10), plain.forecast(10))
+    windows = noisy[None, -model.n_lags_ :]
+    np.testing.assert_array_equal(model.predict_noisy(windows), plain.predict(windows))
+    monkeypatch.setattr(series_model, "_SURE", np.inf)
+    left = RBFDiffNetRegressor(noise="auto").fit_series(noisy)
+    assert (left.noise_std_, left.noise_reason_) == (0.0, series_model._NO_GAIN)
+    np.testing.assert_array_equal(left.latent_, noisy)
 
 
 def test_times_that_are_not_even_are_brought_to_equal_steps() -> None:

@@ -9,6 +9,7 @@ is the mean over the windows that it is in. The level of the noise comes from th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,6 +60,10 @@ class SmoothShapes:
             clean = self._project(filled)
             filled = np.where(known, s, clean)
         return clean
+
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself."""
+        return [self.clean(s) for s in parts]
 
     def _project(self, s: Array) -> Array:
         """Project all windows on the shapes, and return the means of each value over them."""

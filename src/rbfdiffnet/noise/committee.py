@@ -98,6 +98,8 @@ class Committee:
         They are those of the errors around their median. Of n origins, the outer quantiles are
         those of n + 1, which hold what they promise.
         """
+        if np.all(quantiles == 0.5):
+            return np.repeat(middle[:, :, None], quantiles.size, axis=2)
         (n, size, width), h = self.errors.shape, len(middle)
         levels = np.clip(0.5 + (quantiles - 0.5) * (n + 1) / n, 0.0, 1.0)
         steps = np.arange(1, size + 1)
@@ -405,12 +407,20 @@ def _solve_for_all(kernel: Array, y: Array) -> tuple[Array, Array]:
     rotations, diagonal, beside, tau, _ = dsytrd(kernel.T, lower=1, lwork=64 * n)
     rest = dormqr("L", "T", rotations[1:, :-1], tau, y[1:], 64 * width)[0]
     rotated = np.concatenate([y[:1], rest])
-    total, sizes = np.empty((width, _PENALTIES.size)), np.empty(_PENALTIES.size)
-    for j, penalty in enumerate(_PENALTIES.tolist()):
-        d, e, failed = dpttrf(diagonal + penalty, beside)
-        total[:, j] = np.inf if failed else (rotated * dpttrs(d, e, rotated)[0]).sum(axis=0)
-        sizes[j] = np.log(np.maximum(d, 1e-300)).sum()
-    return total, sizes
+    # One matrix holds those of all penalties, the largest first: where it fails, it does for all
+    # that are smaller.
+    falling = _PENALTIES[::-1]
+    between = np.append(beside, 0.0)
+    d, e, failed = dpttrf(
+        (diagonal + falling[:, None]).ravel(), np.tile(between, falling.size)[:-1]
+    )
+    good = (failed - 1) // n if failed else falling.size
+    d, e = d[: good * n], e[: good * n - 1]
+    solved = dpttrs(d, e, np.tile(rotated, (good, 1)))[0].reshape(good, n, width)
+    total, sizes = np.full((width, falling.size), np.inf), np.zeros(falling.size)
+    total[:, :good] = (rotated * solved).sum(axis=1).T
+    sizes[:good] = np.log(d).reshape(good, n).sum(axis=1)
+    return total[:, ::-1], sizes[::-1]
 
 
 def _choose_shapes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from rbfdiffnet.noise.maps import (
     fill_by_map,
     fit_maps,
     known_rows,
+    some_windows,
 )
 from rbfdiffnet.noise.search import MapSearch
 from rbfdiffnet.noise.trajectory import Estimate, Observations, smooth_latent
@@ -72,16 +74,28 @@ class Trajectory:
 
         The map and the variances stay as they were learned. Values that are long ago stay, too.
         """
+        return self.clean_each([s])[0]
+
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself, in one go."""
         if self.estimate is None:
             raise ValueError("No trajectory was learned.")
-        if s.size <= self.network.n_lags:
-            raise ValueError(f"{s.size} values are too few to clean; give more history.")
-        filled = fill_missing(s)
-        z = (filled[-_SMOOTHED:] - self.shift) / self.scale
-        known = np.isfinite(s[-_SMOOTHED:]).astype(np.float64)
-        observed = Observations(z, known, self.estimate.noise)
+        n_lags, shortest = self.network.n_lags, min(s.size for s in parts)
+        if shortest <= n_lags:
+            raise ValueError(f"{shortest} values are too few to clean; give more history.")
+        filled = [fill_missing(s) for s in parts]
+        latest = [s[-_SMOOTHED:] for s in filled]
+        z = (np.concatenate(latest) - self.shift) / self.scale
+        known = np.isfinite(np.concatenate([s[-_SMOOTHED:] for s in parts])).astype(np.float64)
+        of = np.repeat(np.arange(len(parts)), [s.size for s in latest])
+        joined = (of[n_lags:] == of[:-n_lags]).astype(np.float64)
+        observed = Observations(z, known, self.estimate.noise, joined=joined)
         smooth = smooth_latent(observed, replace(self.estimate, z=z)).z * self.scale + self.shift
-        return np.concatenate([filled[:-_SMOOTHED], smooth])
+        ends = np.cumsum([s.size for s in latest])[:-1]
+        return [
+            np.concatenate([s[:-_SMOOTHED], clean])
+            for s, clean in zip(filled, np.split(smooth, ends), strict=True)
+        ]
 
     @property
     def signal_to_noise(self) -> float:
@@ -179,7 +193,8 @@ def find_spikes(s: Array, n_lags: int) -> Mask:
             break
         X, y = known_rows((s - s[usable].mean()) / s[usable].std(), usable, n_lags)
         n_centers = count_centers(len(X), CENTERS // 2)
-        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers)
+        start = some_windows(X, n_centers)
+        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers, start)
         error = np.abs(y - best_map(maps.values()).predict(X))
         limit = max(_SPIKE_FAR * float(np.median(error)) / 0.6745, _SMALLEST_SPIKE)
         far = np.flatnonzero(whole)[error > limit] + n_lags

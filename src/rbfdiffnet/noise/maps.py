@@ -93,6 +93,11 @@ class MapBasis:
         """Return the inputs of the linear model: smooth ones, lags, a one; (n, r + l + 1)."""
         return np.concatenate([phi @ self.roots, X, np.ones((len(X), 1))], axis=1)
 
+    def values(self, X: Array, phi: Array, w: Array) -> Array:
+        """Return f at windows, shape (n,)."""
+        smooth = phi @ (self.roots @ w[: self.n_smooth])
+        return np.asarray(smooth + X @ w[self.n_smooth : -1] + w[-1])
+
     def slopes(self, X: Array, phi: Array, w: Array) -> Array:
         """Return the derivatives of f by the lags, shape (n, l)."""
         r, n_lags = self.n_smooth, X.shape[1]
@@ -122,6 +127,7 @@ class MapBasis:
             scale = np.sqrt(np.einsum("nii->ni", within))
             correlation = within / (scale[:, :, None] * scale[:, None, :])
             root = np.linalg.cholesky(correlation + 1e-9 * np.eye(n_lags)) * scale[:, :, None]
+            next_value = np.linalg.solve(root, covariance[rows, :n_lags, n_lags:])
             n = len(root)
             # Derivatives of every basis function along every column of the roots.
             along = (root * self.metric[:, None]).swapaxes(1, 2)
@@ -137,7 +143,6 @@ class MapBasis:
                 axis=1,
             )
             M += features.T @ features
-            next_value = np.linalg.solve(root, covariance[rows, :n_lags, n_lags:])
             v += features.T @ next_value.ravel()
         return every * M, every * v
 
@@ -175,6 +180,11 @@ def place_centers(
     metric = lag_metric(X.shape[1], decay)
     scaled, start = X * metric, None if start is None else start * metric
     return kmeans(scaled, n_centers, start=start), float(np.sqrt(scaled.var(axis=0).sum()))
+
+
+def some_windows(X: Array, n_centers: int) -> Array:
+    """Return windows (c, l) at equal distances in time, for K-Means to start from."""
+    return X[np.linspace(0, len(X) - 1, n_centers).round().astype(np.int64)]
 
 
 def make_basis(placed: tuple[Array, float], decay: float, width: float) -> MapBasis:
@@ -246,7 +256,7 @@ class FittedMap:
 
     def predict(self, X: Array) -> Array:
         """Predict the values after windows, shape (n,)."""
-        return self.basis.features(X, self.basis.activations(X)) @ self.regression.w
+        return self.basis.values(X, self.basis.activations(X), self.regression.w)
 
 
 def fit_map(basis: MapBasis, X: Array, y: Array) -> FittedMap:

@@ -62,7 +62,8 @@ class SeriesMixin(ABC):
         n_lags : int or "auto", default="auto"
             Length of the windows. With "auto", maps with many kinds of windows are compared by how
             well they continue the series, and forecasts are the median of the good ones; `predict`
-            is the best of them. With a number, the estimator's own settings decide.
+            is the best of them, or the map that the clean series was learned with. With a number,
+            the estimator's own settings decide.
         delay : int, optional
             Steps between the values of a window, and from the last of them to the value that is
             predicted. By default 1 where `n_lags` is a number, otherwise found in the data.
@@ -75,7 +76,8 @@ class SeriesMixin(ABC):
         self
             With the attributes ``latent_`` (the clean series, gaps filled; without a number of lags
             the latest 4,000 values, which are learned from), ``noise_std_``,
-            ``signal_to_noise_``, ``noise_reason_`` (why no noise was treated; empty if it was),
+            ``signal_to_noise_``, ``noise_reason_`` (why noise was not treated, or not in
+            forecasts; empty if it was),
             ``n_lags_``, ``delay_`` and ``step_``. Of several sensors the first three have a column,
             or a number, for each; of several trajectories ``latent_`` is the last one.
 
@@ -135,6 +137,8 @@ class SeriesMixin(ABC):
         columns = [own[:, None] if own.ndim == 1 else own for own in values]
         found = learn_series(columns, self.noise, n_lags, delay)
         best, cleaner = found.committee.best_map, found.trajectory
+        if n_lags is None and delay is None:
+            best = found.best_map
         self._rolls = self._tracker = self._series = None
         if cleaner is not None and found.filters:
             best = LaggedMap(cleaner.network, 1, cleaner.penalty)
@@ -143,11 +147,12 @@ class SeriesMixin(ABC):
             self._series = found
         self._adopt(best.network, best.penalty, found.committee.error)
         self._history = values[-1]
-        noise = found.noise
-        ratio = np.var(found.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2
+        shown = found.aside or found
+        noise = shown.noise
+        ratio = np.var(shown.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2
         ratio = np.where(noise > 0.0, ratio, np.inf)
         one = values[-1].ndim == 1
-        self.latent_ = found.latent[:, 0] if one else found.latent
+        self.latent_ = shown.latent[:, 0] if one else shown.latent
         self.noise_std_ = float(noise[0]) if one else noise
         self.signal_to_noise_ = float(ratio[0]) if one else ratio
         self.noise_reason_ = found.reason

@@ -23,7 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbfdiffnet.noise.cleaning import quarter_period
 from rbfdiffnet.noise.maps import (
+    CENTERS,
     FittedMap,
     MapBasis,
     MapShape,
@@ -36,6 +38,7 @@ from rbfdiffnet.noise.maps import (
     known_rows,
     make_basis,
     place_centers,
+    some_windows,
 )
 from rbfdiffnet.noise.trajectory import (
     Estimate,
@@ -63,7 +66,8 @@ _QUICK_WIDTHS = (8.0, 4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5)
 _QUICK_DECAY = 0.5  # of observed windows, until it is chosen
 _QUICK_ROUNDS, _QUICK_LAST_ROUNDS = 6, 12
 _QUICK_ENOUGH = 0.002  # evidence of a value, for another round
-_QUICK_CENTERS = 160
+_QUICK_CENTERS, _QUICK_MORE_CENTERS = 60, 160
+_QUICK_FOLDS = 2  # quarter of a period of series that are not spared anything of it
 _QUICK_HASTE = 1.75  # of changes of variances
 _PATIENCE = 1  # rougher maps than the best that are tried in vain
 _FIRST_ROUNDS, _ROUNDS, _LAST_ROUNDS = 10, 6, 15
@@ -115,7 +119,8 @@ class MapSearch:
         ``shape`` that of the map, where they are known.
         """
         X, y = known_rows(s, known, n_lags)
-        n_centers = count_centers(len(X))
+        usual = _QUICK_CENTERS if quick and not _folds(s) else CENTERS
+        n_centers = count_centers(len(X), usual)
         decays: tuple[float, ...] = _DECAYS if n_lags > 1 else _DECAYS[:1]
         widths: tuple[float, ...] = _WIDTHS
         if shape is not None:
@@ -130,15 +135,15 @@ class MapSearch:
             maps = fit_maps(X, y, decays, widths, n_centers)
         blurred = best_map(maps.values())
         s = fill_by_map(s, known, n_lags, blurred.predict)  # lines across gaps lie on no orbit
-        more = count_centers(len(X), _QUICK_CENTERS if quick else _MORE_CENTERS)
+        more = count_centers(len(X), _QUICK_MORE_CENTERS if quick else _MORE_CENTERS)
         if more > n_centers and shape is None:
             decay, width = blurred.basis.decay, blurred.basis.width
-            larger = fit_maps(X, y, [decay], [width, width / 2.0], more)
+            begin = some_windows(X, more) if quick else None
+            larger = fit_maps(X, y, [decay], [width, width / 2.0], more, begin)
             blurred = best_map([blurred, *larger.values()])
         if noise is None:
             longer = n_lags < _LONGER and shape is None
-            longer_decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
-            most = _unexplained_by_longer(s, known, longer_decays) if longer else np.inf
+            most = _unexplained_by_longer(s, known, usual, quick) if longer else np.inf
             most = min(largest_noise(s, known), blurred.regression.variance, most)
             most, least = max(most, _LEAST_NOISE), 0.0
         else:
@@ -167,7 +172,8 @@ class MapSearch:
             return None, _IN_THE_PROCESS
         with progress_between(0.4, 1.0):
             last, low = self._end_quickly(best) if self.quick else self._refine(best)
-        last, low = self._with_more_centers(last, low)
+        if not self.quick:
+            last, low = self._with_more_centers(last, low)
         lowest = _lowest([lowest, low])
         if self.noise_given or last.evidence < blurred_evidence:
             found = last
@@ -210,12 +216,17 @@ class MapSearch:
         return _lowest(last for last, _ in tried), _lowest(low for _, low in tried)
 
     def _begin_quickly(self) -> tuple[Estimate, Estimate]:
-        """Go once from smooth maps to rougher ones, until they get worse; return as `_begin`."""
+        """Go once from smooth maps to rougher ones, until they get worse; return as `_begin`.
+
+        Series that fold within two steps are led astray by the noise if they begin less smoothly,
+        and the others if they begin more smoothly.
+        """
+        widths = _QUICK_WIDTHS if _folds(self.observed.s) else _QUICK_WIDTHS[1:]
         decay = best_map(self.blurred_maps.values()).basis.decay
         windows = self._windows(self.observed.s)
         centers = place_centers(windows, decay, self.n_centers, self.centers)
         tried: list[tuple[Estimate, Estimate]] = []
-        for k, width in enumerate(_QUICK_WIDTHS):
+        for k, width in enumerate(widths):
             basis = make_basis(centers, decay, width)
             with progress_between(0.05 * k, 0.05 * (k + 1)):
                 tried.append(self._improve_quickly(basis, tried[-1][0] if tried else None))
@@ -233,12 +244,18 @@ class MapSearch:
                 if not 0 <= at < len(_FINE_DECAYS):
                     break
                 decay = _FINE_DECAYS[at]
-                centers = place_centers(self._windows(found.z), decay, self.n_centers)
+                windows = self._windows(found.z)
+                start = some_windows(windows, self.n_centers)
+                centers = place_centers(windows, decay, self.n_centers, start)
                 basis = make_basis(centers, decay, found.basis.width)
                 other, _ = self._improve_quickly(basis, found)
                 if other.evidence >= found.evidence:
                     break
                 found = other
+        larger = self._larger_basis(found)
+        if larger is not None:
+            other, _ = self._improve_quickly(larger, found)
+            found = _lowest([found, other])
         return improve(self.observed, found, _QUICK_LAST_ROUNDS, _LAST_PULL, self._enough)
 
     def _improve_quickly(
@@ -274,19 +291,26 @@ class MapSearch:
             return improve(self.observed, best, _LAST_ROUNDS, _LAST_PULL)
 
     def _with_more_centers(self, last: Estimate, low: Estimate) -> tuple[Estimate, Estimate]:
-        """Go on with more and narrower basis functions where the evidence gains from them.
+        """Go on with more and narrower basis functions where the evidence gains from them."""
+        if (basis := self._larger_basis(last)) is None:
+            return last, low
+        fit = fit_map(basis, self._windows(last.z), last.z[self.n_lags :])
+        start = first_estimate(basis, fit.regression, last.z, last.noise, last.process)
+        start, _ = improve(self.observed, start, _ROUNDS, _PULL)
+        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL)
+        return found if found[0].evidence < last.evidence else (last, low)
 
-        They cannot say more where some directions of the basis are negligible already.
+    def _larger_basis(self, last: Estimate) -> MapBasis | None:
+        """Return more and narrower basis functions, or None where they cannot say more.
+
+        They cannot where some directions of the basis are negligible already.
         """
-        most = _QUICK_CENTERS if self.quick else _MORE_CENTERS
+        most = _QUICK_MORE_CENTERS if self.quick else _MORE_CENTERS
         more = count_centers(len(last.z) - self.n_lags, most)
         if more <= self.n_centers or last.basis.n_smooth < self.n_centers:
-            return last, low
-        fit = self._fit(last.z, (last.basis.decay, _NARROWER * last.basis.width), more)
-        start = first_estimate(fit.basis, fit.regression, last.z, last.noise, last.process)
-        start, _ = improve(self.observed, start, _ROUNDS, _PULL, self._enough)
-        found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL, self._enough)
-        return found if found[0].evidence < last.evidence else (last, low)
+            return None
+        decay, width = last.basis.decay, _NARROWER * last.basis.width
+        return make_basis(place_centers(self._windows(last.z), decay, more), decay, width)
 
     def _descend(
         self, shape: MapShape, wider: Sequence[float], ends: Sequence[float]
@@ -351,13 +375,21 @@ def largest_noise(s: Array, known: Mask) -> float:
     return min(bounds, default=float(np.var(s[known])))
 
 
-def _unexplained_by_longer(s: Array, known: Mask, decays: Sequence[float]) -> float:
+def _unexplained_by_longer(s: Array, known: Mask, most_centers: int, quick: bool) -> float:
     """Return the variance that a map of longer windows leaves unexplained: the noise is in it."""
     X, y = known_rows(s, known, _LONGER)
     if len(X) < _LONGER_ROWS * (_LONGER + 1):
         return np.inf
-    maps = fit_maps(X, y, decays, _LONGER_WIDTHS, count_centers(len(X)))
+    n_centers = count_centers(len(X), most_centers)
+    decays = _LONGER_DECAYS[1:2] if quick else _LONGER_DECAYS
+    start = some_windows(X, n_centers) if quick else None
+    maps = fit_maps(X, y, decays, _LONGER_WIDTHS, n_centers, start)
     return best_map(maps.values()).regression.variance
+
+
+def _folds(s: Array) -> bool:
+    """Tell whether a series turns back within two steps, as maps do."""
+    return quarter_period(s) <= _QUICK_FOLDS
 
 
 def _nearest_decay(decay: float) -> int:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
+from rbfdiffnet.noise.cleaning import SmoothShapes, find_shapes, quarter_period
 from rbfdiffnet.noise.committee import (
     Committee,
     errors_until,
@@ -31,6 +31,7 @@ from rbfdiffnet.noise.committee import (
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
 from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
+from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.reader import series as reader
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Ints
@@ -53,6 +54,8 @@ _GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
 _SEEN = 1.15  # times the errors of a committee that chose its members by them
 _SHARPNESS = 6.0  # power of the errors that committee and reader are weighed by
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
+_ASIDE = "latent_ is cleaned, but forecasts do not use it: on the last part they do not gain"
+_SURE = 1.5  # times what a trajectory leaves unexplained, of a map of observed windows
 
 
 class Cleaner(Protocol):
@@ -68,6 +71,9 @@ class Cleaner(Protocol):
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,) without noise and gaps, given NaN where missing."""
+
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,12 @@ class MeanCleaner:
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,) without noise and gaps, given NaN where missing."""
-        return np.asarray(np.mean([part.clean(s) for part in self.parts], axis=0))
+        return self.clean_each([s])[0]
+
+    def clean_each(self, parts: Sequence[Array]) -> list[Array]:
+        """Clean several series, each by itself."""
+        made = [own.clean_each(parts) for own in self.parts]
+        return [np.asarray(np.mean(ways, axis=0)) for ways in zip(*made, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -99,8 +110,10 @@ class SeriesModel:
     the last one. Sensors that were left as they are have no cleaner (None), and where none has,
     ``reason`` says why. Where ``filters``, the cleaner is a trajectory whose own filter forecasts
     better than the committee. ``error`` is the mean size of the errors on the last part of the
-    series, and ``early`` that filter, as it was there. The series repeats itself after 4 times a
-    ``quarter``, and the reader has a ``share`` (H,) of the forecast, by steps ahead.
+    series, and ``early`` that filter, as it was there. ``aside`` is the model of the cleaned
+    series where its noise is beyond doubt, but forecasts do not gain from taking it out. The series
+    repeats itself after 4 times a ``quarter``, and the reader has a ``share`` (H,) of the forecast,
+    by steps ahead.
     """
 
     committee: Committee
@@ -111,6 +124,7 @@ class SeriesModel:
     error: float
     filters: bool = False
     early: StateFilter | None = None
+    aside: SeriesModel | None = None
     quarter: int = 1
     share: Array | None = None
 
@@ -120,11 +134,30 @@ class SeriesModel:
         return np.array([0.0 if own is None else own.noise for own in self.cleaners])
 
     @property
+    def best_map(self) -> LaggedMap:
+        """The map of clean windows: the best one of the committee, or that of a trajectory.
+
+        A trajectory learns its map together with the clean series. Where a series is sampled
+        finely, steps of one value say little, and the committee's are longer.
+        """
+        parts = self._cleaners_of_one
+        found = [part for part in parts if isinstance(part, Trajectory)]
+        if not found or any(isinstance(part, SmoothShapes) for part in parts):
+            return self.committee.best_map
+        best = min(found, key=lambda part: part.left_out)
+        return LaggedMap(best.network, 1, best.penalty)
+
+    @property
     def trajectory(self) -> Trajectory | None:
         """The trajectory with fewest lags that the only sensor is cleaned by, if there is one."""
-        found = self.cleaners[0] if len(self.cleaners) == 1 else None
-        parts = found.parts if isinstance(found, MeanCleaner) else (found,)
+        parts = self._cleaners_of_one
         return next((part for part in parts if isinstance(part, Trajectory)), None)
+
+    @property
+    def _cleaners_of_one(self) -> tuple[Cleaner | None, ...]:
+        """The cleaners of the only sensor."""
+        found = self.cleaners[0] if len(self.cleaners) == 1 else None
+        return found.parts if isinstance(found, MeanCleaner) else (found,)
 
     @cached_property
     def tracker(self) -> StateFilter | None:
@@ -228,8 +261,16 @@ def learn_series(
         if model.error >= _GLANCE * glance.error:  # in doubt
             with progress_between(0.9, 1.0):
                 plain = learn(untreated, _NO_GAIN)
-            model = plain if model.error >= plain.error else model
+            if model.error >= plain.error:
+                sure = _is_sure(model)
+                model = replace(plain, reason=_ASIDE, aside=model) if sure else plain
     return model.with_reader()
+
+
+def _is_sure(model: SeriesModel) -> bool:
+    """Tell whether a trajectory explains the only sensor far better than observed windows do."""
+    found = model.trajectory
+    return found is not None and found.blurred_error > _SURE * found.left_out
 
 
 def _latest(trajectories: list[Array]) -> list[Array]:
@@ -320,10 +361,15 @@ def _learn(
     histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
     if treated.any():
         length = histories.shape[1] + _BEFORE
-        for history, origin in zip(histories, origins, strict=True):
-            part = last[max(origin - length, 0) : origin]
-            part = part if np.isfinite(part).any(axis=0).all() else last[:origin]
-            history[:] = _clean(part, cleaners)[-len(history) :]
+        parts = [last[max(origin - length, 0) : origin] for origin in origins]
+        parts = [
+            part if np.isfinite(part).any(axis=0).all() else last[:origin]
+            for part, origin in zip(parts, origins, strict=True)
+        ]
+        for k, cleaner in enumerate(cleaners):
+            own = [part[:, k] for part in parts]
+            made = list(map(fill_missing, own)) if cleaner is None else cleaner.clean_each(own)
+            histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
     h = horizon_of(len(last), quarter)
     found = learn_committee(
         whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, quick=quick

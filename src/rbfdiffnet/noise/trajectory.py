@@ -31,7 +31,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from rbfdiffnet.noise.maps import MapBasis, Regression
 from rbfdiffnet.series.windows import cut_windows
@@ -54,7 +56,8 @@ class Observations:
 
     ``seen`` (T,) is 1 where there is an observation, else 0; there ``s`` may be any number.
     The pull is that of every ``thin``-th window, and changes of R and Q are taken to the power of
-    ``haste``, because they go on in the same direction for many rounds.
+    ``haste``, because they go on in the same direction for many rounds. Several series may stand
+    one after the other: ``joined`` (n,) is then 0 for windows that reach into the next one.
     """
 
     s: Array
@@ -63,6 +66,7 @@ class Observations:
     least_noise: float = 0.0
     thin: int = 1
     haste: float = 1.0
+    joined: Array | float = 1.0
 
     def misfit(self, z: Array) -> float:
         """Sum the squared differences between observations and a latent series."""
@@ -115,18 +119,22 @@ def first_estimate(
 class _MapAlong:
     """A map evaluated along a latent series: windows (n, l), features (n, p), residuals (n,)."""
 
+    basis: MapBasis
     X: Array
     phi: Array
-    features: Array
     residual: Array
 
     @classmethod
-    def evaluate(cls, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
+    def evaluate(cls, observed: Observations, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
         n_lags = basis.metric.size
         X = cut_windows(z, n_lags)[:-1]
         phi = basis.activations(X)
-        features = basis.features(X, phi)
-        return cls(X, phi, features, z[n_lags:] - features @ w)
+        residual = (z[n_lags:] - basis.values(X, phi, w)) * observed.joined
+        return cls(basis, X, phi, residual)
+
+    @cached_property
+    def features(self) -> Array:
+        return self.basis.features(self.X, self.phi)
 
     @property
     def unexplained(self) -> float:
@@ -165,20 +173,53 @@ class BandedCholesky:
         """Solve H X = right, both of shape (T,) or (T, p)."""
         if right.ndim == 1:
             return np.asarray(cho_solve_banded((self.band, True), right, check_finite=False))
+        roots, _ = self._blocks
+        padded = np.zeros((roots.shape[0] * roots.shape[1], right.shape[1]))
+        padded[: len(right)] = right
+        return self.solve_back(self._forward(roots @ padded.reshape(*roots.shape[:2], -1)))
+
+    def solve_products(self, J: Array, columns: Array) -> Array:
+        r"""Return :math:`L^{-1} J' X` (T, p) for columns X (n, p), and J (n, l + 1) by its band.
+
+        Row t of J is that of the values t to t + l. J' is multiplied with the inverse blocks, not
+        with the many columns.
+        """
+        roots, _ = self._blocks
+        (n_blocks, size, _), (n, width) = roots.shape, J.shape
+        turned = np.zeros((n_blocks, size, size + width - 1))
+        at = np.arange(size)
+        for i in range(width):
+            column = np.zeros(n_blocks * size)
+            column[i : i + n] = J[:, i]
+            turned[:, at, at + width - 1 - i] = column.reshape(n_blocks, size)
+        padded = np.zeros((n_blocks * size + width - 1, columns.shape[1]))
+        padded[width - 1 : width - 1 + n] = columns
+        down, right = padded.strides
+        shape = n_blocks, size + width - 1, columns.shape[1]
+        overlapping = as_strided(padded, shape, (size * down, down, right), writeable=False)
+        return self._forward((roots @ turned) @ overlapping)
+
+    def solve_back(self, right: Array) -> Array:
+        """Solve L' X = right, both of shape (T, p)."""
         roots, corners = self._blocks
         (n_blocks, size, _), n_lags = roots.shape, corners.shape[1]
+        turned = roots.swapaxes(1, 2)
         padded = np.zeros((n_blocks * size, right.shape[1]))
         padded[: len(right)] = right
-        forward = roots @ padded.reshape(n_blocks, size, -1)
-        down = roots[1:, :, :n_lags] @ corners
-        for k in range(1, n_blocks):
-            forward[k] -= down[k - 1] @ forward[k - 1, -n_lags:]
-        turned = roots.swapaxes(1, 2)
-        result = turned @ forward
+        result = turned @ padded.reshape(n_blocks, size, -1)
         up = turned[:-1, :, -n_lags:] @ corners.swapaxes(1, 2)
         for k in range(n_blocks - 2, -1, -1):
             result[k] -= up[k] @ result[k + 1, :n_lags]
         return np.asarray(result.reshape(len(padded), -1)[: len(right)])
+
+    def _forward(self, blocks: Array) -> Array:
+        """Take off what earlier blocks explain, in place, of (n, b, p); return rows (T, p)."""
+        roots, corners = self._blocks
+        n_lags = corners.shape[1]
+        down = roots[1:, :, :n_lags] @ corners
+        for k in range(1, len(blocks)):
+            blocks[k] -= down[k - 1] @ blocks[k - 1, -n_lags:]
+        return np.asarray(blocks.reshape(-1, blocks.shape[2])[: self.band.shape[1]])
 
     def inverse_windows(self, width: int) -> Array:
         """Return the blocks of the inverse for every run of ``width`` <= l + 1 values.
@@ -197,9 +238,10 @@ class BandedCholesky:
             pairs[k, size:, :size] = under
             pairs[k, :size, size:] = under.T
             last = pairs[k, :size, :size] = inverse[k] - gain[k].T @ under[:n_lags]
-        block, offset = np.divmod(np.arange(self.band.shape[1] - width + 1), size)
-        at = offset[:, None] + np.arange(width)
-        return pairs[block[:, None, None], at[:, :, None], at[:, None, :]]
+        block, down, right = pairs.strides
+        shape, strides = (n_blocks, size, width, width), (block, down + right, down, right)
+        windows = as_strided(pairs, shape, strides, writeable=False)  # along the diagonals
+        return windows.reshape(-1, width, width)[: self.band.shape[1] - width + 1]
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:
@@ -220,17 +262,23 @@ class BandedCholesky:
             inside, across = np.arange(size - k), np.arange(size - k, size)
             diagonal[:, inside + k, inside] = bands[k, :, : size - k]
             corners[:, across + k - size, across - size + n_lags] = bands[k, :, size - k :]
-        return np.linalg.inv(diagonal), corners[:-1]
+        roots = np.zeros_like(diagonal)
+        for root, block in zip(roots, diagonal, strict=True):
+            root[:] = dtrtri(block, lower=1)[0]
+        return roots, corners[:-1]
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A Gauss-Newton step (T,), (p,), and the factored second derivatives that it comes from."""
+    """A Gauss-Newton step (T,), (p,), and the factored second derivatives that it comes from.
+
+    V (T, p) are the mixed ones, divided by the factor of H.
+    """
 
     z: Array
     w: Array
     H: BandedCholesky
-    gain: Array
+    V: Array
     S_inverse: Array
     log_determinant: float
 
@@ -244,7 +292,7 @@ def improve(
     evaluates what the rounds before it led to. ``share`` is that of the pull. A change of E by
     less than ``enough`` ends the rounds.
     """
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     passed: list[Estimate] = []
     for k in range(rounds):
         report_progress(k / rounds)
@@ -264,7 +312,7 @@ def left_out_error(observed: Observations, estimate: Estimate, share: float) -> 
     By generalized cross-validation it is the mean of :math:`(s_t - z_t)^2 / (1 - h)^2`, where h is
     the mean share that an observation has in its own clean value.
     """
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     step = _solve_step(observed, estimate, along, share)
     covariance = step.H.inverse_windows(estimate.basis.metric.size + 1)
     known = float(observed.seen.sum())
@@ -274,7 +322,7 @@ def left_out_error(observed: Observations, estimate: Estimate, share: float) -> 
 
 def smooth_latent(observed: Observations, estimate: Estimate, rounds: int = 10) -> Estimate:
     """Improve the latent series alone; the map and the variances stay as they are."""
-    along = _MapAlong.evaluate(estimate.z, estimate.w, estimate.basis)
+    along = _MapAlong.evaluate(observed, estimate.z, estimate.w, estimate.basis)
     stay = np.zeros_like(estimate.w)
     for _ in range(rounds):
         _, H, by_z = _linearize(observed, estimate, along)
@@ -294,8 +342,9 @@ def _linearize(
     R, Q = estimate.noise, estimate.process
     slopes = -estimate.basis.slopes(along.X, along.phi, estimate.w)
     J = np.concatenate([slopes, np.ones((len(slopes), 1))], axis=1)
+    J *= np.reshape(observed.joined, (-1, 1))
     H = BandedCholesky.factor(gram_band(J, Q, observed.seen / R + _ANYWHERE))
-    by_z = _times_transpose(J, along.residual[:, None])[:, 0] / Q
+    by_z = _times_transpose(J, along.residual) / Q
     by_z -= observed.seen * (observed.s - estimate.z) / R
     return J, H, by_z
 
@@ -309,14 +358,15 @@ def _solve_step(
     features = along.features
     J, H, by_z = _linearize(observed, estimate, along)
     by_w = precision * w + (share * (M @ w - v) - features.T @ along.residual) / Q
-    cross = _times_transpose(J, features) / -Q
-    solved = H.solve(np.concatenate([cross, by_z[:, None]], axis=1))
-    gain, alone = solved[:, :-1], solved[:, -1]
-    S = (features.T @ features + share * M) / Q - cross.T @ gain
+    V = H.solve_products(J / -Q, features)
+    S = (features.T @ features + share * M) / Q - V.T @ V
     S[np.diag_indices_from(S)] += precision
-    S_inverse, S_log = _invert((S + S.T) / 2.0)
-    w_step = -S_inverse @ (by_w - cross.T @ alone)
-    return _Step(-alone - gain @ w_step, w_step, H, gain, S_inverse, H.log_determinant + S_log)
+    S_inverse, S_log = _invert(S)
+    alone = H.solve(by_z)
+    moved = (J * cut_windows(alone, J.shape[1])).sum(axis=1)
+    w_step = -S_inverse @ (by_w + features.T @ moved / Q)
+    z_step = H.solve(_times_transpose(J, features @ w_step) / Q) - alone
+    return _Step(z_step, w_step, H, V, S_inverse, H.log_determinant + S_log)
 
 
 def _evidence(observed: Observations, estimate: Estimate, along: _MapAlong, step: _Step) -> float:
@@ -353,7 +403,7 @@ def _move(
     before = objective(estimate.z, estimate.w, along)
     for halving in range(_MOST_HALVINGS):
         z, w = estimate.z + 0.5**halving * z_step, estimate.w + 0.5**halving * w_step
-        new = _MapAlong.evaluate(z, w, estimate.basis)
+        new = _MapAlong.evaluate(observed, z, w, estimate.basis)
         if objective(z, w, new) <= before:
             return replace(estimate, z=z, w=w), new
     return estimate, along
@@ -395,8 +445,9 @@ def _update_variances(
 def _explained(observed: Observations, estimate: Estimate, step: _Step, covariance: Array) -> float:
     """Return how many observations the latent series and the weights can follow."""
     variance = np.append(covariance[:, 0, 0], np.diag(covariance[-1])[1:])
-    by_w = np.einsum("tp,tp->t", step.gain @ step.S_inverse, step.gain)
-    return float(observed.seen @ (variance + by_w)) / estimate.noise
+    gain = step.H.solve_back(step.V) * np.sqrt(observed.seen)[:, None]
+    by_w = float((step.S_inverse * (gain.T @ gain)).sum())
+    return (float(observed.seen @ variance) + by_w) / estimate.noise
 
 
 def gram_band(J: Array, process: float, diagonal: Array) -> Array:
@@ -411,24 +462,24 @@ def gram_band(J: Array, process: float, diagonal: Array) -> Array:
     return band
 
 
-def _times_transpose(J: Array, columns: Array) -> Array:
-    """Multiply J' with columns of shape (n, p)."""
+def _times_transpose(J: Array, values: Array) -> Array:
+    """Multiply J' (T, n) with values (n,)."""
     n, width = J.shape
-    result = np.zeros((n + width - 1, columns.shape[1]))
+    result = np.zeros(n + width - 1)
     for i in range(width):
-        result[i : i + n] += J[:, i, None] * columns
+        result[i : i + n] += J[:, i] * values
     return result
 
 
 def _invert(S: Array) -> tuple[Array, float]:
     """Return the inverse of a positive definite matrix, and its determinant's logarithm."""
-    try:
-        root = np.linalg.cholesky(S)
-    except np.linalg.LinAlgError:  # by rounding
+    root, failed = dpotrf(S, lower=1)
+    if failed:  # by rounding
         S = S + 1e-8 * np.trace(S) / len(S) * np.eye(len(S))
         root = np.linalg.cholesky(S)
-    inverse = np.linalg.inv(root)
-    return inverse.T @ inverse, 2.0 * float(np.log(np.diag(root)).sum())
+    log_determinant = 2.0 * float(np.log(np.diag(root)).sum())
+    lower = np.tril(dpotri(root, lower=1)[0])
+    return lower + np.tril(lower, -1).T, log_determinant
 
 
 def _limit_change(new: float, old: float, haste: float = 1.0) -> float:
