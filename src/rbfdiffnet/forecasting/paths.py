@@ -16,13 +16,13 @@ spread,
 Quantiles that spread a little do not tell whether a little stays for certain, or much with a small
 probability, which matters for sums. So :math:`\alpha` has a distribution,
 
-.. math:: \alpha_i \sim \text{Beta}, \qquad E \alpha_i^2 = (c \, a_i)^2, \qquad
+.. math:: \alpha_i \sim \text{Beta}, \qquad E \alpha_i^2 = (c \, a_i)^2 + d^2, \qquad
     p(\alpha_i \mid z) \propto p(\alpha_i) \prod_w p(z_{iw} \mid \alpha_i)
 
 where :math:`a_i` is what the quantiles of series i say, :math:`z_{iw}` are its errors in earlier
-windows, and the factor c and how much series of the panel differ, :math:`\nu` in Beta(:math:`\nu
-m, \nu (1 - m)`), are those under which the errors of all series are likeliest. Every path has an
-:math:`\alpha` of its own.
+windows, and the factor c, what stays at least, d, and how alike the series of the panel are,
+:math:`\nu` in Beta(:math:`\nu m, \nu (1 - m)`), are those under which the errors of all series are
+likeliest. Every path has an :math:`\alpha` of its own.
 
 The shocks of a path, :math:`\xi` or :math:`\eta`, are those of one earlier window of any series of
 the panel that is not wild, as they were or all turned round, with a little noise: a new level, or a
@@ -40,13 +40,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
+from itertools import product
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri
 
 from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.outliers import find_wild
-from rbfdiffnet.support.arrays import Array, Ints, mean_of_known
+from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
 
 _TAIL = (2.75, 3.25, 4.0, 5.0)  # normal scores of quantiles beyond those of the network
 #: Normal scores of the quantiles that paths are made of, and their probabilities.
@@ -63,9 +64,13 @@ _NOISE = 0.1  # standard deviation of what is new in shocks that were seen befor
 _MOST_SEEN = 4_096  # windows whose shocks are kept
 _EDGES = np.linspace(0.0, 1.0, 33) ** 1.5
 _SHARES = 0.5 * (_EDGES[1:] + _EDGES[:-1])  # of a shock that may stay
-_STEP, _MOST_PLACES = 0.1, 40  # between the logarithms of shares that quantiles tell apart
-_MOST_STEPS, _USUAL_FACTOR = 10, 0.4  # of the factor of a panel; standard deviation of its log
-_ALIKE, _USUAL_ALIKE = (2.0, 4.0, 8.0, 16.0, 32.0), 0.7  # the same of how alike series are
+_STEP, _FARTHEST = 0.1, 0.02  # between logarithms of shares that are told apart, and the least
+# Of a panel: the logarithm of the factor, what stays at least, and how alike series are; and how
+# far these usually are from 0, 0 and `_USUAL_ALIKE`.
+_LOG_FACTORS = np.linspace(-1.0, 1.0, 21)
+_LEAST_OF_ALL = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
+_ALIKE, _USUAL_ALIKE = (2.0, 4.0, 8.0, 16.0, 32.0), 4.0
+_USUALLY_AWAY = (0.4, 0.15, 0.7)
 _SURE = 4.0  # shocks that count as much as that their variance is usually 1
 #: Values of paths that are drawn at once.
 VALUES_AT_ONCE = 2**19
@@ -134,19 +139,24 @@ def find_dependence(
     seeds: Sequence[int],
     clouds: Mapping[int, Array] | None = None,
     together: Ints | None = None,
+    sparse: Mask | None = None,
 ) -> Dependence:
     """Learn how shocks go on, from quantiles (n, h, P) and errors of earlier forecasts.
 
     Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
     usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
-    Wild series, see `series.outliers`, say nothing.
+    Wild series, see `series.outliers`, say nothing. Errors of series that are often zero, `sparse`
+    (n,), do not tell what stays: those of zeros are alike because the values are.
     """
     stays, fades = _read_shocks(quantiles)
     wild = find_wild(np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors]))
     scores = _standardize(
         [np.full_like(own, np.nan) if away else own for own, away in zip(errors, wild, strict=True)]
     )
-    shares = _find_shares(stays, fades, scores)
+    likelihood = _find_likelihood(fades, scores)
+    if sparse is not None:
+        likelihood[sparse] = 1.0
+    shares = _find_shares(stays, likelihood)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
     order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
     seen = _find_shocks(scores, shares.mean(axis=1), fades, order)
@@ -188,24 +198,24 @@ def _standardize(errors: Sequence[Array]) -> list[Array]:
     return [own / usual for own in known]
 
 
-def _find_shares(said: Array, fades: Array, scores: Sequence[Array]) -> Array:
+def _find_shares(said: Array, likelihood: Array) -> Array:
     """Return equally likely shares of a shock that stay, (n, J), given what quantiles said (n,).
 
-    More than all of a shock stays for certain.
+    `likelihood` (n, J) is that of `_SHARES`. More than all of a shock stays for certain.
     """
-    likelihood = _find_likelihood(fades, scores)
-    place = np.rint(-np.log(np.minimum(said, 1.0)) / _STEP).astype(np.int64)
+    told = np.flatnonzero(likelihood.min(axis=1) < 1.0)
+    fits = {alike: np.log(likelihood[told] @ _find_prior(alike).T) for alike in _ALIKE}
     best, found, factor = -np.inf, likelihood, 1.0
-    for alike in _ALIKE:
-        prior = _find_prior(alike)
-        fit = np.log(likelihood @ prior.T)
-        for steps in range(-_MOST_STEPS, _MOST_STEPS + 1):
-            moved = np.clip(place - steps, 0, len(prior) - 1)
-            away = (steps * _STEP / _USUAL_FACTOR) ** 2 + (np.log(alike / 4.0) / _USUAL_ALIKE) ** 2
+    for log_factor, least in product(_LOG_FACTORS, _LEAST_OF_ALL):
+        usual = np.hypot(np.exp(log_factor) * said, least)
+        place = np.rint(-np.log(np.clip(usual, _FARTHEST, 1.0)) / _STEP).astype(np.int64)
+        for alike, fit in fits.items():
+            away = np.array([log_factor, least, np.log(alike / _USUAL_ALIKE)]) / _USUALLY_AWAY
             # In an order of their own: sums must not depend on that of the panel.
-            total = np.sort(fit[np.arange(said.size), moved]).sum() - 0.5 * away
+            total = np.sort(fit[np.arange(told.size), place[told]]).sum() - 0.5 * (away @ away)
             if total > best:
-                best, found, factor = total, prior[moved] * likelihood, np.exp(steps * _STEP)
+                best, factor = total, np.exp(log_factor)
+                found = _find_prior(alike)[place] * likelihood
     upto = np.cumsum(found, axis=1) / found.sum(axis=1, keepdims=True)
     levels = (np.arange(_SHARES.size) + 0.5) / _SHARES.size
     shares = _SHARES[(upto[:, :-1, None] < levels).sum(axis=1)]
@@ -216,7 +226,8 @@ def _find_shares(said: Array, fades: Array, scores: Sequence[Array]) -> Array:
 @cache
 def _find_prior(alike: float) -> Array:
     """Return probabilities (L, J) of shares, of Beta distributions whose mean squares fall."""
-    square, k = np.exp(-2.0 * _STEP * np.arange(_MOST_PLACES)), 1.0 / (alike + 1.0)
+    places = np.arange(round(-np.log(_FARTHEST) / _STEP) + 1)
+    square, k = np.exp(-2.0 * _STEP * places), 1.0 / (alike + 1.0)
     mean = (np.sqrt(k**2 + 4.0 * (1.0 - k) * square) - k) / (2.0 * (1.0 - k))
     mean = alike * np.clip(mean, 1e-6, 1.0 - 1e-6)[:, None]
     return np.maximum(np.diff(betainc(mean, alike - mean, _EDGES), axis=1), 1e-12)
@@ -263,7 +274,7 @@ def _find_shocks(
 ) -> Array:
     """Return shocks (m, k) that lead to the scores of windows, of series in an order.
 
-    They are NaN where scores are unknown. Windows that are mostly unknown say nothing; rows of NaN
+    They are NaN where scores are unknown. Windows that are mostly unknown have none; rows of NaN
     are what is known without any window.
     """
     rows = [i for i in order if scores[i].size and scores[i].shape[1] > 1]
@@ -272,7 +283,7 @@ def _find_shocks(
     owner = np.repeat(rows, [len(scores[i]) for i in rows])
     table = np.concatenate([scores[i] for i in rows])
     steps = table.shape[1]
-    good = np.flatnonzero(np.isfinite(table).mean(axis=1) > 0.5)
+    good = np.flatnonzero(np.isfinite(table).mean(axis=1) >= 0.5)
     if good.size > _MOST_SEEN:
         good = good[np.linspace(0, good.size - 1, _MOST_SEEN).astype(np.int64)]
     own = owner[good]
