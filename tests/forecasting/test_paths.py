@@ -116,6 +116,28 @@ def test_series_of_a_mixed_panel_keep_their_own_dependence(rng):
     assert own[20:].mean() < correlation(0.2, 1.0, 12)
 
 
+def test_errors_of_zeros_do_not_tell_what_stays(rng):
+    """Rows of equal errors look like new levels; in a series that is often zero they are none."""
+    quantiles = normal_quantiles(np.tile(width(0.3, 1.0, 12), (2, 1)))
+    errors, sparse = [np.full((3, 12), -0.3), rng.normal(size=(3, 12))], np.array([True, False])
+    found = find_dependence(quantiles, errors, [1, 2], sparse=sparse)
+    other = find_dependence(quantiles, [np.empty((0, 12)), errors[1]], [1, 2], sparse=sparse)
+    assert_array_equal(found.stays[0], other.stays[0])
+    assert np.ptp(found.stays[0]) == 0.0 < np.ptp(found.stays[1])
+    misled = find_dependence(quantiles, errors, [1, 2]).stays
+    assert misled[0].mean() > 1.5 * found.stays[0].mean()
+
+
+def test_what_stays_at_least_is_learned_from_the_panel(rng):
+    """Widths do not grow, and all errors go together a little: so do those of a series without."""
+    quantiles = normal_quantiles(np.ones((101, 12)))
+    errors = [own / width(0.2, 1.0, 12) for own in np.split(errors_of(rng, 0.2, 1.0, 200, 12), 100)]
+    with_errors = find_dependence(quantiles, [*errors, np.empty((0, 12))], seeds_of(range(101)))
+    without = find_dependence(quantiles, [np.empty((0, 12))] * 101, seeds_of(range(101)))
+    assert np.sqrt((with_errors.stays[-1] ** 2).mean()) == pytest.approx(0.2, abs=0.06)
+    assert without.stays[-1].mean() < 0.05
+
+
 def test_errors_correct_what_the_widths_say(rng):
     """Widths do not grow, but errors were those of a walk; and the other way round."""
     flat, steep = np.ones((50, 8)), np.tile(width(1.0, 1.0, 8), (50, 1))

@@ -146,17 +146,19 @@ def find_dependence(
     Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
     usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
     Wild series, see `series.outliers`, say nothing. Errors of series that are often zero, `sparse`
-    (n,), do not tell what stays: those of zeros are alike because the values are.
+    (n,), do not tell what stays: those of zeros are alike because the values are. Their level is
+    never known well, so in all of their paths the same share stays.
     """
     stays, fades = _read_shocks(quantiles)
     wild = find_wild(np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors]))
     scores = _standardize(
         [np.full_like(own, np.nan) if away else own for own, away in zip(errors, wild, strict=True)]
     )
-    likelihood = _find_likelihood(fades, scores)
-    if sparse is not None:
-        likelihood[sparse] = 1.0
+    sparse = np.zeros(len(errors), dtype=bool) if sparse is None else sparse
+    likelihood = np.where(sparse[:, None], 1.0, _find_likelihood(fades, scores))
     shares = _find_shares(stays, likelihood)
+    usual = np.sqrt((shares**2).mean(axis=1, keepdims=True))
+    shares = np.where(sparse[:, None], usual, shares)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
     order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
     seen = _find_shocks(scores, shares.mean(axis=1), fades, order)
