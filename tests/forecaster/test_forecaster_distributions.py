@@ -151,6 +151,18 @@ def test_periods_of_the_calendar_and_labels_of_a_function(df):
     assert_frame_equal(RBFDiffNet("D", preset="instant").forecast(df, 20, totals="W"), weeks)
 
 
+def test_a_broken_series_does_not_move_totals_of_networks():
+    """The last series breaks off where errors are found; the others are forecast as without it."""
+    y = 10.0 + np.random.default_rng(0).normal(size=(8, 90))
+    y[7, 65:] += 1e4 * np.arange(25)
+    index = pd.MultiIndex.from_product([list("abcdefgh"), pd.date_range("2024-01-01", periods=90)])
+    df = pd.DataFrame({"y": y.ravel()}, index=index.set_names(["unique_id", "ds"])).reset_index()
+    model = RBFDiffNet("D", season_length=1, preset="fast")
+    beside = model.forecast(df, 6, level=[80], totals=6)
+    without = model.forecast(df[df["unique_id"] != "h"], 6, level=[80], totals=6)
+    assert_frame_equal(beside[beside["unique_id"] != "h"], without)
+
+
 @pytest.mark.parametrize("totals", ["X7", 0, 2.5, ["W"], lambda dates: dates[:1]])
 def test_wrong_totals_are_refused(df, totals):
     with pytest.raises(ValueError, match="totals"):

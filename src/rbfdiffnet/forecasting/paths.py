@@ -13,13 +13,22 @@ spread,
 .. math:: \left( \frac{\text{width}_k}{\text{width}_1} \right)^2 = 1 + \alpha^2 \sum_{j=0}^{k-2}
     \varphi^{2j}
 
-All :math:`\alpha` are multiplied by one factor, such that errors of the same window were
-correlated as much as paths are. The shocks of a path, :math:`\xi` or :math:`\eta`, are those of
-one earlier window of any series of the panel that is not wild, as they were or all turned round,
-with a little noise: a new level, or a spell of large errors, is as rare in paths as it was. Where
-there were few windows, most are normal. Series share shocks :math:`\eta` only where that is asked
-for, as much as their errors at the same step did. Where noise is filtered, paths go on as those of
-the cloud of states.
+Quantiles that spread a little do not tell whether a little stays for certain, or much with a small
+probability, which matters for sums. So :math:`\alpha` has a distribution,
+
+.. math:: \alpha_i \sim \text{Beta}, \qquad E \alpha_i^2 = (c \, a_i)^2 + d^2, \qquad
+    p(\alpha_i \mid z) \propto p(\alpha_i) \prod_w p(z_{iw} \mid \alpha_i)
+
+where :math:`a_i` is what the quantiles of series i say, :math:`z_{iw}` are its errors in earlier
+windows, and the factor c, what stays at least, d, and how alike the series of the panel are,
+:math:`\nu` in Beta(:math:`\nu m, \nu (1 - m)`), are those under which the errors of all series are
+likeliest. Every path has an :math:`\alpha` of its own.
+
+The shocks of a path, :math:`\xi` or :math:`\eta`, are those of one earlier window of any series of
+the panel that is not wild, as they were or all turned round, with a little noise: a new level, or a
+spell of large errors, is as rare in paths as it was. Where there were few windows, most are normal.
+Series share shocks :math:`\eta` only where that is asked for, as much as their errors at the same
+step did. Where noise is filtered, paths go on as those of the cloud of states.
 
 Of n paths, one lies between any two neighbors of n + 1 quantiles at every step (Latin hypercube
 sampling), so quantiles of few paths are close to the quantiles that were forecast.
@@ -27,16 +36,18 @@ sampling), so quantiles of few paths are close to the quantiles that were foreca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
+from itertools import product
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import betainc, ndtr, ndtri
 
 from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.outliers import find_wild
-from rbfdiffnet.support.arrays import Array, Ints, mean_of_known
+from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
 
 _TAIL = (2.75, 3.25, 4.0, 5.0)  # normal scores of quantiles beyond those of the network
 #: Normal scores of the quantiles that paths are made of, and their probabilities.
@@ -51,7 +62,16 @@ _FAR = 5.0  # an error that is still larger says nothing more
 _PRIOR = 20  # windows of errors that count as much as what is known without any
 _NOISE = 0.1  # standard deviation of what is new in shocks that were seen before
 _MOST_SEEN = 4_096  # windows whose shocks are kept
-_FACTORS = np.concatenate([[0.0], np.geomspace(0.05, 20.0, 60)])
+_EDGES = np.linspace(0.0, 1.0, 33) ** 1.5
+_SHARES = 0.5 * (_EDGES[1:] + _EDGES[:-1])  # of a shock that may stay
+_STEP, _FARTHEST = 0.1, 0.02  # between logarithms of shares that are told apart, and the least
+# Of a panel: the logarithm of the factor, what stays at least, and how alike series are; and how
+# far these usually are from 0, 0 and `_USUAL_ALIKE`.
+_LOG_FACTORS = np.linspace(-1.0, 1.0, 21)
+_LEAST_OF_ALL = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
+_ALIKE, _USUAL_ALIKE = (2.0, 4.0, 8.0, 16.0, 32.0), 4.0
+_USUALLY_AWAY = (0.4, 0.15, 0.7)
+_SURE = 4.0  # shocks that count as much as that their variance is usually 1
 #: Values of paths that are drawn at once.
 VALUES_AT_ONCE = 2**19
 
@@ -60,11 +80,11 @@ VALUES_AT_ONCE = 2**19
 class Dependence:
     """How shocks go on in n series.
 
-    `stays` (n,) is the share of a shock that stays, and `fades` (n,) what is left of that after
-    another step. `shared` is what series have in common. `seeds` (n,) belong to the series,
-    whatever others there are. Some series have `clouds` instead: paths (N, h) that go on as theirs.
-    Rows of `seen` (m, k) are shocks of earlier windows, drawn with either sign, NaN for normal
-    ones; k may be less than h, and without any row all shocks are normal.
+    `stays` (n, J) are equally likely shares of a shock that stay in a path, and `fades` (n,) what
+    is left of that after another step. `shared` is what series have in common. `seeds` (n,) belong
+    to the series, whatever others there are. Some series have `clouds` instead: paths (N, h) that
+    go on as theirs. Rows of `seen` (m, k) are shocks of earlier windows, drawn with either sign,
+    NaN for normal ones; k may be less than h, and without any row all shocks are normal.
     """
 
     stays: Array
@@ -78,16 +98,18 @@ class Dependence:
         """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P)."""
         n, h, _ = quantiles.shape
         some = slice(first, first + n)
-        shocks, places = np.empty((2, n, h, n_paths))
-        for own, place, key in zip(shocks, places, self.seeds[some], strict=True):
+        (shocks, places), stays = np.empty((2, n, h, n_paths)), np.empty((n, n_paths))
+        for i, key in enumerate(self.seeds[some]):
             generator = _generator(seed, key)
-            self._draw_shocks(generator, own)
-            generator.random(out=place)
+            self._draw_shocks(generator, shocks[i])
+            generator.random(out=places[i])
+            shares = self.stays[first + i]
+            stays[i] = shares[generator.permutation(n_paths) * shares.size // n_paths]
         if self.shared:
             common = np.empty((h, n_paths))
             self._draw_shocks(_generator(seed, 0), common)
             shocks = self.shared**0.5 * common + (1.0 - self.shared) ** 0.5 * shocks
-        z = _accumulate(shocks, self.stays[some], self.fades[some])
+        z = _accumulate(shocks, stays, self.fades[some])
         for i, cloud in self.clouds.items():
             if first <= i < first + n:
                 chosen = _generator(seed, self.seeds[i]).integers(len(cloud), size=n_paths)
@@ -117,23 +139,30 @@ def find_dependence(
     seeds: Sequence[int],
     clouds: Mapping[int, Array] | None = None,
     together: Ints | None = None,
+    sparse: Mask | None = None,
 ) -> Dependence:
     """Learn how shocks go on, from quantiles (n, h, P) and errors of earlier forecasts.
 
     Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
     usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
-    Wild series, see `series.outliers`, say nothing.
+    Wild series, see `series.outliers`, say nothing. Errors of series that are often zero, `sparse`
+    (n,), do not tell what stays: those of zeros are alike because the values are. Their level is
+    never known well, so in all of their paths the same share stays.
     """
     stays, fades = _read_shocks(quantiles)
     wild = find_wild(np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors]))
     scores = _standardize(
         [np.full_like(own, np.nan) if away else own for own, away in zip(errors, wild, strict=True)]
     )
-    found = np.clip(_find_factor(stays, fades, scores) * stays, 0.0, _MOST)
+    sparse = np.zeros(len(errors), dtype=bool) if sparse is None else sparse
+    likelihood = np.where(sparse[:, None], 1.0, _find_likelihood(fades, scores))
+    shares = _find_shares(stays, likelihood)
+    usual = np.sqrt((shares**2).mean(axis=1, keepdims=True))
+    shares = np.where(sparse[:, None], usual, shares)
     shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
     order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
-    seen = _find_shocks(scores, found, fades, order)
-    return Dependence(found, fades, shared, seeds, clouds or {}, seen)
+    seen = _find_shocks(scores, shares.mean(axis=1), fades, order)
+    return Dependence(shares, fades, shared, seeds, clouds or {}, seen)
 
 
 def seeds_of(names: Sequence[str]) -> list[int]:
@@ -171,41 +200,75 @@ def _standardize(errors: Sequence[Array]) -> list[Array]:
     return [own / usual for own in known]
 
 
-def _find_factor(stays: Array, fades: Array, scores: Sequence[Array]) -> float:
-    """Return by how much to multiply what stays, so that errors correlate as they did."""
-    rows = [(i, own) for i, own in enumerate(scores) if own.size and own.shape[1] > 1]
+def _find_shares(said: Array, likelihood: Array) -> Array:
+    """Return equally likely shares of a shock that stay, (n, J), given what quantiles said (n,).
+
+    `likelihood` (n, J) is that of `_SHARES`. More than all of a shock stays for certain.
+    """
+    told = np.flatnonzero(likelihood.min(axis=1) < 1.0)
+    fits = {alike: np.log(likelihood[told] @ _find_prior(alike).T) for alike in _ALIKE}
+    best, found, factor = -np.inf, likelihood, 1.0
+    for log_factor, least in product(_LOG_FACTORS, _LEAST_OF_ALL):
+        usual = np.hypot(np.exp(log_factor) * said, least)
+        place = np.rint(-np.log(np.clip(usual, _FARTHEST, 1.0)) / _STEP).astype(np.int64)
+        for alike, fit in fits.items():
+            away = np.array([log_factor, least, np.log(alike / _USUAL_ALIKE)]) / _USUALLY_AWAY
+            # In an order of their own: sums must not depend on that of the panel.
+            total = np.sort(fit[np.arange(told.size), place[told]]).sum() - 0.5 * (away @ away)
+            if total > best:
+                best, factor = total, np.exp(log_factor)
+                found = _find_prior(alike)[place] * likelihood
+    upto = np.cumsum(found, axis=1) / found.sum(axis=1, keepdims=True)
+    levels = (np.arange(_SHARES.size) + 0.5) / _SHARES.size
+    shares = _SHARES[(upto[:, :-1, None] < levels).sum(axis=1)]
+    whole = np.minimum(factor * said, _MOST)[:, None]
+    return np.where(whole >= 1.0, whole, shares)
+
+
+@cache
+def _find_prior(alike: float) -> Array:
+    """Return probabilities (L, J) of shares, of Beta distributions whose mean squares fall."""
+    places = np.arange(round(-np.log(_FARTHEST) / _STEP) + 1)
+    square, k = np.exp(-2.0 * _STEP * places), 1.0 / (alike + 1.0)
+    mean = (np.sqrt(k**2 + 4.0 * (1.0 - k) * square) - k) / (2.0 * (1.0 - k))
+    mean = alike * np.clip(mean, 1e-6, 1.0 - 1e-6)[:, None]
+    return np.maximum(np.diff(betainc(mean, alike - mean, _EDGES), axis=1), 1e-12)
+
+
+def _find_likelihood(fades: Array, scores: Sequence[Array]) -> Array:
+    """Return how likely the scores of each series are, (n, J), by the share of a shock that stays.
+
+    The largest is 1. Shocks are normal, and their variance is unknown, but probably about 1.
+    """
+    found = np.ones((len(scores), _SHARES.size))
+    rows = [i for i, own in enumerate(scores) if own.size]
     if not rows:
-        return 1.0
-    steps = rows[0][1].shape[1]
-    table = np.concatenate([own for _, own in rows])
-    squares, known = np.nansum(table**2, axis=1), np.isfinite(table).sum(axis=1)
-    size = (squares * np.maximum(known - 1, 0)).sum()
-    if not size > 0.0:
-        return 1.0
-    seen = (np.nansum(table, axis=1) ** 2 - squares).sum() / size
-    weight = np.array([np.nansum(own**2) for _, own in rows])
-    own = [i for i, _ in rows]
-    expected = np.array(
-        [weight @ mean_correlation(factor * stays[own], fades[own], steps) for factor in _FACTORS]
-    )
-    expected /= weight.sum()
-    usual = np.interp(1.0, _FACTORS, expected)
-    count = np.count_nonzero(known)
-    wanted = (count * seen + _PRIOR * usual) / (count + _PRIOR)
-    rises = slice(int(np.argmax(expected)) + 1)  # correlations fall again where shocks grow
-    return float(np.interp(wanted, expected[rises], _FACTORS[rises]))
+        return found
+    counts = [len(scores[i]) for i in rows]
+    table, fade = np.concatenate([scores[i] for i in rows]), np.repeat(fades[rows], counts)
+    squares, stretch = np.zeros((2, _SHARES.size, len(table)))
+    for shock, scale in _recover(table, _SHARES[:, None], fade):
+        squares += np.nan_to_num(shock) ** 2
+        stretch += np.log(scale) * np.isfinite(shock)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    squares, stretch = (np.add.reduceat(own, starts, axis=1) for own in (squares, stretch))
+    known = np.add.reduceat(np.isfinite(table).sum(axis=1), starts)
+    fit = stretch - 0.5 * (known + _SURE) * np.log(squares + _SURE)
+    found[rows] = np.exp(fit - fit.max(axis=0)).T
+    return found
 
 
-def mean_correlation(stays: Array, fades: Array, steps: int) -> Array:
-    """Return the mean correlation (n,) of two different ones of the first steps of paths."""
-    total, later = np.zeros((2, stays.size))
-    values, which = np.unique(fades, return_inverse=True)
-    kept = np.array([_kept(fade, steps) for fade in values.tolist()]).reshape(-1, steps)[which]
-    scale = 1.0 / np.sqrt(1.0 + stays[:, None] ** 2 * kept)
-    for j in range(steps - 2, -1, -1):
-        later = fades * (scale[:, j + 1] + later)
-        total += scale[:, j] * (stays / fades + stays**2 * kept[:, j]) * later
-    return np.asarray(2.0 * total / (steps * (steps - 1)))
+def _recover(scores: Array, stays: Array, fades: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield shocks, (m,) or (J, m), that lead to scores (m, k), and scales of scores, step by step.
+
+    They are NaN where scores are unknown, which leaves no trace.
+    """
+    state, kept = np.zeros(np.broadcast_shapes(stays.shape, fades.shape)), np.zeros(fades.shape)
+    for score in scores.T:
+        scale = np.sqrt(1.0 + stays**2 * kept)
+        shock = score * scale - stays * state
+        yield shock, scale
+        state, kept = fades * state + np.nan_to_num(shock), fades**2 * kept + 1.0
 
 
 def _find_shocks(
@@ -213,7 +276,7 @@ def _find_shocks(
 ) -> Array:
     """Return shocks (m, k) that lead to the scores of windows, of series in an order.
 
-    They are NaN where scores are unknown. Windows that are mostly unknown say nothing; rows of NaN
+    They are NaN where scores are unknown. Windows that are mostly unknown have none; rows of NaN
     are what is known without any window.
     """
     rows = [i for i in order if scores[i].size and scores[i].shape[1] > 1]
@@ -222,16 +285,12 @@ def _find_shocks(
     owner = np.repeat(rows, [len(scores[i]) for i in rows])
     table = np.concatenate([scores[i] for i in rows])
     steps = table.shape[1]
-    good = np.flatnonzero(np.isfinite(table).mean(axis=1) > 0.5)
+    good = np.flatnonzero(np.isfinite(table).mean(axis=1) >= 0.5)
     if good.size > _MOST_SEEN:
         good = good[np.linspace(0, good.size - 1, _MOST_SEEN).astype(np.int64)]
-    table, own, fade = table[good], stays[owner[good]], fades[owner[good]]
-    state, kept = np.zeros((2, len(table)))
-    for k in range(steps):
-        shock = table[:, k] * np.sqrt(1.0 + own**2 * kept) - own * state
-        table[:, k] = shock
-        state, kept = fade * state + np.nan_to_num(shock), fade**2 * kept + 1.0
-    return np.concatenate([table, np.full((_PRIOR, steps), np.nan)])
+    own = owner[good]
+    shocks = [shock for shock, _ in _recover(table[good], stays[own], fades[own])]
+    return np.concatenate([np.column_stack(shocks), np.full((_PRIOR, steps), np.nan)])
 
 
 def _shared(scores: Sequence[Array]) -> float:
@@ -252,11 +311,11 @@ def _shared(scores: Sequence[Array]) -> float:
 
 
 def _accumulate(shocks: Array, stays: Array, fades: Array) -> Array:
-    """Return z (n, h, n_paths) of shocks, without its scale, which no rank depends on."""
+    """Return z (n, h, n_paths) of shocks, of which shares (n, n_paths) stay."""
     found, state = shocks.copy(), np.zeros_like(shocks[:, 0])
     for k in range(1, shocks.shape[1]):
         state = fades[:, None] * state + shocks[:, k - 1]
-        found[:, k] += stays[:, None] * state
+        found[:, k] += stays * state
     return found
 
 

@@ -27,7 +27,7 @@ from rbfdiffnet.panel.exogenous import Exogenous, FutureInputs
 from rbfdiffnet.panel.newcomers import Newcomers, find_newcomers
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.effects import never_negative
-from rbfdiffnet.series.series import NO_VALUES, SeriesPanel, find_counts
+from rbfdiffnet.series.series import NO_VALUES, SeriesPanel, find_counts, find_sparse
 from rbfdiffnet.support import notes as kinds
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.notes import Note
@@ -349,7 +349,8 @@ class Pipeline:
             errors = model.error_paths(request, n_jobs)
         clouds, counts = model.state_paths(request), _find_counts(request)
         shared = None if not joint else np.arange(n) if among is None else among
-        dependence = find_dependence(quantiles, errors, seeds_of(names), clouds, shared)
+        sparse = find_sparse([series.y for series in request.seen])
+        dependence = find_dependence(quantiles, errors, seeds_of(names), clouds, shared, sparse)
         for chunk in even_chunks(n, max(VALUES_AT_ONCE // (request.h * n_paths), 1)):
             report_progress(0.7 + 0.3 * chunk.start / n)
             paths = dependence.draw(quantiles[chunk], n_paths, seed, chunk.start)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_quantiles
+from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_quantiles, mean_sizes
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.newcomers import Newcomers
+from rbfdiffnet.series.outliers import find_wild
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
 from rbfdiffnet.support.notes import Note
@@ -196,9 +197,15 @@ class FittedModel(ABC):
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
         """Return errors (m, k) of up to h steps for each series, a row for each earlier window.
 
-        An error of 1 is usual for its series. Rows are in the order of time; there may be none.
+        An error of 1 is usual for its series. Windows lie side by side, in the order of time; a
+        wild series, see `series.outliers`, has none.
         """
-        errors = self.held_out_errors(request, n_jobs).errors
+        held_out = self.held_out_errors(request, n_jobs)
+        wild = find_wild(mean_sizes(held_out.errors, held_out.scales))
+        errors = [
+            own[:0] if away else own[:: -request.h][::-1]
+            for own, away in zip(held_out.errors, wild, strict=True)
+        ]
         known = [np.where(np.isfinite(own), own, 0.0) for own in errors]
         sizes = [np.sqrt((own**2).sum() / max(np.count_nonzero(own), 1)) for own in known]
         return [own / (size or 1.0) for own, size in zip(errors, sizes, strict=True)]

@@ -198,7 +198,7 @@ def pool_errors(
     h = errors[0].shape[1] if len(errors) else 0
     usual_step = float(np.nanmedian(scales)) if np.any(np.isfinite(scales)) else 0.0
     scales = np.where(np.isfinite(scales), scales, usual_step)
-    sizes = _mean_sizes(errors, scales)
+    sizes = mean_sizes(errors, scales)
     usual, limit = usual_and_limit(sizes)
     usable = np.flatnonzero((scales > 0.0) & ~(sizes > limit)).tolist()
     shares = [errors[i] / scales[i] for i in usable if len(errors[i])]
@@ -217,7 +217,7 @@ def pool_errors(
     )
 
 
-def _mean_sizes(errors: Sequence[Array], scales: Array) -> Array:
+def mean_sizes(errors: Sequence[Array], scales: Array) -> Array:
     """Return mean sizes (n,) of errors (m, h) in units of scales (n,), NaN where unknown."""
     sizes = np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors])
     return np.asarray(sizes / np.where(scales > 0.0, scales, np.nan)) if len(errors) else sizes
@@ -295,7 +295,7 @@ def error_quantiles(
     pool = pool or pool_errors(some, scales, probabilities)
     # Nothing is known of a series without two values: it is taken for an ordinary one.
     scales = np.where(np.isfinite(scales), scales, pool.usual_step)
-    sizes = _mean_sizes(some, scales)
+    sizes = mean_sizes(some, scales)
     wild = sizes > pool.limit
     scales[wild] *= sizes[wild] / pool.usual
     found, enough = np.empty((len(errors), h, p.size)), np.ones(len(errors), dtype=bool)

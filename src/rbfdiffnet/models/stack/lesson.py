@@ -120,6 +120,23 @@ class StackLesson:
                 scores[:, k, steps] = to_scores(away, past.distances[:, steps], grain[:, None])
         return scores
 
+    def whole_windows(self) -> Array:
+        """Return scores (n, n_windows, k) by the windows of the first block, the latest last.
+
+        Later blocks add their steps to windows that begin where one of theirs does; k is the last
+        step that any window has.
+        """
+        first = self.blocks[0].distances
+        found = np.full((len(self.scores), len(first), self.h), np.nan)
+        last = 0
+        for block in self.blocks:
+            steps = slice(block.first, block.last)
+            for k, distance in enumerate(block.distances):
+                if distance in first:
+                    found[:, first.index(distance), steps] = self.scores[:, k, steps]
+                    last = block.last
+        return found[:, ::-1, :last]
+
     def _weights_of(self, block: int, kind: Ints, short: Mask) -> tuple[Array, Array]:
         """Return weights of members (M, n, 1) and of their median (n, 1) in a block of steps.
 

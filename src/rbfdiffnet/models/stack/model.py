@@ -178,9 +178,8 @@ class FittedStack(FittedSampled):
         return scatter(self.chunks, quantiles), scatter(self.chunks, enough)
 
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
-        """Return scores of the windows of the first steps, of the series that were learned from."""
-        lesson = self._recall(request, n_jobs)[0].lesson
-        scores = lesson.scores[:, ::-1, : lesson.blocks[0].last]
+        """Return scores of windows that begin with the first step, of series learned from."""
+        scores = self._recall(request, n_jobs)[0].lesson.whole_windows()
         found = [np.empty((0, scores.shape[2]))] * self.n_series
         for i, own in zip(self.chunks[0].tolist(), scores, strict=True):
             found[i] = own
