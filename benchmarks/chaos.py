@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ import pandas as pd
 
 from chaos_parts.rivals import RIVALS, is_installed
 from rbfdiffnet import RBFDiffNetRegressor
+from rbfdiffnet.noise.cleaning import quarter_period
+from rbfdiffnet.noise.reader import series as reader
+from rbfdiffnet.noise.series_model import learn_series
 from rbfdiffnet.support.arrays import Array
 from rbfdiffnet.support.parallel import one_blas_thread
 from shared_parts.row_file import RowFile
@@ -68,7 +72,20 @@ def ours(s: Array, h: int) -> Array:
     return RBFDiffNetRegressor(noise="auto").fit_series(s).forecast(h)
 
 
-METHODS: dict[str, Callable[[Array, int], Array]] = {'ours, noise="auto"': ours}
+def without_reader(s: Array, h: int) -> Array:
+    model = replace(learn_series(s[:, None]), share=None)
+    return model.forecast(None, h, np.array([0.5]))[:, 0, 0]
+
+
+def reader_alone(s: Array, h: int) -> Array:
+    return reader.forecast(s, h, quarter_period(s))
+
+
+METHODS: dict[str, Callable[[Array, int], Array]] = {
+    'ours, noise="auto"': ours,
+    "ours, without the reader": without_reader,
+    "the reader alone": reader_alone,
+}
 METHODS |= {name: rival for name, (rival, _) in RIVALS.items() if is_installed(name)}
 
 

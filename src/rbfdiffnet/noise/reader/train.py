@@ -239,7 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return losses(found, clean, noise)
 
     fast = torch.compile(loss_of) if device == "cuda" else loss_of
-    trial = draw(test, 2048, Dice.of(7, device))
+    part = min(256, options.batch)
+    trial = draw(test, 8 * part, Dice.of(7, device))
     began, step, sums = time.time(), 0, torch.zeros(2, device=device)
     while (share := max(step / options.steps, (time.time() - began) / options.seconds)) < 1.0:
         rate = min(1.0, (step + 1) / 300, 2.0 * (1.0 - share))
@@ -262,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sums.zero_()
     net.load_state_dict(mean)
     with torch.no_grad():
-        held_out = [loss_of(*(v[k : k + 256] for v in trial)) for k in range(0, 2048, 256)]
+        held_out = [loss_of(*(v[k : k + part] for v in trial)) for k in range(0, 8 * part, part)]
     print("held out", *(f"{float(torch.stack(v).mean()):.4f}" for v in zip(*held_out, strict=True)))
     options.out.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(options.out / "weights.npz", **pack(net.state_dict()))  # type: ignore[arg-type]
