@@ -180,3 +180,13 @@ def test_a_regressor_without_settings_uses_it():
     again = RBFDiffNetRegressor(noise="auto").fit_series(s[:150])
     np.testing.assert_array_equal(with_reader.forecast(20), again.forecast(20))
     assert np.abs(with_reader.forecast(3) - clean[150:153]).mean() < clean.std()
+
+
+def test_origins_far_apart_are_read_one_after_the_other():
+    """Each knows at least half of what the network can see."""
+    s = mackey_glass(1_200, step=6.0)
+    origins = np.array([500, 650, 900, 1_150])
+    found = series.forecast_from(s, origins, 6, 2)
+    for origin, path in zip(origins, found, strict=True):
+        ahead = s[origin : origin + 6]
+        assert np.abs(path - ahead).mean() < 0.6 * np.abs(s.mean() - ahead).mean()

@@ -193,12 +193,12 @@ def mean_error(paths: Array, ahead: Array) -> float:
 
     Far off is far off. Step t counts 1 / t, as in a mean over the logarithm of the time ahead.
     """
-    return float(errors_until(paths, ahead)[-1])
+    return float(errors_until(paths - ahead)[-1])
 
 
-def errors_until(paths: Array, ahead: Array) -> Array:
-    """Return the `mean_error` of the steps up to each one, shape (H,)."""
-    size = np.minimum(np.abs(paths - ahead), _FARTHEST)
+def errors_until(errors: Array) -> Array:
+    """Return the mean size of errors (n, H, k) up to each step, see `mean_error`; shape (H,)."""
+    size = np.minimum(np.abs(errors), _FARTHEST)
     weight = np.isfinite(size) / np.arange(1.0, size.shape[1] + 1.0)[:, None]
     total, count = (np.nansum(v, axis=(0, 2)).cumsum() for v in (weight * size, weight))
     return np.asarray(total / np.maximum(count, 1e-300))

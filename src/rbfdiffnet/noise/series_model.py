@@ -6,7 +6,7 @@ at the time. The closer one stays.
 
 A committee knows nothing but the series, and noise leaves little of that. So the `reader`, which
 has seen many systems, forecasts the same part, and the two are mixed. Their weights at step k are
-:math:`c_k^{-6}` and :math:`r_k^{-6}`, where c and r are their mean errors up to that step.
+:math:`c_k^{-4}` and :math:`r_k^{-4}`, where c and r are their mean errors up to that step.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecast
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
 _GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
 _SEEN = 1.15  # times the errors of a committee that chose its members by them
-_SHARPNESS = 6.0  # power of the errors that committee and reader are weighed by
+_SHARPNESS = 4.0  # power of the errors that committee and reader are weighed by
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 _ASIDE = "latent_ is cleaned, but forecasts do not use it: on the last part they do not gain"
 _SURE = 1.5  # times what a trajectory leaves unexplained, of a map of observed windows
@@ -194,13 +194,13 @@ class SeriesModel:
         h, scale = committee.errors.shape[1], float(self.latent.std())
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
         ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
-        own = committee.errors + clean
-        errors = [errors_until(paths / scale, ahead / scale) for paths in (own, told)]
-        ratio = (errors[1] / np.maximum(_SEEN * errors[0], 1e-300)) ** _SHARPNESS
-        share = 1.0 / (1.0 + ratio)
-        mixed = own + share[:, None] * (told - own)
-        error = mean_error(mixed / scale, ahead / scale) * scale
-        committee = replace(committee, errors=mixed - clean)
+        # Errors are those against the clean series: noise would make all of them alike.
+        own, others = committee.errors, told - clean
+        ratio = errors_until(others / scale) / np.maximum(_SEEN * errors_until(own / scale), 1e-300)
+        share = 1.0 / (1.0 + ratio**_SHARPNESS)
+        mixed = own + share[:, None] * (others - own)
+        error = mean_error((mixed + clean) / scale, ahead / scale) * scale
+        committee = replace(committee, errors=mixed)
         return replace(self, committee=committee, error=error, share=share)
 
 

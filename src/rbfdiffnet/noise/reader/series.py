@@ -16,6 +16,7 @@ from rbfdiffnet.support.arrays import Array, Ints
 BLOCKS, ALL_BLOCKS = 4, (3, 4)
 #: Blocks at least, and so values, to go on from.
 FEWEST = 32
+_PASSED = SEEN // 2  # blocks between origins of one pass, at most
 _TOUCHED = 4  # blocks before an origin that interpolation uses
 _MEDIAN = 1
 
@@ -40,9 +41,12 @@ def forecast_from(s: Array, origins: Ints, h: int, quarter: int, blocks: int = B
     z = (s - shift) / scale
     ahead = -(-h // size)
     found = np.empty((origins.size, _TOUCHED + ahead))
-    for phase in np.unique(origins % size):
-        own = np.flatnonzero(origins % size == phase)
+    left = np.ones(origins.size, dtype=bool)
+    while left.any():  # those a number of blocks before the last one, if not too many, in one pass
+        away = origins[left].max() - origins
+        own = left & (away % size == 0) & (away <= _PASSED * size)
         found[own] = _read_blocks(z, origins[own], size, ahead)
+        left &= ~own
     if size > 1:
         middles = (np.arange(-_TOUCHED, ahead) + 0.5) * size - 0.5
         found = CubicSpline(middles, found, axis=1)(np.arange(h))
