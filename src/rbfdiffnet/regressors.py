@@ -45,7 +45,7 @@ Alpha = float | tuple[float, float] | Literal["auto"]
 
 _OF_A_SERIES = (
     *("_history", "latent_", "noise_std_", "signal_to_noise_", "noise_reason_"),
-    *("n_lags_", "delay_", "step_"),
+    *("n_lags_", "delay_", "step_", "reader_share_"),
 )
 _MANY_ROWS = 50_000  # from here on BLAS gains from several threads
 _MOST_ORDERS, _MOST_STARTS = 100, 100_000
@@ -277,6 +277,9 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         After `fit_series`: values in a window, and steps between them.
     step_ : float
         After `fit_series`: time between two values.
+    reader_share_ : ndarray of shape (H,) or None
+        After `fit_series`: the share of the pretrained reader in forecasts, by steps ahead; None
+        where it has none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only where X has column names that are all strings.

@@ -1,13 +1,15 @@
 """The reader: a network trained on simulated systems, which reads noisy series."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.datasets import lorenz, mackey_glass
+from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
 from rbfdiffnet.noise.cleaning import quarter_period
 from rbfdiffnet.noise.reader import network, series
-from rbfdiffnet.noise.reader.network import AHEAD, BEFORE, SEEN, load_weights, read
+from rbfdiffnet.noise.reader.network import AHEAD, BEFORE, load_weights, read
 from rbfdiffnet.noise.series_model import learn_series
 
 
@@ -117,19 +119,24 @@ def test_it_forecasts_systems_it_never_saw(step, size, h):
 
 def test_forecasts_from_origins_know_the_past_only_and_follow_units():
     _, s = noisy_lorenz(400, step=0.02)
-    origins = np.array([300, 311, 325])
+    origins = np.array([100, 300, 311, 325])
     found = series.forecast_from(s, origins, 40, 10)
-    assert found.shape == (3, 40)
-    later = np.where(np.arange(s.size) >= 325, 1e3, s)
-    np.testing.assert_allclose(series.forecast_from(later, origins, 40, 10), found, atol=1e-4)
+    assert found.shape == (4, 40)
+    for k, origin in enumerate(origins):
+        later = np.where(np.arange(s.size) >= origin, 50.0, s)
+        changed = series.forecast_from(later, origins, 40, 10)
+        np.testing.assert_allclose(changed[k], found[k], atol=1e-4)
     scaled = series.forecast_from(7.0 * s - 3.0, origins, 40, 10)
     np.testing.assert_allclose(scaled, 7.0 * found - 3.0, atol=1e-2)
-    # A step ahead is the same however far one asks.
-    near = series.forecast_from(s, origins, 9, 10)
-    np.testing.assert_allclose(near[:, :4], found[:, :4], atol=0.3)
-    far = series.forecast(s, 3 * AHEAD * 4, 10)
+
+
+@pytest.mark.parametrize("quarter", [3, 10, 30])
+def test_a_step_is_the_same_however_far_one_asks(quarter):
+    _, s = noisy_lorenz(400, step=0.02)
+    far = series.forecast(s, 3 * AHEAD * quarter, quarter)
     assert np.isfinite(far).all()
-    assert far.size == 3 * AHEAD * 4
+    for h in (1, 7, 40):
+        np.testing.assert_allclose(series.forecast(s, h, quarter), far[:h], rtol=1e-9)
 
 
 def test_gaps_are_read_over():
@@ -163,23 +170,102 @@ def test_noisy_series_share_forecasts_with_the_reader():
     np.testing.assert_allclose(found, np.clip(wanted, model.committee.low, model.committee.high))
 
 
-def test_several_sensors_are_not_read():
-    model = learn_series(lorenz(200)[:, :2])
-    assert model.share is None
+def test_several_sensors_and_given_lags_are_not_read():
+    assert learn_series(lorenz(200)[:, :2]).share is None
+    s = mackey_glass(200, step=6.0)[:, None]
+    assert learn_series(s, n_lags=4).share is None
+    assert learn_series(s, delay=2).share is None
 
 
-def test_long_series_are_read_to_their_end():
+def test_the_latest_values_of_a_long_series_are_read():
     s = lorenz(3_000, step=0.05)[:, 0]
-    assert np.isfinite(series.forecast(s, 20, 5)).all()
-    assert s.size > SEEN
+    changed = np.where(np.arange(s.size) < s.size - 5, s, -s)
+    told = [series.forecast(v, 20, 5) for v in (s, changed)]
+    assert np.abs(told[0] - told[1]).max() > 0.5 * s.std()
 
 
 def test_a_regressor_without_settings_uses_it():
-    clean, s = noisy_lorenz(150, seed=3)
-    with_reader = RBFDiffNetRegressor(noise="auto").fit_series(s[:150])
+    clean = mackey_glass(170, step=3.0)
+    s = clean + 0.3 * clean.std() * np.random.default_rng(3).normal(size=170)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s[:150])
     again = RBFDiffNetRegressor(noise="auto").fit_series(s[:150])
-    np.testing.assert_array_equal(with_reader.forecast(20), again.forecast(20))
-    assert np.abs(with_reader.forecast(3) - clean[150:153]).mean() < clean.std()
+    np.testing.assert_array_equal(model.forecast(20), again.forecast(20))
+    assert model.reader_share_.max() > 0.2
+    alone = replace(model._series, share=None).forecast(None, 20, np.array([0.5]))[:, 0, 0]
+    assert np.abs(model.forecast(20) - alone).max() > 0.01 * s.std()
+
+
+def test_a_short_history_is_read_after_the_series():
+    """Forecasts after 32 values are no worse for it than those of the committee alone."""
+    clean = mackey_glass(800, step=3.0)
+    s = clean + 0.3 * clean.std() * np.random.default_rng(5).normal(size=800)
+    model = learn_series(s[:300, None])
+    errors = []
+    for origin in range(400, 760, 24):
+        history = s[origin - 40 : origin, None]
+        ahead = clean[origin : origin + 20]
+        for own in (model, replace(model, share=None)):
+            errors.append(
+                np.abs(own.forecast(history, 20, np.array([0.5]))[:, 0, 0] - ahead).mean()
+            )
+    mixed, committee = np.reshape(errors, (-1, 2)).mean(axis=0)
+    assert mixed < 1.02 * committee
+
+
+def test_forecasts_stay_within_bounds_and_are_the_middle_quantile():
+    _, s = noisy_lorenz(400, step=0.02)
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s[:300])
+    far = s[300:400] + 1e3
+    alone = model.forecast(20, far)
+    low, high = model._series.committee.low[0], model._series.committee.high[0]
+    assert (alone >= low).all()
+    assert (alone <= high).all()
+    np.testing.assert_array_equal(model.forecast(20, far, quantiles=[0.5, 0.9])[:, 0], alone)
+
+
+def test_far_steps_are_left_to_the_committee():
+    clean = mackey_glass(150, step=3.0)
+    s = clean + 0.2 * clean.std() * np.random.default_rng(0).normal(size=150)
+    model = learn_series(s[:, None])
+    h = 5 * model.share.size
+    found = model.forecast(None, h, np.array([0.5]))
+    alone = replace(model, share=None).forecast(None, h, np.array([0.5]))
+    np.testing.assert_array_equal(found[4 * model.share.size :], alone[4 * model.share.size :])
+    near = model.forecast(None, 12, np.array([0.5]))
+    np.testing.assert_allclose(near, found[:12], rtol=1e-9)
+
+
+_LORENZ = noisy_lorenz(400, step=0.02)[1]
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        np.tile([0.0, 1.0, 2.0, 5.0], 100),
+        np.tile([0.0, 1.0], 100),
+        np.where(np.arange(400) == 100, 1e30, _LORENZ[:400]),
+        np.r_[1e-25 * _LORENZ[:285], _LORENZ[285:400]],
+        np.r_[np.zeros(285), 1e20 * _LORENZ[285:400]],
+        np.r_[np.full(285, 0.1), 1e100 * _LORENZ[285:400]],
+        np.where((np.arange(400) >= 275) & (np.arange(400) < 399), np.nan, _LORENZ[:400]),
+    ],
+    ids=["steps", "two values", "spike", "grown", "begun", "exploded", "gap where compared"],
+)
+def test_odd_series_are_learned_without_warnings(s):
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s)
+    assert np.isfinite(model.forecast(20)).all()
+    if model.reader_share_ is not None:
+        assert ((model.reader_share_ >= 0.0) & (model.reader_share_ < 1.0)).all()
+
+
+def test_a_last_trajectory_that_rests_is_not_read():
+    model = learn_series([_LORENZ[:400, None], np.full((100, 1), 3.0)])
+    assert model.share is None
+
+
+def test_long_coarse_series_are_learned():
+    model = RBFDiffNetRegressor(noise="auto").fit_series(henon_map(1_500))
+    assert np.isfinite(model.forecast(5)).all()
 
 
 def test_origins_far_apart_are_read_one_after_the_other():

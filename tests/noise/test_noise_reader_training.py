@@ -22,6 +22,7 @@ def test_systems_are_solved_as_by_scipy(kind):
     }[kind]()
     dt = torch.full((20,), 0.01)
     path = simulate.run(systems.stepper(dt), systems.start, 40, 10).double().numpy()
+    compared = 0
     for i in range(20):
         one = systems.take(slice(i, i + 1))
 
@@ -33,6 +34,8 @@ def test_systems_are_solved_as_by_scipy(kind):
         wanted = solve_ivp(change, (0.0, 0.4), one.start[0].numpy(), t_eval=times, rtol=1e-6)
         if wanted.success and np.abs(wanted.y).max() < 20.0:
             np.testing.assert_allclose(path[:, i], wanted.y.T, atol=2e-2)
+            compared += 1
+    assert compared >= 10
 
 
 def test_energy_of_turbulent_systems_changes_by_friction_and_force_alone():

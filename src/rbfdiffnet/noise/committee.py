@@ -98,6 +98,7 @@ class Committee:
         They are those of the errors around their median. Of n origins, the outer quantiles are
         those of n + 1, which hold what they promise.
         """
+        middle = np.clip(middle, self.low, self.high)
         if np.all(quantiles == 0.5):
             return np.repeat(middle[:, :, None], quantiles.size, axis=2)
         (n, size, width), h = self.errors.shape, len(middle)

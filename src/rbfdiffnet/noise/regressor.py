@@ -77,7 +77,8 @@ class SeriesMixin(ABC):
             With the attributes ``latent_`` (the clean series, gaps filled; without a number of lags
             the latest 4,000 values, which are learned from), ``noise_std_``,
             ``signal_to_noise_``, ``noise_reason_`` (why noise was not treated, or not in
-            forecasts; empty if it was),
+            forecasts; empty if it was), ``reader_share_`` (how much the pretrained reader has in
+            forecasts, by steps ahead; None with a number of lags, a delay or several sensors),
             ``n_lags_``, ``delay_`` and ``step_``. Of several sensors the first three have a column,
             or a number, for each; of several trajectories ``latent_`` is the last one.
 
@@ -156,6 +157,7 @@ class SeriesMixin(ABC):
         self.noise_std_ = float(noise[0]) if one else noise
         self.signal_to_noise_ = float(ratio[0]) if one else ratio
         self.noise_reason_ = found.reason
+        self.reader_share_ = found.share
         self.n_lags_, self.delay_ = best.n_lags, best.delay
 
     def _fit_windows(self, values: Array, n_lags: int) -> None:
@@ -182,6 +184,7 @@ class SeriesMixin(ABC):
         self.noise_std_ = 0.0 if found is None else found.noise
         self.signal_to_noise_ = np.inf if found is None else found.signal_to_noise
         self.noise_reason_ = reason
+        self.reader_share_ = None
         self.n_lags_, self.delay_ = n_lags, 1
 
     @public_call("Filtering")

@@ -51,8 +51,11 @@ _CLOSE = 1.15  # times the lowest error of left out observations: cleaners that 
 _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
 _GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
-_SEEN = 1.15  # times the errors of a committee that chose its members by them
-_SHARPNESS = 4.0  # power of the errors that committee and reader are weighed by
+_OPTIMISM = 1.15  # times the errors of a committee that chose its members by them
+_POWER = 4.0  # of the errors that committee and reader are weighed by
+_FADED = 4  # times the measured steps, after which the reader has no share
+_BETWEEN = 2  # quarters of a period between a series and another history that is read after it
+_FLAT = 1e-6  # standard deviation over the range of all trajectories
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 _ASIDE = "latent_ is cleaned, but forecasts do not use it: on the last part they do not gain"
 _SURE = 1.5  # times what a trajectory leaves unexplained, of a map of observed windows
@@ -179,25 +182,46 @@ class SeriesModel:
         is_latent = history is None and not gap
         seen = self.latent if is_latent else _clean(observed, self.cleaners)
         middle = self.committee.forecast(seen, gap + h)
-        if self.share is not None and len(observed) >= reader.FEWEST:
-            share = self.share[np.minimum(np.arange(gap + h), self.share.size - 1)]
-            told = reader.forecast(observed[:, 0], gap + h, self.quarter)
-            middle = middle + (share * (told - middle[:, 0]))[:, None]
+        if self.share is not None:
+            middle = self._mix(middle, observed[:, 0], history is not None)
         return self.committee.around(middle, quantiles)[gap:]
+
+    def _mix(self, middle: Array, observed: Array, is_other: bool) -> Array:
+        """Return a forecast (h, 1) after values (T,) mixed with that of the reader.
+
+        The values may be those of another history. A short one is read after the series itself,
+        with a gap between them. The share falls to zero far beyond the steps it was measured on.
+        """
+        assert self.share is not None
+        if is_other and len(observed) < len(self.observed):
+            parts = self.observed[:, 0], np.full(_BETWEEN * self.quarter, np.nan), observed
+            observed = np.concatenate(parts)
+        measured = self.share.size
+        steps = np.arange(min(len(middle), _FADED * measured))
+        fading = (_FADED * measured - steps) / ((_FADED - 1) * measured)
+        share = self.share[np.minimum(steps, measured - 1)] * np.minimum(fading, 1.0)
+        told = reader.forecast(observed, steps.size, self.quarter)
+        mixed = middle.copy()
+        mixed[: steps.size, 0] += share * (told - middle[: steps.size, 0])
+        return mixed
 
     def with_reader(self) -> SeriesModel:
         """Return the model of a single sensor with the share that the reader deserves."""
         committee, s = self.committee, self.observed
         origins = origins_of(len(s), self.quarter)
-        if s.shape[1] > 1 or self.filters or origins[0] < reader.FEWEST:
+        scale = float(self.latent.std())
+        is_flat = scale <= _FLAT * float((committee.high - committee.low).max())
+        if s.shape[1] > 1 or self.filters or is_flat or origins[0] < reader.FEWEST:
             return self
-        h, scale = committee.errors.shape[1], float(self.latent.std())
+        h = committee.errors.shape[1]
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
         ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
         # Errors are those against the clean series: noise would make all of them alike.
-        own, others = committee.errors, told - clean
-        ratio = errors_until(others / scale) / np.maximum(_SEEN * errors_until(own / scale), 1e-300)
-        share = 1.0 / (1.0 + ratio**_SHARPNESS)
+        own = committee.errors
+        others = np.where(np.isfinite(own), told - clean, np.nan)
+        size, others_size = errors_until(own / scale), errors_until(others / scale)
+        ratio = np.minimum(others_size / np.maximum(_OPTIMISM * size, 1e-300), 1e6)
+        share = np.where(others_size > 0.0, 1.0 / (1.0 + ratio**_POWER), 0.0)
         mixed = own + share[:, None] * (others - own)
         error = mean_error((mixed + clean) / scale, ahead / scale) * scale
         committee = replace(committee, errors=mixed)
@@ -213,7 +237,8 @@ def learn_series(
     """Learn a series (T, k), NaN where missing, or several trajectories of one system.
 
     Noise is found in the data, or known by its standard deviation, or not treated (None). Lags and
-    delay between them may be given. A ValueError says what is wrong with a series.
+    delay between them may be given; then the reader has no share. A ValueError says what is wrong
+    with a series.
     """
     trajectories = _latest([s] if isinstance(s, np.ndarray) else list(s))
     whole = np.concatenate(trajectories)
@@ -244,10 +269,13 @@ def learn_series(
         model = SeriesModel(committee, last, latent, cleaners, reason, committee.error)
         return replace(model, quarter=quarter)
 
+    def finish(model: SeriesModel) -> SeriesModel:
+        return model.with_reader() if n_lags is None and delay is None else model
+
     last, cleaners = trajectories[-1], tuple(cleaner for cleaner, _ in found)
     if not any(cleaners):
         with progress_between(0.5, 1.0):
-            return learn(untreated, found[0][1]).with_reader()
+            return finish(learn(untreated, found[0][1]))
     with progress_between(0.5, 0.7):
         model = learn(cleaners)
     if model.trajectory is not None and len(trajectories) == 1 and quarter <= _FOLDS:
@@ -264,7 +292,7 @@ def learn_series(
             if model.error >= plain.error:
                 sure = _is_sure(model)
                 model = replace(plain, reason=_ASIDE, aside=model) if sure else plain
-    return model.with_reader()
+    return finish(model)
 
 
 def _is_sure(model: SeriesModel) -> bool:

@@ -7,17 +7,18 @@ blocks of values, and what it says is interpolated.
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import Akima1DInterpolator
 
 from rbfdiffnet.noise.reader.network import BEFORE, SEEN, read
 from rbfdiffnet.support.arrays import Array, Ints
 
 #: Blocks in a quarter of a period, and those of all ways to read a series.
 BLOCKS, ALL_BLOCKS = 4, (3, 4)
-#: Blocks at least, and so values, to go on from.
+#: Fewest blocks that are read, and fewest values.
 FEWEST = 32
 _PASSED = SEEN // 2  # blocks between origins of one pass, at most
-_TOUCHED = 4  # blocks before an origin that interpolation uses
+_TOUCHED = 4  # blocks before an origin, and after the last step, that interpolation may use
+_FARTHEST = 10.0  # standard deviations of a value, as in training
 _MEDIAN = 1
 
 
@@ -29,27 +30,37 @@ def forecast(s: Array, h: int, quarter: int) -> Array:
     """
     end = np.array([len(s)])
     ways = [(sign, blocks) for sign in (1.0, -1.0) for blocks in ALL_BLOCKS]
-    paths = [sign * forecast_from(sign * s, end, h, quarter, blocks)[0] for sign, blocks in ways]
+    paths = [
+        sign * forecast_from(sign * s, end, h, quarter, blocks, _TOUCHED)[0]
+        for sign, blocks in ways
+    ]
     return np.asarray(np.mean(paths, axis=0))
 
 
-def forecast_from(s: Array, origins: Ints, h: int, quarter: int, blocks: int = BLOCKS) -> Array:
-    """Return the medians of h values from each origin on, shape (n, h), knowing s[:origin] only."""
+def forecast_from(
+    s: Array, origins: Ints, h: int, quarter: int, blocks: int = BLOCKS, beyond: int = 0
+) -> Array:
+    """Return the medians of h values from each origin on, shape (n, h), knowing s[:origin] only.
+
+    Interpolation looks at some blocks ``beyond`` a step: with `_TOUCHED` of them a forecast does
+    not depend on how far one asks. Without them it is a little quicker.
+    """
     first = s[: origins.min()]
     size = max(min(-(-quarter // blocks), first.size // FEWEST), 1)
     shift, scale = float(np.nanmean(first)), float(np.nanstd(first)) or 1.0
-    z = (s - shift) / scale
-    ahead = -(-h // size)
+    z = np.clip((s - shift) / scale, -_FARTHEST, _FARTHEST)
+    ahead = -(-h // size) + (beyond if size > 1 else 0)
     found = np.empty((origins.size, _TOUCHED + ahead))
     left = np.ones(origins.size, dtype=bool)
-    while left.any():  # those a number of blocks before the last one, if not too many, in one pass
+    # One pass serves the last origin that is left, and those that lie whole blocks before it.
+    while left.any():
         away = origins[left].max() - origins
         own = left & (away % size == 0) & (away <= _PASSED * size)
         found[own] = _read_blocks(z, origins[own], size, ahead)
         left &= ~own
     if size > 1:
         middles = (np.arange(-_TOUCHED, ahead) + 0.5) * size - 0.5
-        found = CubicSpline(middles, found, axis=1)(np.arange(h))
+        found = Akima1DInterpolator(middles, found, axis=1)(np.arange(h), extrapolate=True)
     else:
         found = found[:, _TOUCHED:]
     return np.asarray(found * scale + shift)
