@@ -8,9 +8,9 @@ network of Gaussians,
 .. math:: y_t = \sum_{s \le t} g_{ts} V x_s, \qquad g_{ts} = \frac{\varphi_{ts}}{\sum_{r \le t}
     \varphi_{tr}}, \quad \varphi_{ts} = e^{-\beta \lVert R_t Q x_t - R_s K x_s \rVert^2}
 
-where Q and K have columns of length one after the product, and the rotations R turn with time, so
-that distances depend on how long ago a window was. Several such networks (heads), a mixture of
-them, and :math:`W (\max(U x, 0))^2` are added to x in every layer.
+where x was divided by its root mean square, Q x and K x are divided by their lengths, and the
+rotations R turn with time, so that distances depend on how long ago a window was. In every layer a
+mixture of several such networks (heads), and then :math:`W (\max(U x, 0))^2`, are added to x.
 """
 
 from __future__ import annotations
