@@ -15,8 +15,10 @@ from scipy.stats import spearmanr
 from panels import make_panel
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import logistic_map
+from rbfdiffnet.forecasting import pipeline
 from rbfdiffnet.forecasting.options import name_quantiles
 from rbfdiffnet.models.base import ForecastRequest
+from rbfdiffnet.series.series import find_sparse
 
 NAME = "RBFDiffNet"
 MODELS = [{}, {"preset": "instant"}, {"preset": "fast"}, {"scope": "local"}, {"scope": "global"}]
@@ -161,6 +163,23 @@ def test_a_broken_series_does_not_move_totals_of_networks():
     beside = model.forecast(df, 6, level=[80], totals=6)
     without = model.forecast(df[df["unique_id"] != "h"], 6, level=[80], totals=6)
     assert_frame_equal(beside[beside["unique_id"] != "h"], without)
+
+
+def test_paths_know_which_series_are_often_zero(monkeypatch):
+    """Errors of zeros do not tell what stays: paths are others than if all series were ordinary."""
+    rng = np.random.default_rng(0)
+    y = 10.0 + rng.normal(size=(6, 90))
+    y[0] = 5.0 * (rng.random(90) < 0.1)
+    index = pd.MultiIndex.from_product([list("abcdef"), pd.date_range("2024-01-01", periods=90)])
+    df = pd.DataFrame({"y": y.ravel()}, index=index.set_names(["unique_id", "ds"])).reset_index()
+    model = RBFDiffNet("D", season_length=1, preset="fast").fit(df)
+    paths = model.simulate(12, 50).query("unique_id == 'a'")[NAME]
+    found = []
+    monkeypatch.setattr(pipeline, "find_sparse", lambda some: found.extend(find_sparse(some)))
+    ordinary = model.simulate(12, 50).query("unique_id == 'a'")[NAME]
+    assert found == [True] + [False] * 5
+    assert (np.sort(paths) == np.sort(ordinary)).all()  # in another order
+    assert not paths.equals(ordinary)
 
 
 @pytest.mark.parametrize("totals", ["X7", 0, 2.5, ["W"], lambda dates: dates[:1]])

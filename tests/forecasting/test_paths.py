@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import ndtr
+from scipy import stats
+from scipy.special import ndtr, ndtri
 
+from rbfdiffnet.forecasting import paths as paths_module
 from rbfdiffnet.forecasting.paths import (
+    _SHARES,
     GRID,
     Dependence,
+    _find_likelihood,
     _find_shocks,
     find_dependence,
     seeds_of,
@@ -163,6 +167,84 @@ def test_series_share_shocks_as_much_as_their_errors_did(rng):
     assert apart.shared == 0.0
 
 
+def mixed(n, shared=0.0):
+    """Series in which a shock is gone, or stays for good, with the same probability."""
+    return Dependence(np.tile([0.0, 1.0], (n, 1)), np.ones(n), shared, seeds_of(range(n)))
+
+
+def test_series_remain_alike_where_what_stays_differs_between_paths(rng):
+    """A path is noise in all series, or a walk in all; the truth is drawn by the definition."""
+    n, h, m = 20, 12, 4000
+    quantiles = normal_quantiles(np.ones((n, h)))
+    paths = mixed(n, shared=0.6).draw(quantiles, m, seed=0)
+    last = np.corrcoef(paths[:, -1])[np.triu_indices(n, 1)]
+    assert last.mean() == pytest.approx(0.6, abs=0.04)
+    common, own = rng.normal(size=(h, m)), rng.normal(size=(n, h, m))
+    shocks = np.sqrt(0.6) * common + np.sqrt(0.4) * own
+    z = np.where(np.arange(m) < m // 2, shocks, np.cumsum(shocks, axis=1))
+    truth = np.argsort(np.argsort(z, axis=2), axis=2)
+    truth = ndtri((truth + 0.5) / m).sum(axis=(0, 1)).std()
+    assert paths.sum(axis=(0, 1)).std() == pytest.approx(truth, rel=0.03)
+
+
+def test_series_that_are_drawn_together_do_not_depend_on_chunks(rng):
+    quantiles = np.cumsum(rng.exponential(size=(4, 3, GRID.size)), axis=2)
+    whole = mixed(4, shared=0.5).draw(quantiles, 20, 5)
+    part = mixed(4, shared=0.5).draw(quantiles[2:], 20, 5, first=2)
+    assert_array_equal(part, whole[2:])
+
+
+def test_every_path_draws_what_stays():
+    """Half of the paths are noise and half are walks, which the mean share would not be."""
+    paths = mixed(1).draw(normal_quantiles(np.ones((1, 12))), 4000, seed=0)[0]
+    mean = Dependence(np.array([[0.5]]), np.ones(1), 0.0, [1])
+    one = mean.draw(normal_quantiles(np.ones((1, 12))), 4000, seed=0)[0]
+    rough, even = (np.abs(np.diff(own, axis=0)).mean(axis=0) for own in (paths, one))
+    assert rough.std() > 1.3 * even.std()
+
+
+@pytest.mark.parametrize("n_paths", [1, 2, 10])
+@pytest.mark.parametrize("shared", [0.0, 0.5])
+def test_few_paths_have_shares_like_many(monkeypatch, n_paths, shared):
+    used = []
+    monkeypatch.setattr(
+        paths_module, "_accumulate", lambda z, stays, _fades: [used.append(stays), z][1]
+    )
+    shares = np.linspace(0.0, 1.0, 32)[None] ** 3
+    dependence = Dependence(shares, np.ones(1), shared, [1])
+    for seed in range(4000 // n_paths):
+        dependence.draw(np.zeros((1, 1, GRID.size)), n_paths, seed)
+    assert np.mean(used) == pytest.approx(shares.mean(), abs=0.02)
+    assert np.mean(np.square(used)) == pytest.approx(np.mean(shares**2), abs=0.02)
+
+
+def multivariate_likelihood(scores, stays, fades):
+    """Log likelihood of windows (m, h): normal, over an inverse gamma variance, by a sum."""
+    h = scores.shape[1]
+    weights = np.eye(h) + [
+        [stays * fades ** (k - 1 - j) if j < k else 0.0 for j in range(h)] for k in range(h)
+    ]
+    cover = weights @ weights.T / np.outer(width(stays, fades, h), width(stays, fades, h))
+    logs = np.linspace(-5.0, 5.0, 401)
+    found = stats.invgamma(2.0, scale=2.0).logpdf(np.exp(logs)) + logs
+    for own in scores:
+        known = np.isfinite(own)
+        cut = cover[np.ix_(known, known)]
+        found += [stats.multivariate_normal(cov=np.exp(v) * cut).logpdf(own[known]) for v in logs]
+    return np.logaddexp.reduce(found)
+
+
+@pytest.mark.parametrize("last", [8, 5])
+def test_likelihood_is_that_of_normal_windows_with_an_unknown_variance(rng, last):
+    """Also where the end of a window is unknown."""
+    scores = rng.normal(size=(2, 8))
+    scores[0, last:] = np.nan
+    at = [0, 8, 16, 24, 31]
+    found = np.log(_find_likelihood(np.array([0.9]), [scores])[0])[at]
+    expected = np.array([multivariate_likelihood(scores, _SHARES[j], 0.9) for j in at])
+    assert_allclose(found - found[0], expected - expected[0], atol=1e-6)
+
+
 def test_paths_of_a_series_depend_on_neither_its_place_nor_its_neighbors(rng):
     quantiles = np.cumsum(rng.exponential(size=(4, 3, GRID.size)), axis=2)
     names = ["a", "b", "c", "d"]
@@ -247,7 +329,10 @@ def test_what_was_seen_depends_on_no_order(rng):
     errors, seeds = [rng.normal(size=(3, 6)) for _ in range(5)], seeds_of("abcde")
     found = find_dependence(quantiles, errors, seeds)
     turned = find_dependence(quantiles, errors[::-1], seeds[::-1])
-    assert_allclose(turned.seen, found.seen, rtol=1e-9, atol=1e-12)
+    assert_array_equal(turned.stays[::-1], found.stays)
+    assert_array_equal(turned.seen, found.seen)
+    paths = turned.draw(quantiles, 20, seed=0)[::-1]
+    assert_array_equal(paths, found.draw(quantiles, 20, seed=0))
 
 
 def test_no_width_and_no_series():

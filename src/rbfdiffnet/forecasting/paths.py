@@ -28,7 +28,8 @@ The shocks of a path, :math:`\xi` or :math:`\eta`, are those of one earlier wind
 the panel that is not wild, as they were or all turned round, with a little noise: a new level, or a
 spell of large errors, is as rare in paths as it was. Where there were few windows, most are normal.
 Series share shocks :math:`\eta` only where that is asked for, as much as their errors at the same
-step did. Where noise is filtered, paths go on as those of the cloud of states.
+step did; then much stays in all series of a path, or little in all. Where noise is filtered, paths
+go on as those of the cloud of states.
 
 Of n paths, one lies between any two neighbors of n + 1 quantiles at every step (Latin hypercube
 sampling), so quantiles of few paths are close to the quantiles that were forecast.
@@ -65,12 +66,12 @@ _MOST_SEEN = 4_096  # windows whose shocks are kept
 _EDGES = np.linspace(0.0, 1.0, 33) ** 1.5
 _SHARES = 0.5 * (_EDGES[1:] + _EDGES[:-1])  # of a shock that may stay
 _STEP, _FARTHEST = 0.1, 0.02  # between logarithms of shares that are told apart, and the least
-# Of a panel: the logarithm of the factor, what stays at least, and how alike series are; and how
-# far these usually are from 0, 0 and `_USUAL_ALIKE`.
+# Of a panel: the logarithm of the factor, what stays at least, and how alike series are; and the
+# standard deviations of their priors: of the first two around 0, of log(alike / _USUAL_ALIKE).
 _LOG_FACTORS = np.linspace(-1.0, 1.0, 21)
 _LEAST_OF_ALL = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
 _ALIKE, _USUAL_ALIKE = (2.0, 4.0, 8.0, 16.0, 32.0), 4.0
-_USUALLY_AWAY = (0.4, 0.15, 0.7)
+_DEVIATIONS = (0.4, 0.15, 0.7)
 _SURE = 4.0  # shocks that count as much as that their variance is usually 1
 #: Values of paths that are drawn at once.
 VALUES_AT_ONCE = 2**19
@@ -103,11 +104,12 @@ class Dependence:
             generator = _generator(seed, key)
             self._draw_shocks(generator, shocks[i])
             generator.random(out=places[i])
-            shares = self.stays[first + i]
-            stays[i] = shares[generator.permutation(n_paths) * shares.size // n_paths]
+            stays[i] = _spread(generator, self.stays[first + i], n_paths)
         if self.shared:
-            common = np.empty((h, n_paths))
-            self._draw_shocks(_generator(seed, 0), common)
+            common, generator = np.empty((h, n_paths)), _generator(seed, 0)
+            self._draw_shocks(generator, common)
+            # Much stays in all series of a path, or little, so that shocks remain shared.
+            stays = _spread(generator, self.stays[some].T, n_paths).T
             shocks = self.shared**0.5 * common + (1.0 - self.shared) ** 0.5 * shocks
         z = _accumulate(shocks, stays, self.fades[some])
         for i, cloud in self.clouds.items():
@@ -195,7 +197,8 @@ def _standardize(errors: Sequence[Array]) -> list[Array]:
     """Return errors in units of their usual size at each step; NaN where unknown."""
     known = [np.where(np.isfinite(own), np.clip(own, -_FAR, _FAR), np.nan) for own in errors]
     table = np.concatenate(known) if known else np.empty((0, 1))
-    squares, counts = np.nansum(table**2, axis=0), np.isfinite(table).sum(axis=0)
+    squares = np.nansum(np.sort(table**2, axis=0), axis=0)  # whatever the order of the panel
+    counts = np.isfinite(table).sum(axis=0)
     usual = np.sqrt(np.where(squares > 0.0, squares, 1.0) / np.maximum(counts, 1))
     return [own / usual for own in known]
 
@@ -203,7 +206,8 @@ def _standardize(errors: Sequence[Array]) -> list[Array]:
 def _find_shares(said: Array, likelihood: Array) -> Array:
     """Return equally likely shares of a shock that stay, (n, J), given what quantiles said (n,).
 
-    `likelihood` (n, J) is that of `_SHARES`. More than all of a shock stays for certain.
+    `likelihood` (n, J) is that of `_SHARES`. Where quantiles say that more than all stays, that
+    number is used, and errors are not asked.
     """
     told = np.flatnonzero(likelihood.min(axis=1) < 1.0)
     fits = {alike: np.log(likelihood[told] @ _find_prior(alike).T) for alike in _ALIKE}
@@ -212,7 +216,7 @@ def _find_shares(said: Array, likelihood: Array) -> Array:
         usual = np.hypot(np.exp(log_factor) * said, least)
         place = np.rint(-np.log(np.clip(usual, _FARTHEST, 1.0)) / _STEP).astype(np.int64)
         for alike, fit in fits.items():
-            away = np.array([log_factor, least, np.log(alike / _USUAL_ALIKE)]) / _USUALLY_AWAY
+            away = np.array([log_factor, least, np.log(alike / _USUAL_ALIKE)]) / _DEVIATIONS
             # In an order of their own: sums must not depend on that of the panel.
             total = np.sort(fit[np.arange(told.size), place[told]]).sum() - 0.5 * (away @ away)
             if total > best:
@@ -261,7 +265,7 @@ def _find_likelihood(fades: Array, scores: Sequence[Array]) -> Array:
 def _recover(scores: Array, stays: Array, fades: Array) -> Iterator[tuple[Array, Array]]:
     """Yield shocks, (m,) or (J, m), that lead to scores (m, k), and scales of scores, step by step.
 
-    They are NaN where scores are unknown, which leaves no trace.
+    They are NaN where scores are unknown; such a shock counts as 0 in the steps after it.
     """
     state, kept = np.zeros(np.broadcast_shapes(stays.shape, fades.shape)), np.zeros(fades.shape)
     for score in scores.T:
@@ -317,6 +321,13 @@ def _accumulate(shocks: Array, stays: Array, fades: Array) -> Array:
         state = fades[:, None] * state + shocks[:, k - 1]
         found[:, k] += stays * state
     return found
+
+
+def _spread(generator: np.random.Generator, shares: Array, n_paths: int) -> Array:
+    """Return shares, (J,) or (J, n), for all paths: evenly from the whole list, in any order."""
+    size = len(shares)
+    at = generator.permutation(n_paths) * size + generator.integers(size, size=n_paths)
+    return np.asarray(shares[at // n_paths])
 
 
 def _generator(seed: int, key: int) -> np.random.Generator:

@@ -197,13 +197,15 @@ class FittedModel(ABC):
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
         """Return errors (m, k) of up to h steps for each series, a row for each earlier window.
 
-        An error of 1 is usual for its series. Windows lie side by side, in the order of time; a
-        wild series, see `series.outliers`, has none.
+        An error of 1 is usual for its series. Whole windows lie side by side, in the order of time,
+        the last one at the end; if there is none, the longest part of one counts. A wild series,
+        see `series.outliers`, has none.
         """
+        h = request.h
         held_out = self.held_out_errors(request, n_jobs)
         wild = find_wild(mean_sizes(held_out.errors, held_out.scales))
         errors = [
-            own[:0] if away else own[:: -request.h][::-1]
+            own[:0] if away else own[max(len(own) - h, 0) :: -h][::-1]
             for own, away in zip(held_out.errors, wild, strict=True)
         ]
         known = [np.where(np.isfinite(own), own, 0.0) for own in errors]

@@ -266,3 +266,19 @@ def test_no_series_at_all():
     for scope in ("local", "global"):
         model = fit_panel([], PLAN, scope=scope, calibrate=True)
         assert model.forecast(ForecastRequest.after([], 3)).values.shape == (0, 3)
+
+
+@pytest.mark.parametrize("h", [7, 35])
+def test_windows_of_errors_are_whole_and_side_by_side(panel, h):
+    """They are the errors from h, 2 h, ... steps before the end, or the longest that are known."""
+    model = fit_panel(panel, PLAN, scope="local", calibrate=True)
+    origins = np.array([s.y.size for s in panel])
+    request = ForecastRequest(panel, origins, h, [np.zeros((h, 1))] * len(panel))
+    every = model.held_out_errors(request).errors
+    assert (min(map(len, every)) < h) == (h == 35)
+    for own, found in zip(every, model.error_paths(request), strict=True):
+        n = len(own)  # an origin for each step
+        rows = [n - h * k for k in range(n // h, 0, -1)] if n >= h else [0]
+        np.testing.assert_array_equal(np.isfinite(found).sum(axis=1), [min(h, n)] * len(rows))
+        ratio = found / own[rows]
+        np.testing.assert_allclose(ratio[np.isfinite(ratio)], np.nanmedian(ratio))

@@ -124,7 +124,8 @@ class StackLesson:
         """Return scores (n, n_windows, k) by the windows of the first block, the latest last.
 
         Later blocks add their steps to windows that begin where one of theirs does; k is the last
-        step that any window has.
+        step that any window has. Windows of the first block may lie inside of such a longer one:
+        the same days are then forecast twice, from origins that are apart, and count twice.
         """
         first = self.blocks[0].distances
         found = np.full((len(self.scores), len(first), self.h), np.nan)
