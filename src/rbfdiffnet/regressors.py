@@ -279,7 +279,7 @@ class RBFDiffNetRegressor(SeriesMixin, NetworkRegressor):
         After `fit_series`: time between two values.
     reader_share_ : ndarray of shape (H,) or None
         After `fit_series`: the share of the pretrained reader in forecasts, by steps ahead; None
-        where it has none.
+        where it has none, as for series whose noise is not treated.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only where X has column names that are all strings.

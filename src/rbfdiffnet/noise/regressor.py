@@ -78,7 +78,7 @@ class SeriesMixin(ABC):
             the latest 4,000 values, which are learned from), ``noise_std_``,
             ``signal_to_noise_``, ``noise_reason_`` (why noise was not treated, or not in
             forecasts; empty if it was), ``reader_share_`` (how much the pretrained reader has in
-            forecasts, by steps ahead; None with a number of lags, a delay or several sensors),
+            forecasts, by steps ahead; None where noise is not treated),
             ``n_lags_``, ``delay_`` and ``step_``. Of several sensors the first three have a column,
             or a number, for each; of several trajectories ``latent_`` is the last one.
 

@@ -4,9 +4,10 @@ Whether there is noise to take out is decided by forecasts: a committee of the s
 one of the cleaned series roll on through the last part of the series, each from what could be known
 at the time. The closer one stays.
 
-A committee knows nothing but the series, and noise leaves little of that. So the `reader`, which
-has seen many systems, forecasts the same part, and the two are mixed. Their weights at step k are
-:math:`c_k^{-4}` and :math:`r_k^{-4}`, where c and r are their mean errors up to that step.
+A committee knows nothing but the series, and noise leaves little of that. So where noise is treated
+the `reader`, which has seen many systems, forecasts the same part, and the two are mixed. Their
+weights at step k are :math:`c_k^{-4}` and :math:`r_k^{-4}`, where c and r are their mean errors up
+to that step.
 """
 
 from __future__ import annotations
@@ -206,12 +207,16 @@ class SeriesModel:
         return mixed
 
     def with_reader(self) -> SeriesModel:
-        """Return the model of a single sensor with the share that the reader deserves."""
+        """Return the model of a single noisy sensor with the share that the reader deserves.
+
+        Where no noise is treated, maps know enough: on real series of that kind it did harm.
+        """
         committee, s = self.committee, self.observed
         origins = origins_of(len(s), self.quarter)
         scale = float(self.latent.std())
         is_flat = scale <= _FLAT * float((committee.high - committee.low).max())
-        if s.shape[1] > 1 or self.filters or is_flat or origins[0] < reader.FEWEST:
+        is_noisy = s.shape[1] == 1 and self.cleaners[0] is not None and not self.filters
+        if not is_noisy or is_flat or origins[0] < reader.FEWEST:
             return self
         h = committee.errors.shape[1]
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
