@@ -104,7 +104,7 @@ def test_damaged_weights_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(("step", "size", "h"), [(3.0, 150, 12), (0.5, 900, 72)])
-def test_it_forecasts_systems_it_never_saw(step, size, h):
+def test_it_forecasts_without_learning(step, size, h):
     """Coarse and fine series, the latter in blocks; noise of a fifth of a standard deviation."""
     errors = []
     for seed in range(6):

@@ -274,13 +274,10 @@ def learn_series(
         model = SeriesModel(committee, last, latent, cleaners, reason, committee.error)
         return replace(model, quarter=quarter)
 
-    def finish(model: SeriesModel) -> SeriesModel:
-        return model.with_reader() if n_lags is None and delay is None else model
-
     last, cleaners = trajectories[-1], tuple(cleaner for cleaner, _ in found)
     if not any(cleaners):
         with progress_between(0.5, 1.0):
-            return finish(learn(untreated, found[0][1]))
+            return learn(untreated, found[0][1])
     with progress_between(0.5, 0.7):
         model = learn(cleaners)
     if model.trajectory is not None and len(trajectories) == 1 and quarter <= _FOLDS:
@@ -297,7 +294,7 @@ def learn_series(
             if model.error >= plain.error:
                 sure = _is_sure(model)
                 model = replace(plain, reason=_ASIDE, aside=model) if sure else plain
-    return finish(model)
+    return model.with_reader() if n_lags is None and delay is None else model
 
 
 def _is_sure(model: SeriesModel) -> bool:

@@ -1,6 +1,7 @@
 r"""Random systems that wander without repeating themselves: what the reader is trained on.
 
-No system has a name. Differential equations, equations with delays, and maps are drawn at random;
+No system is taken from a list, though some forms are well known. Differential equations,
+equations with delays, and maps are drawn at random;
 those whose solutions stay bounded and keep moving are kept. Three quarters are chaotic: two
 solutions that begin close to each other do not stay so. The kinds:
 

@@ -8,7 +8,7 @@ deviations of the observed series; that of the values it has seen is divided by 
 ``weights.npz`` in DIR is what `network.read_weights` reads; its matrices are whole numbers from
 -127 to 127, with a scale for each row. ``--start`` goes on from ``weights.pt`` of an earlier
 training, with other systems. The weights of the package come from two trainings of seven minutes
-each on a card: one with ``--steps 24500``, and, from there on, one with
+each on a card, which the clock ended: about ``--steps 24500``, and, from there on, about
 ``--seed 1 --steps 27000 --rate 0.012``.
 
 Training needs the extra ``[gpu]``.
