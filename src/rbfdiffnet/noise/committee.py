@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -30,7 +31,7 @@ from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsytrd
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.members import Analogs, LaggedMap, Member
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.progress import report_progress
 
 #: Most windows that a map has a basis function at.
@@ -47,7 +48,7 @@ _ROWS_PER_LAG = 4
 _ROWS_FOR_WIDTH = 120  # at least, of those from which the width is chosen
 _LEARNED = 0.7  # share of the series that maps are learned from before they are compared
 _ORIGINS = 32
-_ORIGINS_APART = 4  # of those that are looked at first
+_FIRST_LOOK = slice(None, None, 4)  # origins that are looked at first
 _HOPEFUL, _MOST_HOPEFUL = 1.5, 12  # times the lowest error, and number of maps, after a first look
 _PERIODS = 2  # that maps are compared on
 _FEWEST_STEPS, _MOST_SHARE = 20, 0.2  # the same in steps, and as a share of the series
@@ -59,6 +60,9 @@ _STEPS_ALIKE = 1.25  # factor between steps whose errors are looked at together
 _MARGIN = 0.1  # of the range of the series, by which a forecast may leave it
 _QUICK_LAGS, _QUICK_DELAY = (4, 8), 0.25  # of maps for a quick look; of a quarter of a period
 _ANALOG_WIDTHS = (1.0, 2.0, 4.0)  # quarters of a period
+_ALL = slice(None)
+
+_Level = tuple[float, float]  # beta and penalty of a map
 
 
 @dataclass(frozen=True)
@@ -157,19 +161,25 @@ class _Trial:
         return cls(z, runs, int(origins[0]), histories, ahead, low, high)
 
     def fit(
-        self, n_lags: int, delay: int, decay: float, like: LaggedMap | None = None
+        self, n_lags: int, delay: int, decay: float, level: _Level | None = None
     ) -> LaggedMap | None:
         """Fit a map to the part before the origins."""
         early = slice(self.end)
-        return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, like)
+        return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, level)
 
-    def paths(self, member: Member, every: int = 1) -> Array:
-        """Return the forecasts of a member from every so many origins, shape (n, H, k)."""
-        return member.roll(self.histories[::every], self.ahead.shape[1], self.low, self.high)
+    def fit_again(self, early: LaggedMap) -> LaggedMap:
+        """Fit a map of the part before the origins to all values."""
+        shape = early.n_lags, early.delay, float(early.network.metric[0])
+        level = float(early.network.beta[0]), early.penalty
+        return fit_lagged(self.z, self.runs, *shape, level) or early
 
-    def error(self, member: Member, every: int = 1) -> float:
-        """Return the mean error of a member's forecasts from every so many origins."""
-        return mean_error(self.paths(member, every), self.ahead[::every])
+    def paths(self, member: Member, at: Mask | slice = _ALL) -> Array:
+        """Return the forecasts of a member from some origins, shape (n, H, k)."""
+        return member.roll(self.histories[at], self.ahead.shape[1], self.low, self.high)
+
+    def error(self, member: Member, at: Mask | slice = _ALL) -> float:
+        """Return the mean error of a member's forecasts from some origins."""
+        return mean_error(self.paths(member, at), self.ahead[at])
 
 
 def horizon_of(size: int, quarter: int) -> int:
@@ -215,16 +225,13 @@ def learn_committee(
     quarter: int,
     delay: int | None = None,
     n_lags: int | None = None,
-    *,
-    quick: bool = False,
 ) -> Committee:
     """Learn a committee from a series (T, k) without gaps that repeats itself after 4 quarters.
 
     Values belong to trajectories, the numbers of which are ``runs`` (T,); those with 0 take no part
     in learning. ``observed`` (T, k), NaN where missing, is what members are to come close to on
     the held-out part: h steps after each of the ``origins`` (n,). ``histories`` (n, L, k) are the
-    values before these, as they were known then. Lags and delay may be given. A ``quick``
-    committee has maps of one delay and decay only.
+    values before these, as they were known then. Lags and delay may be given.
     """
     usable = runs > 0
     shift, scale = z[usable].mean(axis=0), z[usable].std(axis=0)
@@ -232,10 +239,8 @@ def learn_committee(
     trial = _Trial.of(z, runs, observed, histories, origins, h)
     clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
     tried: list[tuple[float, Array, Member]] = []
-    shapes = _choose_shapes(trial, quarter, delay, n_lags, quick)
-    for found, early in _hopeful_maps(trial, shapes):
-        paths = trial.paths(early)
-        tried.append((mean_error(paths, trial.ahead), paths, found))
+    for paths, early in _hopeful_maps(trial, _choose_shapes(trial, quarter, delay, n_lags)):
+        tried.append((mean_error(paths, trial.ahead), paths, early))
     if not tried:
         raise ValueError(
             f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
@@ -251,8 +256,10 @@ def learn_committee(
     weight = np.array([max(error / best, 1.0) ** -_SHARPNESS for error, *_ in tried])
     keep = [k for k, one in enumerate(tried) if weight[k] > _LEAST_WEIGHT or one[0] == best_map]
     paths = weighted_median(np.array([tried[k][1] for k in keep]), weight[keep])
+    kept = [tried[k][2] for k in keep]
+    members = [trial.fit_again(own) if isinstance(own, LaggedMap) else own for own in kept]
     return Committee(
-        tuple(_in_units(tried[k][2], shift, scale) for k in keep),
+        tuple(_in_units(member, shift, scale) for member in members),
         weight[keep],
         mean_error(paths, trial.ahead) * float(scale.mean()),
         (paths - clean) * scale,
@@ -279,21 +286,31 @@ def quick_error(s: Array, histories: Array, origins: Ints, quarter: int) -> floa
 
 def _hopeful_maps(
     trial: _Trial, shapes: Sequence[tuple[int, int, float]]
-) -> list[tuple[LaggedMap, LaggedMap]]:
-    """Fit maps of these shapes to all values and to the early ones; return those worth a try.
+) -> list[tuple[Array, LaggedMap]]:
+    """Fit maps of these shapes to the early values; return those worth a try, and their forecasts.
 
-    They are compared from a few origins, and those that are far from the best are left out.
+    They are compared from a few origins, and those that are far from the best are left out. Width
+    and penalty are chosen from all values.
     """
     tried = []
     for k, shape in enumerate(shapes):
         report_progress(k / len(shapes))
-        found = fit_lagged(trial.z, trial.runs, *shape)
-        early = None if found is None else trial.fit(*shape, like=found)
-        if found is not None and early is not None:
-            tried.append((trial.error(early, _ORIGINS_APART), found, early))
+        rows = _Rows.cut(trial.z, trial.runs, *shape)
+        early = None if rows is None else trial.fit(*shape, rows.choose_level())
+        if early is not None:
+            paths = trial.paths(early, _FIRST_LOOK)
+            tried.append((mean_error(paths, trial.ahead[_FIRST_LOOK]), paths, early))
     tried.sort(key=lambda one: one[0])
     limit = _HOPEFUL * tried[0][0] if tried else 0.0
-    return [one[1:] for one in tried[:_MOST_HOPEFUL] if one[0] <= limit]
+    others = np.ones(len(trial.ahead), dtype=bool)
+    others[_FIRST_LOOK] = False
+    found = []
+    for error, first, early in tried[:_MOST_HOPEFUL]:
+        if error <= limit:
+            paths = np.empty_like(trial.ahead)
+            paths[_FIRST_LOOK], paths[others] = first, trial.paths(early, others)
+            found.append((paths, early))
+    return found
 
 
 def fit_lagged(
@@ -302,62 +319,92 @@ def fit_lagged(
     n_lags: int,
     delay: int,
     decay: float,
-    like: LaggedMap | None = None,
+    level: _Level | None = None,
 ) -> LaggedMap | None:
     """Fit a map to a standardized series (T, k); None if it is too short, or windows are alike.
 
-    Windows lie in one of the ``runs`` (T,), see `learn_committee`. With another map ``like`` it,
-    width and penalty are taken from there.
+    Windows lie in one of the ``runs`` (T,), see `learn_committee`. Beta and penalty are chosen by
+    evidence, or given.
     """
-    span, width = n_lags * delay + 1, z.shape[1]
-    fewest = _ROWS_PER_LAG * (n_lags * width + 1)
-    if len(z) < span + fewest:
-        return None
-    at = np.arange(n_lags + 1) * delay
-    start = np.arange(len(z) - span + 1)
-    own = runs[start[:, None] + at]
-    start = start[(own[:, 0] > 0) & (own == own[:, :1]).all(axis=1)]
-    if start.size < fewest:
-        return None
-    if start.size > MOST_ROWS:
-        start = start[np.linspace(0, start.size - 1, MOST_ROWS).round().astype(np.int64)]
-    rows = z[start[:, None] + at]
-    X, change = rows[:, :-1].reshape(len(rows), -1), rows[:, -1] - rows[:, -2]
-    metric = decay ** np.linspace(1.0, 0.0, n_lags) if n_lags > 1 else np.ones(1)
-    metric = np.repeat(metric, width)
-    flat = np.concatenate([X, np.ones((len(X), 1))], axis=1)
-    squares = squared_distances(X * metric, X * metric)
-    if like is None:
-        _, beta, penalty = _choose_width(squares, flat, change)
-    else:
-        beta, penalty = float(like.network.beta[0]), like.penalty
-    kernel = np.exp(-beta * squares)
-    kernel[np.diag_indices_from(kernel)] += penalty
-    try:
-        factor = cho_factor(kernel)
-    except np.linalg.LinAlgError:
-        return None
-    solved = cho_solve(factor, np.concatenate([change, flat], axis=1))
-    of_change, of_flat = solved[:, :width], solved[:, width:]
-    linear = np.linalg.lstsq(flat.T @ of_flat, flat.T @ of_change, rcond=1e-13)[0]
-    w = of_change - of_flat @ linear
-    linear[-1 - width : -1] += np.eye(width)  # the change is from the latest values on
-    inputs = n_lags * width
-    network = Network(
-        centers=X * metric,
-        beta=np.full(len(X), beta),
-        a=np.ones(1),
-        w=w,
-        linear=linear,
-        x_shift=np.zeros(inputs),
-        x_scale=np.ones(inputs),
-        metric=metric,
-        y_shift=np.zeros(width),
-        y_scale=np.ones(width),
-        n_lags=inputs,
-        order=0,
-    )
-    return LaggedMap(network, delay, penalty)
+    rows = _Rows.cut(z, runs, n_lags, delay, decay)
+    return None if rows is None else rows.fit(level or rows.choose_level())
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Windows X (n, m) that a map has basis functions at, and the ``change`` (n, k) after them.
+
+    Distances are measured in the ``metric`` (m,). ``flat`` are X and ones.
+    """
+
+    X: Array
+    change: Array
+    metric: Array
+    delay: int
+
+    @classmethod
+    def cut(cls, z: Array, runs: Ints, n_lags: int, delay: int, decay: float) -> _Rows | None:
+        """Cut windows of a series, see `fit_lagged`."""
+        span, width = n_lags * delay + 1, z.shape[1]
+        fewest = _ROWS_PER_LAG * (n_lags * width + 1)
+        if len(z) < span + fewest:
+            return None
+        at = np.arange(n_lags + 1) * delay
+        start = np.arange(len(z) - span + 1)
+        own = runs[start[:, None] + at]
+        start = start[(own[:, 0] > 0) & (own == own[:, :1]).all(axis=1)]
+        if start.size < fewest:
+            return None
+        if start.size > MOST_ROWS:
+            start = start[np.linspace(0, start.size - 1, MOST_ROWS).round().astype(np.int64)]
+        rows = z[start[:, None] + at]
+        X, change = rows[:, :-1].reshape(len(rows), -1), rows[:, -1] - rows[:, -2]
+        metric = decay ** np.linspace(1.0, 0.0, n_lags) if n_lags > 1 else np.ones(1)
+        return cls(X, change, np.repeat(metric, width), delay)
+
+    @cached_property
+    def flat(self) -> Array:
+        return np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1)
+
+    @cached_property
+    def squares(self) -> Array:
+        """Squared distances (n, n)."""
+        return squared_distances(self.X * self.metric, self.X * self.metric)
+
+    def choose_level(self) -> _Level:
+        """Return beta and penalty for which there is most evidence."""
+        return _choose_width(self.squares, self.flat, self.change)[1:]
+
+    def fit(self, level: _Level) -> LaggedMap | None:
+        """Fit a map; None if rounding forbids."""
+        (beta, penalty), (n, inputs), width = level, self.X.shape, self.change.shape[1]
+        kernel = np.exp(-beta * self.squares)
+        kernel[np.diag_indices_from(kernel)] += penalty
+        try:
+            factor = cho_factor(kernel)
+        except np.linalg.LinAlgError:
+            return None
+        solved = cho_solve(factor, np.concatenate([self.change, self.flat], axis=1))
+        of_change, of_flat = solved[:, :width], solved[:, width:]
+        flat = self.flat.T
+        linear = np.asarray(np.linalg.lstsq(flat @ of_flat, flat @ of_change, rcond=1e-13)[0])
+        w = of_change - of_flat @ linear
+        linear[-1 - width : -1] += np.eye(width)  # the change is from the latest values on
+        network = Network(
+            centers=self.X * self.metric,
+            beta=np.full(n, beta),
+            a=np.ones(1),
+            w=w,
+            linear=linear,
+            x_shift=np.zeros(inputs),
+            x_scale=np.ones(inputs),
+            metric=self.metric,
+            y_shift=np.zeros(width),
+            y_scale=np.ones(width),
+            n_lags=inputs,
+            order=0,
+        )
+        return LaggedMap(network, self.delay, penalty)
 
 
 def _choose_width(
@@ -381,7 +428,8 @@ def _choose_width(
     n, k = flat.shape
     orthogonal, _ = np.linalg.qr(flat)
     rest = change - orthogonal @ (orthogonal.T @ change)
-    typical = float(np.median(squares))
+    middle = squares.size // 2
+    typical = float(np.partition(squares, middle, axis=None)[middle])  # quicker than the median
     if not typical > 0.0:  # most windows of a series that rests are the same
         typical = float(squares.mean()) or 1.0
     best = np.inf, 1.0, 1.0, 1.0
@@ -425,7 +473,7 @@ def _solve_for_all(kernel: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _choose_shapes(
-    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None, quick: bool
+    trial: _Trial, quarter: int, delay: int | None, n_lags: int | None
 ) -> list[tuple[int, int, float]]:
     """Return numbers of lags, delays and decays to compare.
 
@@ -434,21 +482,21 @@ def _choose_shapes(
     delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
-    elif len(delays) > (1 if quick else _BEST_DELAYS):
+    elif len(delays) > _BEST_DELAYS:
         errors = {}
         for apart in delays:
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
-                errors[apart] = trial.error(probe, _ORIGINS_APART)
-        delays = sorted(delays, key=errors.__getitem__)[: 1 if quick else _BEST_DELAYS]
+                errors[apart] = trial.error(probe, _FIRST_LOOK)
+        delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
     return [
         (size, apart, decay)
         for size in numbers
         for apart in delays
-        for decay in (_DECAYS[-1:] if quick else _DECAYS)
+        for decay in _DECAYS
         if size * apart <= longest
     ]
 

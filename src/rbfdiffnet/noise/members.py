@@ -11,6 +11,8 @@ from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.support.arrays import Array
 
+_SHARP = 1e6  # beta, above which rounding may lift exponents far above 0
+
 
 class Member(Protocol):
     """Something that continues a series."""
@@ -62,11 +64,14 @@ class LaggedMap:
             [2.0 * beta * net.metric * centers, -beta, -beta * (centers**2).sum(axis=1)[:, None]], 1
         ).T
         linear = np.insert(net.linear, inputs, 0.0, axis=0)
+        is_sharp = beta.max() > _SHARP
         for k in range(blocks):
             row[:, :, :inputs] = path[:, k : k + size].swapaxes(1, 2).reshape(n, -1, inputs)
             np.matmul(row[:, :, :inputs] ** 2, square, out=row[:, :, inputs])
             phi = row.reshape(-1, inputs + 2) @ to_exponent
-            np.exp(np.minimum(phi, 0.0, out=phi), out=phi)
+            if is_sharp:
+                np.minimum(phi, 0.0, out=phi)
+            np.exp(phi, out=phi)
             ahead = (phi @ net.w).reshape(n, -1, width) + row @ linear
             path[:, size + k] = np.clip(ahead, low, high)
         return np.asarray(path[:, size:].reshape(n, -1, width)[:, :h] * scale + shift)

@@ -51,7 +51,7 @@ _TRAJECTORY_LAGS = (4, 8)
 _CLOSE = 1.15  # times the lowest error of left out observations: cleaners that are taken
 _PARTICLES_APART = 4  # of a cloud, that are sent on to see how well it forecasts
 _FOLDS = 2  # quarter of a period up to which series may fold so quickly that only a filter follows
-_GLANCE = 0.96  # error of a whole committee over that of a few maps, mostly
+_GLANCE = 0.9  # error of a whole committee over that of two maps, mostly
 _OPTIMISM = 1.15  # times the errors of a committee that chose its members by them
 _POWER = 4.0  # of the errors that committee and reader are weighed by
 _FADED = 4  # times the measured steps, after which the reader has no share
@@ -260,7 +260,7 @@ def learn_series(
             f"The last trajectory has {len(trajectories[-1])} values, and maps are compared on it; "
             f"put one of at least {_SHORTEST_TRAJECTORY} values last."
         )
-    untreated: tuple[Cleaner | None, ...] = (None,) * whole.shape[1]
+    untreated = (None,) * whole.shape[1]
     longest = max(trajectories, key=len)
     quarter = quarter_period(_clean(longest, untreated))
     settings = quarter, n_lags, delay
@@ -287,14 +287,24 @@ def learn_series(
             model = replace(model, error=error, early=early, filters=True)
     if noise == "auto":
         with progress_between(0.8, 0.9):
-            glance, _ = _learn(trajectories, untreated, *settings, quick=True)
-        if model.error >= _GLANCE * glance.error:  # in doubt
+            glance = _glance(trajectories, untreated, quarter, model.committee.best_map)
+        if model.error >= _GLANCE * glance:  # in doubt
             with progress_between(0.9, 1.0):
                 plain = learn(untreated, _NO_GAIN)
             if model.error >= plain.error:
                 sure = _is_sure(model)
                 model = replace(plain, reason=_ASIDE, aside=model) if sure else plain
     return model.with_reader() if n_lags is None and delay is None else model
+
+
+def _glance(
+    trajectories: list[Array], untreated: Sequence[None], quarter: int, best: LaggedMap
+) -> float:
+    """Return the error of a committee of untreated trajectories whose maps are like another one."""
+    try:
+        return _learn(trajectories, untreated, quarter, best.n_lags, best.delay)[0].error
+    except ValueError:  # gaps leave too few such windows
+        return 0.0
 
 
 def _is_sure(model: SeriesModel) -> bool:
@@ -371,13 +381,11 @@ def _learn(
     quarter: int,
     n_lags: int | None,
     delay: int | None,
-    *,
-    quick: bool = False,
 ) -> tuple[Committee, Array]:
     """Learn a committee of cleaned trajectories, and return the last of these, too.
 
     Members are compared on the last part of the last trajectory, each from what was known at the
-    time. Those before it are learned from whole. A ``quick`` committee has few maps.
+    time. Those before it are learned from whole.
     """
     longest = max(trajectories, key=len)
     clean = [_clean(own, cleaners, is_known=own is longest) for own in trajectories]
@@ -402,7 +410,7 @@ def _learn(
             histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
     h = horizon_of(len(last), quarter)
     found = learn_committee(
-        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, quick=quick
+        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags
     )
     return found, clean[-1]
 

@@ -17,7 +17,7 @@ BLOCKS, ALL_BLOCKS = 4, (3, 4)
 #: Fewest blocks that are read, and fewest values.
 FEWEST = 32
 _PASSED = SEEN // 2  # blocks between origins of one pass, at most
-_TOUCHED = 4  # blocks before an origin, and after the last step, that interpolation may use
+_TOUCHED = 3  # blocks before an origin, and after the last step, that interpolation may use
 _FARTHEST = 10.0  # standard deviations of a value, as in training
 _MEDIAN = 1
 
