@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rbfdiffnet.datasets import load_air_passengers
 from rbfdiffnet.evaluation.metrics import evaluate_quantiles
@@ -18,7 +16,6 @@ from rbfdiffnet.report.plots import (
     plot_operator,
     plot_panel,
     plot_paths,
-    text_plot,
 )
 from report_files import frames
 
@@ -62,12 +59,12 @@ def test_plot_anomalies_marks_them(library):
     )
     if library == "polars":
         frame = pytest.importorskip("polars").from_pandas(frame)
-    ax = plot_anomalies(frame, title="a")
+    ax = plot_anomalies(frame[[2, 0, 3, 1]] if library == "polars" else frame[::-1], title="a")
     values, marks = ax.lines
     np.testing.assert_array_equal(values.get_ydata(), [1.0, 9.0, 2.0, 1.0])
     np.testing.assert_array_equal(marks.get_ydata(), [9.0])
     assert len(ax.collections) == 1
-    with pytest.raises(ValueError, match="no column 'anomaly'"):
+    with pytest.raises(ValueError, match="no column 'y'"):
         plot_anomalies(frame[["unique_id", "ds"]])
 
 
@@ -136,65 +133,6 @@ def test_plot_operator_draws_a_bar_for_each_coefficient():
     assert len(ax.patches) == 6
 
 
-def test_text_plot_draws_a_line_and_dots():
-    assert text_plot([1, 1, 4, 2], [3, 4], height=4).splitlines() == [
-        "4 ┤  ╭╮ •",
-        "3 ┤  ││•",
-        "2 ┤  │╰",
-        "1 ┤──╯",
-    ]
-
-
-def test_text_plot_keeps_the_tail_of_a_long_history():
-    chart = text_plot(np.r_[1000.0, np.arange(50.0)], [0.0, 49.0], width=20, ascii_only=True)
-    lines = chart.splitlines()
-    assert lines[0].startswith("49 |")
-    assert lines[-1].startswith(" 0 |")
-    assert sum(line.count(".") for line in lines) == 18
-    assert sum(line.count("o") for line in lines) == 2
-
-
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200),
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200),
-    st.integers(4, 60),
-    st.integers(2, 15),
-)
-def test_text_plot_fits_and_marks_every_column(history, forecast, width, height):
-    lines = text_plot(history, forecast, width=width, height=height, ascii_only=True).splitlines()
-    assert len(lines) == height or (len(lines) == 1 and np.ptp([*history[-width:], *forecast]) == 0)
-    charts = [line.partition("|")[2] for line in lines]
-    columns = max(map(len, charts))
-    assert columns <= width
-    marks = ["".join(chart[i : i + 1].strip() for chart in charts) for i in range(columns)]
-    # One mark a column, the history's before the forecast's.
-    drawn = "".join(marks)
-    assert len(drawn) == columns
-    assert drawn == "." * drawn.count(".") + "o" * drawn.count("o")
-    assert "." in drawn
-    assert "o" in drawn
-
-
-def test_text_plot_is_ascii_when_asked():
-    assert text_plot([1, 2, 3], [4], ascii_only=True).isascii()
-
-
-def test_text_plot_of_constant_values_is_one_row():
-    assert text_plot([5, 5], [5]) == "5.00 ┤──•"
-
-
-@pytest.mark.parametrize(("low", "high", "label"), [(0, 5e9, "5e+09"), (0, 1e-5, "1e-05")])
-def test_text_plot_labels_extreme_values_with_powers(low, high, label):
-    assert text_plot([low, high], [low]).lstrip().startswith(label)
-
-
-def test_text_plot_rejects():
-    with pytest.raises(ValueError, match="not empty"):
-        text_plot([], [1])
-    with pytest.raises(ValueError, match="width must be an integer of at least 4 and below"):
-        text_plot([1], [1], width=3)
-
-
 @pytest.fixture
 def folds():
     """A backtest of two models, of which one has quantiles that the other lacks."""
@@ -245,22 +183,64 @@ def test_what_cannot_be_drawn_is_explained(folds):
         plot_calibration(folds[["unique_id", "ds", "y", "RBFDiffNet"]])
 
 
-def test_plot_paths_draws_every_path_and_refuses_several_series():
-    rng = np.random.default_rng(0)
+@pytest.fixture
+def paths():
+    """Three paths of a series in two scenarios, sorted by date."""
     frame = pd.DataFrame(
         {
             "unique_id": "a",
-            "ds": np.tile(np.arange(4), 3),
-            "sample_id": np.repeat(np.arange(3), 4),
-            "RBFDiffNet": rng.normal(size=12),
+            "ds": np.tile(pd.date_range("2024-01-01", periods=4), 6),
+            "scenario": np.repeat(["low $", "high"], 12),
+            "sample_id": np.tile(np.repeat(np.arange(3), 4), 2),
+            "RBFDiffNet": np.random.default_rng(0).normal(size=24),
         }
     )
-    ax = plot_paths(frame, title="three")
-    values = frame["RBFDiffNet"].to_numpy().reshape(3, 4)
+    return frame.sort_values(["ds", "sample_id"], kind="stable")
+
+
+@pytest.mark.parametrize("library", [lambda frame: frame, pl.from_pandas])
+def test_plot_paths_draws_every_path_whatever_the_order_of_rows(paths, library, tmp_path):
+    frame = paths[paths["scenario"] == "high"].drop(columns="scenario")
+    ax = plot_paths(library(frame), title="three")
+    values = frame.pivot(index="sample_id", columns="ds", values="RBFDiffNet").to_numpy()
     for line, path in zip(ax.lines, (*values, np.median(values, axis=0)), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), frame["ds"].unique())
         np.testing.assert_array_equal(line.get_ydata(), path)
-    other = frame.assign(unique_id="b", ds=frame["ds"] + 1)
-    with pytest.raises(ValueError, match="several series"):
-        plot_paths(pd.concat([frame, other]))
+    names = frame.rename(columns={"unique_id": "item", "ds": "day"})
+    assert len(plot_paths(library(names), id_col="item", time_col="day").lines) == 4
+    zoned = plot_paths(library(frame.assign(ds=frame["ds"].dt.tz_localize("Asia/Tokyo"))))
+    np.testing.assert_array_equal(zoned.lines[0].get_xdata(), frame["ds"].unique())  # as clocks
+    ax.figure.savefig(tmp_path / "paths.png")
+
+
+@pytest.mark.parametrize("library", [lambda frame: frame, pl.from_pandas])
+def test_plot_paths_gives_each_scenario_a_color(paths, library, tmp_path):
+    ax = plot_paths(library(paths))
+    named = [line for line in ax.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in named] == [r"low \$", "high"]
+    for line, scenario in zip(named, ["low $", "high"], strict=True):
+        own = paths[paths["scenario"] == scenario].groupby("ds")["RBFDiffNet"].median()
+        np.testing.assert_array_equal(line.get_xdata(), own.index)
+        np.testing.assert_array_equal(line.get_ydata(), own)
+    colors = [line.get_color() for line in ax.lines]
+    assert [len(set(colors[:4])), len(set(colors[4:])), len(set(colors))] == [1, 1, 2]
+    ax.figure.savefig(tmp_path / "paths.png")
+
+
+def test_one_series_is_drawn_and_others_are_refused(paths):
+    both = pd.concat([paths, paths.assign(unique_id="b")])
+    with pytest.raises(ValueError, match=r"of 2 series; .* paths\[paths\['unique_id'\] == 'a'\]"):
+        plot_paths(both)
+    with pytest.raises(ValueError, match=r"paths\.filter\(pl\.col\('unique_id'\) == 'a'\)"):
+        plot_paths(pl.from_pandas(both))
+    with pytest.raises(ValueError, match="no rows"):
+        plot_paths(paths[:0])
+    with pytest.raises(
+        ValueError, match="several values of a path on a date; renumber 'sample_id'"
+    ):
+        plot_paths(pd.concat([paths, paths]))
     with pytest.raises(ValueError, match="sample_id"):
-        plot_paths(frame.drop(columns="sample_id"))
+        plot_paths(paths.drop(columns="sample_id"))
+    ends = {"y": 1.0, "anomaly": False, "RBFDiffNet-lo-99": 0.0, "RBFDiffNet-hi-99": 3.0}
+    with pytest.raises(ValueError, match=r"of 2 series; .* found\[found\['unique_id'\] == 'a'\]"):
+        plot_anomalies(both.assign(**ends))

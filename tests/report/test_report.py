@@ -221,3 +221,14 @@ def test_the_guide_runs(tmp_path, monkeypatch):
     (example,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(example, "report.md", "exec"), {})
     assert Report(tmp_path / "demand.html").facts["title"] == "Demand of six items"
+
+
+def test_a_report_is_of_one_scenario(tmp_path):
+    df = daily_demand(n_series=2, n_days=60)
+    model = RBFDiffNet("D", preset="instant").fit(df)
+    plan = model.make_future_frame(3).assign(promotion=0)
+    both = pd.concat([plan.assign(scenario=name) for name in ("none", "all")])
+    with pytest.raises(ValueError, match=r"'scenario', but only predict, .* give one at a time"):
+        report_of(model, tmp_path / "r.html", df, 3, X_df=both)
+    report_of(model, tmp_path / "r.html", df, 3, X_df=plan)
+    assert len(Report(tmp_path / "r.html").table("forecasts")) == 6

@@ -91,6 +91,8 @@ def test_it_says_what_the_backtest_says(visit, demand):
     assert page.locator("#accuracy tbody tr").count() == 3
     assert page.locator("#by-step svg path").count() == 2  # a line for each level
     assert page.locator("#by-step svg .promise").count() == 2
+    assert page.locator("#calibration svg circle").count() == 5  # 2.5, 10, 50, 90, 97.5 %
+    assert page.locator("#calibration svg .promise").count() == 1
     worst = [float(text) for text in page.locator("#worst li span:last-child").all_inner_texts()]
     best = [float(text) for text in page.locator("#best li span:last-child").all_inner_texts()]
     assert worst == sorted(worst, reverse=True)
@@ -298,9 +300,7 @@ def test_ids_stay_text(visit, tmp_path):
         click_at(page, 0.97)
         assert page.locator("#fallbacks tbody tr").nth(i).locator("button").text_content() == text
     assert page.evaluate("window.hacked") is None
-    assert (
-        page.locator("img, svg:not(#by-step svg), a[href^=javascript], b:not(.bar b)").count() == 0
-    )
+    assert page.locator("img, svg:not(figure svg), a[href^=javascript], b:not(.bar b)").count() == 0
     assert page.locator("script").count() == 2  # facts and the script; the numbers are gone
 
 

@@ -141,10 +141,13 @@ def test_quantile_loss_and_shares_by_step_are_in_the_report(tmp_path):
     total, by_step = (evaluate_quantiles(backtest, by=by) for by in (None, "horizon"))
     assert models[0]["WQL"] == pytest.approx(total["wql"].item(), rel=1e-5)
     assert models[0]["quantiles"] == [2.5, 10, 30, 50, 90, 97.5]
+    below = [total[f"below-{q:g}"].item() for q in models[0]["quantiles"]]
+    assert models[0]["below"] == pytest.approx(below, rel=1e-5)
+    assert len(set(below)) == 5  # that of 30 % is the median
     for level in ("80", "95"):
         shares = models[0]["coverage_by_step"][level]
         assert shares == pytest.approx(by_step[f"coverage-{level}"].tolist(), rel=1e-5)
-    assert (models[1]["WQL"], models[1]["coverage_by_step"]) == (None, {})
+    assert [models[1][key] for key in ("WQL", "below", "coverage_by_step")] == [None, [], {}]
 
 
 def test_intervals_of_one_kind_of_series_that_held_little_are_named(tmp_path):

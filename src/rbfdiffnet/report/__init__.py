@@ -144,7 +144,7 @@ def report_of(
     h : int
         Steps ahead.
     X_df : pandas or polars DataFrame, optional
-        Future values of inputs, as for `RBFDiffNet.predict`.
+        Future values of inputs, as for `RBFDiffNet.predict`, of one scenario.
     level : sequence of float, default=(80, 95)
         Levels of intervals.
     n_windows : int, default=3
@@ -172,13 +172,13 @@ def report_of(
 
     panel, hierarchy = model.fitted_panel.panel, model.options.hierarchy
     columns = ColumnNames(model.id_col, model.time_col, model.target_col)
-    forecasts = model.predict(h, X_df=X_df, level=level)
-    notes = model.report_
     every = panel.ids.to_list()
     ids = every[:20] if ids is None else ids
     explanations = {"terms": model.explain(h, X_df=X_df, ids=ids)}
     if model.options.method.has_networks:
         explanations["equation"] = model.equation(ids)
+    forecasts = model.predict(h, X_df=X_df, level=level)
+    notes = model.report_
     judged = None
     if columns.target not in ("anomaly", "score"):  # which columns of the result are called
         explained = {str(name) for name in ids}

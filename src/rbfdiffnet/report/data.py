@@ -399,6 +399,7 @@ def _accuracy(scores: Scores) -> dict[str, Any]:
                 **{key: to_json(values[j]) for key, values in total.items()},
                 "WQL": to_json(scores.weighted_quantile_loss(model.name)),
                 "quantiles": model.percents(),
+                "below": [to_json(x) for x in scores.share_below(model.name)],
                 "coverage": {
                     level: to_json(scores.coverage(model.name, level)) for level in model.levels
                 },

@@ -1,8 +1,7 @@
-"""Draw forecasts and how good their intervals are with matplotlib, or forecasts as plain text."""
+"""Draw forecasts and how good their intervals are, with matplotlib."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,15 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from rbfdiffnet.evaluation.backtest_frames import QuantileName
 from rbfdiffnet.evaluation.quantile_frames import evaluate_quantiles
-from rbfdiffnet.support.arrays import Array
-from rbfdiffnet.support.checks import as_floats, as_list, check_flag, check_number, check_size
+from rbfdiffnet.forecasting.options import NAME
+from rbfdiffnet.panel.exogenous import SCENARIO
+from rbfdiffnet.panel.frames import read_frame, read_times, time_zone
+from rbfdiffnet.panel.grid import to_wall
+from rbfdiffnet.report.text import text_plot
+from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.checks import as_list
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +27,8 @@ __all__ = ["plot_anomalies", "plot_calibration", "plot_coverage", "plot_forecast
 __all__ += ["plot_panel", "plot_paths", "text_plot"]
 
 _INK, _RED = "#30363d", "#d1495b"
+_COLORS = (_RED, "#30638e", "#3f7d58", "#b7791f", "#7a5195", "#5c6b73")  # of scenarios
+_SAMPLE = "sample_id"  # the column that numbers paths
 
 
 def plot_forecast(
@@ -107,7 +114,15 @@ def _join(ds: Any, y: npt.ArrayLike, ahead: Any, values: npt.ArrayLike) -> tuple
     return dates, np.concatenate([past[known], future])
 
 
-def plot_anomalies(found: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
+def plot_anomalies(
+    found: Any,
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    target_col: str = "y",
+) -> Axes:
     """Plot the values of a series, what was forecast for them, and the anomalies among them.
 
     Needs the ``plot`` extra: ``pip install 'rbfdiffnet[plot]'``.
@@ -115,11 +130,13 @@ def plot_anomalies(found: Any, *, ax: Axes | None = None, title: str | None = No
     Parameters
     ----------
     found : pandas or polars DataFrame
-        Rows of `RBFDiffNet.detect_anomalies` for one series.
+        Rows of `RBFDiffNet.detect_anomalies` for one series, in any order.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure of 9 by 4 inches.
     title : str, optional
         Title of the plot.
+    id_col, time_col, target_col : str
+        Names of the columns.
 
     Returns
     -------
@@ -134,19 +151,40 @@ def plot_anomalies(found: Any, *, ax: Axes | None = None, title: str | None = No
     >>> [line.get_label() for line in plot_anomalies(found).lines]
     ['values', 'anomalies']
     """
-    if ax is None:
-        ax = _new_axes()
-    names = list(found.columns)
-    if "anomaly" not in names:
-        raise ValueError(f"There is no column 'anomaly'; the columns are {names}.")
-    _, time, target, _, low, high = names[: names.index("anomaly")]
-    ds, y, low, high = (np.asarray(found[name]) for name in (time, target, low, high))
-    far = np.asarray(found["anomaly"], dtype=bool)
+    parts = {name: QuantileName.parse(name) for name in getattr(found, "columns", ())}
+    ends = {own.kind: name for name, own in parts.items() if own is not None}
+    low, high = (ends.get(kind, f"{NAME}-{kind}-99") for kind in ("lo", "hi"))
+    names = [time_col, target_col, "anomaly", low, high]
+    frame = _read_one_series(found, "found", id_col, names).sort(time_col)
+    ds = _show_times(read_times(frame[time_col]), frame[time_col])
+    y, far, low, high = (frame[name].to_numpy() for name in names[1:])
+    far = far.astype(bool)
+    ax = _new_axes() if ax is None else ax
     ax.fill_between(ds, low, high, color=_RED, alpha=0.2, linewidth=0.0, label="interval")
     ax.plot(ds, y, color=_INK, linewidth=1.2, label="values")
     ax.plot(ds[far], y[far], "o", color=_RED, markersize=5, label="anomalies")
     _finish(ax, ds, title)
     return ax
+
+
+def _read_one_series(df: Any, what: str, id_col: str, names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Return columns of a frame that must be of one series; `what` is the name of the argument."""
+    frame = read_frame(df, [id_col, *names], what, id_col)
+    ids = frame[id_col].unique(maintain_order=True).to_list()
+    if len(ids) != 1:
+        rows = f"{what}[{what}[{id_col!r}] == {ids[0]!r}]" if ids else ""
+        if ids and frame.implementation.is_polars():
+            rows = f"{what}.filter(pl.col({id_col!r}) == {ids[0]!r})"
+        has = f"rows of {len(ids)} series; draw one of them, such as {rows}" if ids else "no rows"
+        raise ValueError(f"{what} has {has}.")
+    return frame
+
+
+def _show_times(times: Ints, column: nw.Series[Any]) -> npt.NDArray[Any]:
+    """Return times that were read from a column as dates that clocks show, or whole numbers."""
+    if column.dtype.is_integer():
+        return times
+    return to_wall(times, time_zone(column)).view("M8[ns]")
 
 
 def _finish(ax: Axes, ds: Any, title: str | None) -> None:
@@ -220,19 +258,28 @@ def plot_panel(panel: Any, columns: dict[str, Any], h: int, history: int) -> Any
     return figure
 
 
-def plot_paths(paths: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Plot sample paths of a series, and their median.
+def plot_paths(
+    paths: Any,
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+) -> Axes:
+    """Plot sample paths of a series, and their median; each scenario has a color.
 
     Needs the ``plot`` extra: ``pip install 'rbfdiffnet[plot]'``.
 
     Parameters
     ----------
     paths : pandas or polars DataFrame
-        Rows of `RBFDiffNet.simulate` for one series.
+        Rows of `RBFDiffNet.simulate` for one series, in any order.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure of 9 by 4 inches.
     title : str, optional
         Title of the plot.
+    id_col, time_col : str
+        Names of the columns.
 
     Returns
     -------
@@ -248,22 +295,29 @@ def plot_paths(paths: Any, *, ax: Axes | None = None, title: str | None = None) 
     >>> len(ax.lines), ax.lines[-1].get_label()
     (31, 'median')
     """
-    if ax is None:
-        ax = _new_axes()
-    names = list(paths.columns)
-    if "sample_id" not in names:
-        raise ValueError(f"There is no column 'sample_id'; the columns are {names}.")
-    samples = np.asarray(paths["sample_id"])
-    n_paths = np.unique(samples).size
-    time, target = names[names.index("sample_id") - 1], names[names.index("sample_id") + 1]
-    ds, values = (np.asarray(paths[name]).reshape(n_paths, -1) for name in (time, target))
-    if (ds != ds[:1]).any():
-        raise ValueError("These are paths of several series: select one of them.")
-    for k, path in enumerate(values):
-        label = "paths" if k == 0 else None
-        ax.plot(ds[0], path, color=_RED, alpha=0.2, linewidth=0.8, label=label)
-    ax.plot(ds[0], np.median(values, axis=0), color=_INK, linewidth=1.8, label="median")
-    _finish(ax, ds[0], title)
+    named = [SCENARIO] if SCENARIO in getattr(paths, "columns", ()) else []
+    frame = _read_one_series(paths, "paths", id_col, [time_col, *named, _SAMPLE, NAME])
+    ax = _new_axes() if ax is None else ax
+    parts: dict[str, Any] = {"paths": frame}
+    if named:
+        names = frame[SCENARIO].unique(maintain_order=True).to_list()
+        parts = {str(name): frame.filter(nw.col(SCENARIO) == name) for name in names}
+    for k, (name, rows) in enumerate(parts.items()):
+        times, step = np.unique(read_times(rows[time_col]), return_inverse=True)
+        _, path = np.unique(rows[_SAMPLE].to_numpy(), return_inverse=True)
+        ds = _show_times(times, rows[time_col])
+        values = np.full((path.max() + 1, len(times)), np.nan)
+        if len(rows) > values.size:
+            raise ValueError(f"paths has several values of a path on a date; renumber {_SAMPLE!r}.")
+        values[path, step] = rows[NAME].to_numpy()
+        color = _COLORS[k % len(_COLORS)]
+        for i, own in enumerate(values):
+            label = None if i or named else name
+            ax.plot(ds, own, color=color, alpha=0.2, linewidth=0.8, label=label)
+        label = name.replace("$", r"\$") if named else "median"  # no formula
+        color = color if named else _INK
+        ax.plot(ds, np.nanmedian(values, axis=0), color=color, linewidth=1.8, label=label)
+    _finish(ax, ds, title)
     return ax
 
 
@@ -443,105 +497,3 @@ def _new_axes(n: int = 1) -> Axes:
     figure = Figure(figsize=(9.0, height), dpi=150, layout="constrained")
     first: Axes = figure.subplots(n, 1, squeeze=False)[0, 0]
     return first
-
-
-def text_plot(
-    history: npt.ArrayLike,
-    forecast: npt.ArrayLike,
-    *,
-    width: int = 72,
-    height: int = 12,
-    ascii_only: bool = False,
-) -> str:
-    """Draw the end of a series and its forecast as text.
-
-    One column a value, as many values of the history as fit before the forecast. A forecast longer
-    than half the width is thinned together with as much history.
-
-    Parameters
-    ----------
-    history : array-like of shape (T,)
-        The series; its end is drawn as a line (``.`` with ``ascii_only``).
-    forecast : array-like of shape (h,)
-        The forecast, drawn as ``•`` (``o`` with ``ascii_only``).
-    width : int, default=72
-        Largest number of columns of the chart, labels excluded.
-    height : int, default=12
-        Number of rows of the chart, at least 2; constant values take one row.
-    ascii_only : bool, default=False
-        Use ASCII characters only.
-
-    Returns
-    -------
-    str
-        The chart, lines joined by newlines, without trailing spaces.
-
-    Examples
-    --------
-    >>> from rbfdiffnet.report.plots import text_plot
-    >>> print(text_plot([1, 2, 3, 4], [3, 2], height=4, ascii_only=True))
-    4 |   .
-    3 |  . o
-    2 | .   o
-    1 |.
-    """
-    past, future = as_floats("history", history), as_floats("forecast", forecast)
-    check_number("width", width, at_least=4, below=10**6, integer=True)
-    check_number("height", height, at_least=2, below=10**6, integer=True)
-    check_flag("ascii_only", ascii_only)
-    width, height = int(width), int(height)  # small types of NumPy would overflow
-    if past.ndim != 1 or future.ndim != 1 or past.size == 0 or future.size == 0:
-        raise ValueError("history and forecast must be one-dimensional and not empty.")
-    if not (np.isfinite(past).all() and np.isfinite(future).all()):
-        raise ValueError("history and forecast must be finite; leave out or fill what is missing.")
-    check_size("history", past)
-    check_size("forecast", future)
-
-    past = past[-max(width - future.size, future.size) :]
-    values = np.concatenate([past, future])
-    columns = min(width, values.size)
-    at = np.linspace(0, values.size - 1, columns)
-    is_forecast = at > past.size - 0.5
-    drawn = np.interp(at, np.arange(values.size), values)
-
-    low, high = float(drawn.min()), float(drawn.max())
-    height = height if high > low else 1
-    ticks = np.linspace(high, low, height)
-    share = (high - drawn) / (high - low) if high > low else np.zeros(columns)
-    rows = np.rint(share * (height - 1)).astype(int)
-
-    canvas = [[" "] * columns for _ in range(height)]
-    for column, row in enumerate(rows.tolist()):
-        if is_forecast[column]:
-            canvas[row][column] = "o" if ascii_only else "•"
-        elif ascii_only:
-            canvas[row][column] = "."
-        else:
-            _draw_line(canvas, column, int(rows[max(column - 1, 0)]), row)
-    labels = _labels(ticks)
-    margin = max(map(len, labels))
-    axis = "|" if ascii_only else "┤"
-    return "\n".join(
-        f"{label:>{margin}} {axis}{''.join(line)}".rstrip()
-        for label, line in zip(labels, canvas, strict=True)
-    )
-
-
-def _draw_line(canvas: list[list[str]], column: int, start: int, end: int) -> None:
-    """Draw one column of a line that comes from row ``start`` and leaves on row ``end``."""
-    if start == end:
-        canvas[end][column] = "─"
-        return
-    canvas[start][column] = "╯" if end < start else "╮"
-    canvas[end][column] = "╭" if end < start else "╰"
-    for row in range(min(start, end) + 1, max(start, end)):
-        canvas[row][column] = "│"
-
-
-def _labels(ticks: Array) -> list[str]:
-    """Format ticks with as many decimals as tell them apart, or as powers of ten."""
-    largest, spacing = float(np.abs(ticks).max()), float(np.ptp(ticks[:2]))
-    if largest >= 1e9 or 0.0 < spacing < 1e-4:
-        return [f"{tick:.3g}" for tick in ticks]
-    decimals = max(0, math.ceil(-math.log10(spacing))) if spacing > 0.0 else 2
-    return [f"{tick:,.{decimals}f}" for tick in ticks]

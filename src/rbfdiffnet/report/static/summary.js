@@ -104,41 +104,67 @@ function writeAccuracy() {
   const drawn = Object.entries(main?.coverage_by_step ?? {}).filter(([, shares]) => shares.length > 1);
   byId("by-step").hidden = !drawn.length;
   if (drawn.length) byId("by-step").replaceChildren(...coverageByStep(main.name, drawn, scores.steps));
+  const known = main?.quantiles.map((q, i) => [q / 100, main.below[i] ?? NaN]).filter((pair) => pair.every(Number.isFinite));
+  byId("calibration").hidden = !known?.length;
+  if (known?.length) byId("calibration").replaceChildren(...calibration(main.name, known));
+}
+
+/** Shares from low to 1 upwards: ticks below are pairs of text and place, from 0 to 1; marks get what places them. */
+function pictureOfShares(label, low, below, words, marks) {
+  const box = { width: 560, height: 240, left: 52, right: 56, top: 12, bottom: 38 };
+  const right = box.width - box.right;
+  const bottom = box.height - box.bottom;
+  const x = (part) => box.left + part * (right - box.left);
+  const y = (share) => bottom - ((share - low) / (1 - low)) * (bottom - box.top);
+  const text = (content, at) => vector("text", at, content);
+  const ticks = numberTicks(low, 1, niceStep(1 - low, 5)).flatMap((tick) => [
+    vector("line", { class: "grid", x1: box.left, x2: right, y1: y(tick), y2: y(tick) }),
+    text(`${Math.round(100 * tick)} %`, { x: box.left - 8, y: y(tick) + 4, "text-anchor": "end" }),
+  ]);
+  const middle = { "text-anchor": "middle" };
+  return vector(
+    "svg", { viewBox: `0 0 ${box.width} ${box.height}`, role: "img", "aria-label": label },
+    ...ticks, ...below.map(([content, part]) => text(content, { x: x(part), y: bottom + 15, ...middle })),
+    text(words, { x: (box.left + right) / 2, y: box.height - 5, ...middle }), ...marks(x, y),
+  );
 }
 
 /** The share of values inside intervals against the step ahead: pairs of level and shares, in lines. */
 function coverageByStep(name, levels, steps) {
-  const box = { width: 560, height: 210, left: 52, right: 56, top: 12, bottom: 38 };
   const shares = levels.flatMap(([level, own]) => [level / 100, ...own.filter((share) => share !== null)]);
   const low = Math.max(Math.floor(10 * Math.min(...shares) - 0.5) / 10, 0);
-  const right = box.width - box.right;
-  const bottom = box.height - box.bottom;
-  const x = (step) => box.left + ((step - 1) / (steps - 1)) * (right - box.left);
-  const y = (share) => bottom - ((share - low) / (1 - low)) * (bottom - box.top);
-  const text = (words, at) => vector("text", at, words);
-  const ticks = numberTicks(low, 1, niceStep(1 - low, 4)).flatMap((tick) => [
-    vector("line", { class: "grid", x1: box.left, x2: right, y1: y(tick), y2: y(tick) }),
-    text(`${Math.round(100 * tick)} %`, { x: box.left - 8, y: y(tick) + 4, "text-anchor": "end" }),
-  ]);
+  const part = (step) => (step - 1) / (steps - 1);
   const every = Math.max(niceStep(steps, 8), 1);
-  const below = [...new Set([1, ...numberTicks(2, steps, every)])].map((step) => {
-    return text(String(step), { x: x(step), y: bottom + 15, "text-anchor": "middle" });
-  });
-  const lines = levels.flatMap(([level, own], i) => [
-    vector("line", { class: `promise level-${i % 4}`, x1: box.left, x2: right, y1: y(level / 100), y2: y(level / 100) }),
-    line(`level-${i % 4}`, own.map((share, k) => [x(k + 1), share === null ? NaN : y(share)])),
-    text(`${level} %`, { class: `level-${i % 4}`, x: right + 8, y: y(level / 100) + 4 }),
-  ]);
-  const middle = { x: (box.left + right) / 2, y: box.height - 5, "text-anchor": "middle" };
+  const below = [...new Set([1, ...numberTicks(2, steps, every)])].map((step) => [String(step), part(step)]);
   const label = `Share of values inside the intervals of ${name}, by step ahead`;
-  const picture = vector(
-    "svg", { viewBox: `0 0 ${box.width} ${box.height}`, role: "img", "aria-label": label },
-    ...ticks, ...below, text("steps ahead", middle), ...lines,
-  );
+  const picture = pictureOfShares(label, low, below, "steps ahead", (x, y) => levels.flatMap(([level, own], i) => [
+    vector("line", { class: `promise level-${i % 4}`, x1: x(0), x2: x(1), y1: y(level / 100), y2: y(level / 100) }),
+    line(`level-${i % 4}`, own.map((share, k) => [x(part(k + 1)), share === null ? NaN : y(share)])),
+    vector("text", { class: `level-${i % 4}`, x: x(1) + 8, y: y(level / 100) + 4 }, `${level} %`),
+  ]));
   const caption = element(
     "figcaption", {}, element("strong", {}, "Inside intervals, step by step"),
     `Values inside the intervals of ${name}; dashed is what each promises. Lines that fall below it `
     + "belong to intervals that are too narrow that far ahead.",
+  );
+  return [picture, caption];
+}
+
+/** The share of values at or below each quantile against its probability: pairs of both. */
+function calibration(name, pairs) {
+  const said = pairs.map(([promised, share]) => `${percent(share)} at or below that of ${percent(promised)}`);
+  const label = `Share of values below the quantiles of ${name}: ${said.join(", ")}`;
+  const below = numberTicks(0, 1, 0.2).map((tick) => [`${Math.round(100 * tick)} %`, tick]);
+  const picture = pictureOfShares(label, 0, below, "quantile", (x, y) => [
+    vector("line", { class: "promise level-0", x1: x(0), x2: x(1), y1: y(0), y2: y(1) }),
+    line("level-0", pairs.map(([promised, share]) => [x(promised), y(share)])),
+    ...pairs.map(([promised, share]) => vector("circle", { cx: x(promised), cy: y(share), r: 4 })),
+  ]);
+  const caption = element(
+    "figcaption", {}, element("strong", {}, "Below quantiles"),
+    `Values at or below each quantile of ${name}; dashed is what they promise. A line flatter than it belongs to `
+    + "intervals that are too narrow, a steeper one to intervals that are too wide, and one above it to quantiles "
+    + "that are too high. A value that equals a quantile counts as below, as zeros often do.",
   );
   return [picture, caption];
 }
