@@ -93,6 +93,50 @@ def test_inputs_reach_the_forecaster(capsys, tmp_path):
     assert first - second > 15
 
 
+@pytest.fixture
+def prices(tmp_path):
+    """A file of series with prices, their frame, and future prices, whose errors are known."""
+    frame = panel(n=90)
+    frame["price"] = np.random.default_rng(0).normal(10.0, 2.0, len(frame))
+    frame["y"] += 4.0 * frame["price"]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    later = pd.DataFrame({"ds": pd.date_range("2024-03-31", periods=3), "price": 10.0})
+    plan = later.merge(frame[["unique_id"]].drop_duplicates(), how="cross")
+    return tmp_path / "a.csv", frame, plan.assign(price_std=3.0)
+
+
+@pytest.mark.parametrize("where", ["all of a plan", "columns of a plan", "the file"])
+def test_uncertain_inputs_widen_intervals_as_in_python(capsys, tmp_path, prices, where):
+    file, frame, plan = prices
+    plan.to_csv(tmp_path / "plan.csv", index=False)
+    inputs = {"all of a plan": ["price", tmp_path / "plan.csv"]}.get(where, ["price", "price_std"])
+    if where == "columns of a plan":
+        inputs.append(tmp_path / "plan.csv")
+    if where == "the file":
+        pd.concat([frame, plan]).to_csv(file, index=False)
+    fast = ("--horizon", 3, "--preset", "instant", "--quiet", "--exog", *inputs)
+    code, out, err = run(capsys, "forecast", file, *fast, "--level", 80)
+    assert (code, err) == (0, "")
+    model = RBFDiffNet("D", preset="instant").fit(frame)
+    wanted = model.predict(3, X_df=plan, level=[80])
+    found = pd.read_csv(io.StringIO(out), parse_dates=["ds"])
+    pd.testing.assert_frame_equal(found, wanted, rtol=1e-4)
+    sure = model.predict(3, X_df=plan.drop(columns="price_std"), level=[80])
+    assert (found["RBFDiffNet-hi-80"] > sure["RBFDiffNet-hi-80"] + 5).all()
+    assert run(capsys, "explain", file, *fast, "--id", "s1")[0] == 0
+    assert run(capsys, "evaluate", file, *fast, "--rival-seconds", 0)[0] == 0
+
+
+def test_scenarios_are_refused_with_a_way_out(capsys, tmp_path, prices):
+    file, _, plan = prices
+    both = pd.concat([plan.assign(scenario=name) for name in ("low", "high")])
+    both.to_csv(tmp_path / "plan.csv", index=False)
+    given = ("--horizon", 3, "--exog", "price", tmp_path / "plan.csv")
+    said = fails(capsys, "forecast", file, *given)
+    assert "plan.csv: a column 'scenario' names several futures" in said
+    assert "give each scenario a file of its own" in said
+
+
 def test_inputs_known_only_afterwards_reach_the_forecaster(capsys, tmp_path):
     frame, path = panel(n=90), tmp_path / "a.csv"
     frame["orders"] = np.random.default_rng(0).poisson(20, len(frame)).astype(float)

@@ -1,6 +1,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from cli_files import fails, panel, run
 from rbfdiffnet.cli.evaluate import MethodScores, _describe_intervals, choose_rivals
+from rbfdiffnet.cli.folds import describe_quantiles
 from rbfdiffnet.evaluation.metrics import evaluate_quantiles
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.text import format_percent
@@ -56,13 +58,41 @@ def test_intervals_are_scored_as_in_python(capsys, file, tmp_path):
         assert ours["winkler"][level] == pytest.approx(total[f"winkler-{level}"].item())
         shares = (100 * by_step[f"coverage-{level}"]).tolist()
         assert ours["coverage_by_step"][level] == pytest.approx(shares)
-    assert (naive["wql"], naive["winkler"], naive["quantiles"]) == (None, {}, [])
+    below = {f"{q:g}": 100 * total[f"below-{q:g}"].item() for q in ours["quantiles"]}
+    assert ours["below"] == pytest.approx(below)
+    keys = ("wql", "winkler", "quantiles", "below")
+    assert [naive[key] for key in keys] == [None, {}, [], {}]
+    markdown = run(capsys, *command, "--markdown")[1]
+    assert "| quantile, % | values at or below, % |" in markdown
+    assert f"| 99.75 | {below['99.75']:.4g}" in markdown
 
     said = run(capsys, *command)[1].splitlines()
     (start,) = (i for i, line in enumerate(said) if line.endswith("interval  inside  Winkler"))
     table = said[start:]
     assert [line.split()[-5] for line in table[1:4]] == ["50", "80", "99.5"]
     assert not any(line != line.rstrip() for line in said)
+
+
+def test_quantiles_are_scored_as_in_python(capsys, file, tmp_path):
+    out, report = tmp_path / "folds.csv", tmp_path / "r.html"
+    command = ("evaluate", file, "--horizon", 6, *LOCAL, "--quantiles", 0.1, 0.9, "--out", out)
+    document = json.loads(run(capsys, *command, "--json", "--report", report)[1])
+    folds = pd.read_csv(out, parse_dates=["ds", "cutoff"])
+    total = evaluate_quantiles(folds)
+    held = {str(q): 100 * total[f"below-{q}"].item() for q in (10, 90)}
+    assert document["quantiles_held"] == pytest.approx(held)
+    assert document["scores"][0]["wql"] == pytest.approx(total["wql"].item())
+    sentence = describe_quantiles(held)[0]
+    assert sentence in document["verdict"]["more"]
+    assert sentence in " ".join(report_of(report)["verdict"]["more"])
+    assert sentence in run(capsys, *command)[1]
+
+
+def test_quantile_losses_are_shown_beside_each_other_only_if_of_the_same_quantiles():
+    scores = MethodScores("A", 3, 1.0, 1.0, 1.0, 0.0, {"80": 80.0}, winkler={"80": 2.0}, wql=0.5)
+    methods = [replace(scores, quantiles=[10, 50, 90]), replace(scores, quantiles=[10, 90])]
+    lines = _describe_intervals(methods)[1].splitlines()
+    assert [line.split()[1] for line in lines] == ["WQL", "0.5000", "-"]
 
 
 def test_tables_are_at_most_100_wide():

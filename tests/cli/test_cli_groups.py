@@ -1,6 +1,7 @@
 """``rbfdiffnet forecast --group``: groups of the series of a file."""
 
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,57 @@ def test_the_report_shows_groups(capsys, files, tmp_path):
     found = report.table("forecasts")
     assert found["ds"].tolist() == wanted["ds"].tolist()
     np.testing.assert_allclose(found["RBFDiffNet"], wanted["RBFDiffNet"], rtol=2.0**-16)
+
+
+def test_groups_are_evaluated(capsys, files, tmp_path):
+    out, path = tmp_path / "folds.csv", tmp_path / "groups.html"
+    more = ("--group", "state", "--rival-seconds", 0, "--out", out, "--report", path)
+    code, said, err = run(capsys, "evaluate", files[1], *FAST, *more)
+    assert (code, err) == (0, "")
+    assert "RBFDiffNet-alone      13" in said
+    df = make_stores(60).sort_values(["unique_id", "ds"])
+    model = RBFDiffNet("D", preset="instant", hierarchy=["state"])
+    wanted = model.cross_validation(df[["unique_id", "ds", "y", "state"]], 3, 3, alone=True)
+    found = pd.read_csv(out).sort_values(["unique_id", "ds"])
+    wanted = wanted.sort_values(["unique_id", "ds"])
+    np.testing.assert_allclose(found["RBFDiffNet"], wanted["RBFDiffNet"])
+    np.testing.assert_allclose(found["RBFDiffNet-alone"], wanted["RBFDiffNet-alone"])
+    assert [row["name"] for row in Report(path).facts["tree"]["rows"]] == ["Total", "CA", "TX"]
+
+
+@pytest.mark.slow
+def test_rivals_forecast_groups_too(capsys, files):
+    pytest.importorskip("statsforecast")
+    more = ("--group", "state", "--windows", 1, "--rival-seconds", 1, "--json")
+    code, out, _ = run(capsys, "evaluate", files[1], *FAST, *more)
+    assert code == 0
+    scores = {own["model"]: own["n_series"] for own in json.loads(out)["scores"]}
+    assert scores["RBFDiffNet"] == scores["AutoETS"] == 13
+
+
+@pytest.mark.parametrize("scope", [(), ("--scope", "local")])
+def test_a_group_is_explained(capsys, files, scope):
+    given = (files[1], "--horizon", 3, "--group", "state", *scope)
+    code, out, _ = run(capsys, "explain", *given, "--id", "CA", "--step", 2, "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["unique_id"] == "CA"
+    forecast = pd.read_csv(io.StringIO(run(capsys, "forecast", *given, "--quiet")[1]))
+    second = forecast.loc[forecast["unique_id"] == "CA", "RBFDiffNet"].iloc[1]
+    assert sum(row["contribution"] for row in document["terms"]) == pytest.approx(second)
+    assert "there are 'Total', 'CA', 'TX'" in fails(capsys, "explain", *given)
+
+
+def test_values_of_groups_are_judged_within_bounds(capsys, files, tmp_path):
+    out = tmp_path / "anomalies.csv"
+    more = ("--group", "state", "--last", 5, "--lower", 10, "--upper", 40, "--out", out)
+    assert run(capsys, "anomalies", files[1], *more)[0] == 0
+    df = make_stores(60).sort_values(["unique_id", "ds"])[["unique_id", "ds", "y", "state"]]
+    model = RBFDiffNet("D", lower=10, upper=40, hierarchy=["state"])
+    wanted = model.detect_anomalies(df, last=5)
+    found = pd.read_csv(out, parse_dates=["ds"])
+    assert found["unique_id"].unique().tolist()[:3] == ["Total", "CA", "TX"]
+    pd.testing.assert_frame_equal(found, wanted, check_dtype=False)
 
 
 def test_a_large_report_has_all_groups_and_some_series(capsys, files, tmp_path, monkeypatch):

@@ -22,7 +22,14 @@ def run(arguments: argparse.Namespace) -> None:
         data, console = job.data, job.console
         job.progress.update("Judging")
         with as_command_error(data.origins):
-            model = RBFDiffNet(data.freq, season_length=job.seasons, n_jobs=arguments.jobs)
+            model = RBFDiffNet(
+                data.freq,
+                season_length=job.seasons,
+                lower=arguments.lower,
+                upper=arguments.upper,
+                n_jobs=arguments.jobs,
+                hierarchy=arguments.group or None,
+            )
             found = model.detect_anomalies(data.frame(), arguments.level, arguments.last)
     for line in describe_problems(model.notes_):
         console.warn(line)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,6 @@ def add_forecast(commands: Any) -> None:
     )
     _add_data(parser, optional=True)
     add = _add_model(parser).add_argument
-    column = "column of groups whose sums are forecast, too; again for groups inside of those"
-    add("--group", metavar="C", action="append", default=[], help=column)
-    reconcile = "how forecasts of groups and series are made to add up (default: variance)"
-    add("--reconcile", choices=RECONCILERS, default=RECONCILERS[0], help=reconcile)
-    add("--quantiles", metavar="P", type=share, nargs="+", help="quantiles: 0.1 0.5 0.9")
     totals = "sums of weeks (W), months (M), quarters (Q), years (Y) or of N steps"
     add("--totals", metavar="T", type=period, help=totals)
     group = _add_results(parser, "write forecasts")
@@ -102,6 +97,8 @@ def add_anomalies(commands: Any) -> None:
     level = "level of the intervals, in percent, from 50 to 99.99 (default: 99)"
     add("--level", metavar="P", type=percent, default=99.0, help=level)
     add("--last", metavar="N", type=positive, help="judge only so many latest steps of each series")
+    _add_bounds(add)
+    _add_groups(add)
     add("--jobs", metavar="N", type=positive, default=1, help="threads (default: 1)")
     add("--out", metavar="FILE", help="write all judged values (.csv, .csv.gz, .parquet)")
     add("--raw-ids", action="store_true", help=_RAW_IDS)
@@ -266,13 +263,28 @@ def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> argpar
     add = group.add_argument
     if level:
         add("--level", metavar="P", type=percent, nargs="+", help="intervals, in percent: 80 95")
+        add("--quantiles", metavar="P", type=share, nargs="+", help="quantiles: 0.1 0.5 0.9")
     add("--preset", choices=tuple(PRESETS), default="default", help=preset)
     add("--scope", choices=SCOPES, help=scope)
-    add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
-    add("--upper", metavar="X", type=float, help="bound of forecasts: 100 for percentages")
+    _add_bounds(add)
     add("--jobs", metavar="N", type=positive, default=1, help=jobs)
+    _add_groups(add)
+    reconcile = "how forecasts of groups and series are made to add up (default: variance)"
+    add("--reconcile", choices=RECONCILERS, default=RECONCILERS[0], help=reconcile)
     _add_printing(parser)
     return group
+
+
+def _add_bounds(add: Callable[..., Any]) -> None:
+    """Declare the bounds of forecasts."""
+    add("--lower", metavar="X", type=float, help="bound of forecasts: 0 for sales")
+    add("--upper", metavar="X", type=float, help="bound of forecasts: 100 for percentages")
+
+
+def _add_groups(add: Callable[..., Any]) -> None:
+    """Declare the columns of groups."""
+    column = "column of groups, sums of series; again for groups inside of those"
+    add("--group", metavar="C", action="append", default=[], help=column)
 
 
 def _add_printing(parser: argparse.ArgumentParser) -> None:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
             job = replace(job, progress=progress)
             forecast, notes = job.forecast()
             problems += output.write_all(
-                lambda: output.write_report(job, forecast, notes, result, job.data)
+                lambda: output.write_report(job, forecast, notes, result, job.shown)
             )
     output.finish(job.console, problems, arguments.out, arguments.report)
     output.check_results(job, result.notes, result)
@@ -112,7 +112,8 @@ class MethodScores:
     The bias is positive where forecasts are too high. ``coverage`` maps the level of an interval
     to the share of values inside, in percent, ``coverage_by_step`` to these shares for every step
     ahead, and ``winkler`` to the mean Winkler score. ``wql`` is the weighted quantile loss of the
-    ``quantiles``, which are in percent. ``seconds`` is NaN where the forecasts were made together
+    ``quantiles``, which are in percent, and ``below`` maps each to the percentage of values at or
+    below it. ``seconds`` is NaN where the forecasts were made together
     with others.
     """
 
@@ -127,6 +128,7 @@ class MethodScores:
     winkler: Mapping[str, float] = field(default_factory=dict)
     wql: float = float("nan")
     quantiles: Sequence[float] = ()
+    below: Mapping[str, float] = field(default_factory=dict)
     seconds: float = float("nan")
 
     @classmethod
@@ -152,7 +154,9 @@ class MethodScores:
         if model not in scores.losses:
             return found
         wql = scores.weighted_quantile_loss(model)
-        return replace(found, wql=wql, quantiles=columns.percents())
+        quantiles, held = columns.percents(), 100.0 * scores.share_below(model)
+        below = dict(zip(map("{:g}".format, quantiles), held.tolist(), strict=True))
+        return replace(found, wql=wql, quantiles=quantiles, below=below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +194,10 @@ class Evaluation:
         first, last = (str(time).removesuffix(" 00:00:00") for time in (dates.min(), dates.max()))
         title = f"Backtest: {windows}, {first} to {last}; forecasts use only earlier values"
         expected = ExpectedError.of(self.scores, _OURS).describe(self.scores.n_scored)
-        sentences = verdict or [expected.replace("\N{NO-BREAK SPACE}", " "), *self.verdicts()]
+        held = describe_quantiles(count_below_quantiles(self.folds))
+        sentences = verdict or [
+            *(expected.replace("\N{NO-BREAK SPACE}", " "), *self.verdicts(), *held)
+        ]
         lines = [title, format_table(rows), LEGEND, *sentences]
         if self.methods[0].coverage:
             lines += ["", *_describe_intervals(shown)]
@@ -277,7 +284,8 @@ def _describe_intervals(methods: Sequence[MethodScores]) -> list[str]:
     """Return a table of intervals, a row for each method and level, and what its scores are."""
     rows = [["method", "WQL", "interval", "inside", "Winkler"]]
     for s in methods:
-        head = [s.model, _cell(s.wql)]
+        comparable = s.quantiles == methods[0].quantiles
+        head = [s.model, _cell(s.wql) if comparable else "-"]
         for level, inside in s.coverage.items():
             share = f"{inside:.1f} %" if np.isfinite(inside) else "-"
             rows.append([*head, f"{level} %", share, _cell(s.winkler[level])])
@@ -328,7 +336,7 @@ def evaluate(job: Job, n_windows: int) -> Evaluation:
 
 def add_rivals(evaluation: Evaluation, job: Job) -> Evaluation:
     """Backtest the methods of statsforecast too, on as many series as there is time for."""
-    arguments, data = job.arguments, job.data
+    arguments, data = job.arguments, job.shown
     n, season, limit = data.series.n_series, data.season_length, arguments.rival_seconds
     folds, methods = evaluation.folds.copy(), list(evaluation.methods)
     pairs, comparisons = list(evaluation.pairs), list(evaluation.comparisons)

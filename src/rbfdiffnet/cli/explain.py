@@ -21,8 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.step > arguments.horizon:
         raise CommandError(f"--step {arguments.step} is beyond --horizon {arguments.horizon}")
     with start_job(arguments) as job:
-        data = job.data
-        name = _choose_series(arguments, data)
+        name = _choose_series(arguments, job.shown)
         job.progress.update("Explaining")
         parts = _explain(job, name)
     if arguments.document:
@@ -61,7 +60,7 @@ def _explain(job: Job, name: str) -> dict[str, pd.DataFrame]:
     """Return tables for one step of one series: terms, or those of its network and operator."""
     data, model = job.data, job.make_model()
     method, frame = model.options.method, data.frame()
-    if method.learns_series_alone:
+    if method.learns_series_alone and data.groups is None:
         position = data.ids.index(name)
         frame = data.series.part(position, position + 1)
     parts = job.explain(model, frame, [name])

@@ -49,7 +49,10 @@ def write_markdown(document: Mapping[str, Any]) -> str:
         parts += ["## Can I trust this?", " ".join([verdict["lead"], *verdict["more"]])]
     if document.get("scores"):
         scores = pd.DataFrame(document["scores"])[[*_SCORES, "bias"]].rename(columns=_SCORES)
-        parts += [_write_table(scores), LEGEND + ".", _write_list(document["verdicts"])]
+        parts += [_write_table(scores), LEGEND, _write_list(document["verdicts"])]
+        if below := document["scores"][0]["below"]:
+            table = {"quantile, %": [*below], "values at or below, %": [*below.values()]}
+            parts.append(_write_table(pd.DataFrame(table)))
     for key, heading in _TABLES.items():
         if key in document:
             parts += [f"## {heading}", _write_table(document[key])]

@@ -228,7 +228,7 @@ class Job:
         These are totals if they were asked for, unless ``totals`` is False.
         """
         h = self.arguments.horizon
-        names = ("level", "quantiles", "totals")  # evaluate has the first only
+        names = ("level", "quantiles", "totals")  # evaluate has no totals
         wanted = {name: getattr(self.arguments, name, None) for name in names}
         wanted["totals"] = wanted["totals"] if totals else None
 
@@ -246,9 +246,9 @@ class Job:
 
     def backtest(self, n_windows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Forecast windows at the end of all series; return the folds and the notes."""
-        h, level = self.arguments.horizon, self.arguments.level
-        quantiles = getattr(self.arguments, "quantiles", None)  # evaluate has none
-        alone = self.data.groups is not None and self.arguments.reconcile != "none"
+        arguments = self.arguments
+        h, level, quantiles = arguments.horizon, arguments.level, arguments.quantiles
+        alone = self.data.groups is not None and arguments.reconcile != "none"
 
         def backtest(model: RBFDiffNet, frame: pd.DataFrame) -> Any:
             return model.cross_validation(
@@ -267,7 +267,7 @@ class Job:
         data, progress = self.data, self.progress
         total = size = data.series.n_series
         model = self.make_model()
-        distributions = self.arguments.level or getattr(self.arguments, "quantiles", None)
+        distributions = self.arguments.level or self.arguments.quantiles
         alone = model.options.method.learns_series_alone and data.groups is None
         if alone and not (data.inputs or data.past or distributions):
             size = min(total, _FAST_CHUNK if self.arguments.preset == "fast" else _CHUNK)
@@ -321,7 +321,8 @@ class Job:
                 "with them in --exog"
             )
         keys = [key for key in ("unique_id", "ds") if key in data.future.columns]
-        return dates.merge(data.future[[*keys, *data.inputs]], on=keys, how="left")
+        columns = [*keys, *data.inputs, *data.stds]
+        return dates.merge(data.future[columns], on=keys, how="left")
 
     def note_closed_weekdays(
         self, forecast: pd.DataFrame, notes: pd.DataFrame

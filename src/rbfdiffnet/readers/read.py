@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rbfdiffnet.panel.exogenous import SCENARIO, STD
 from rbfdiffnet.panel.frequency import DAY, Frequency
 from rbfdiffnet.readers.columns import (
     ColumnChoices,
@@ -44,7 +45,8 @@ class Data:
     are dates), `notes` what was assumed, `origins` from which files the `inputs` came. `future` has
     later values of the inputs: ``ds``, the inputs and, unless they are the same for all series,
     ``unique_id``. `groups` has the groups of each series, by its name.
-    `past` are inputs that are known only afterwards.
+    `past` are inputs that are known only afterwards, `stds` the columns of `future` that say how
+    uncertain inputs are.
     """
 
     series: Layout
@@ -58,6 +60,7 @@ class Data:
     groups: pd.DataFrame | None = None
     target: str = ""
     past: tuple[str, ...] = ()
+    stds: tuple[str, ...] = ()
 
     @property
     def freq(self) -> Any:
@@ -160,6 +163,12 @@ def read_data(
     )
     for file in exog_choices.files:
         inputs = read_table(file, decimal, missing)
+        if SCENARIO in inputs.columns and SCENARIO not in table.columns:
+            raise CommandError(
+                f"{inputs.name}: a column {SCENARIO!r} names several futures, but the command line "
+                "forecasts one at a time; give each scenario a file of its own without that "
+                "column, or in Python all of them, predict(h, X_df=...)"
+            )
         data, more = _add_inputs(data, inputs, file, exog_choices, choices.order)
         notes += more
     for column in exog_choices.file_columns:
@@ -173,7 +182,7 @@ def read_data(
             "Whole-number steps have no usual season: give --season-length, or --freq (such as D) "
             "if you know what a step is"
         )
-    return replace(data, notes=tuple(notes))
+    return replace(_set_stds_apart(data), notes=tuple(notes))
 
 
 # Months in a step: (adverb, unit in the plural).
@@ -351,6 +360,18 @@ def _add_inputs(
         origins={**data.origins, **origins},
     )
     return joint, notes
+
+
+def _set_stds_apart(data: Data) -> Data:
+    """Tell standard deviations of inputs, which only later dates have, from inputs."""
+    named = [x for x in data.inputs if x.endswith(STD) and x.removesuffix(STD) in data.inputs]
+    if not named or data.future is None:
+        return data
+    history = data.frame()
+    stds = tuple(name for name in named if history[name].isna().all())
+    inputs = tuple(name for name in data.inputs if name not in stds)
+    series = LongLayout.of(history.drop(columns=[*stds]))
+    return replace(data, series=series, inputs=inputs, stds=stds)
 
 
 def _read_inputs(
