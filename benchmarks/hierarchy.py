@@ -14,6 +14,9 @@ of one another and in groups that cross, three windows of 14 days for each of ``
 has the mean absolute error of the series, and the mean over levels, in units of the mean change
 over a week before the window.
 
+``--paths`` prints how much 80 % intervals hold in windows of 28 days of the same sales: those of
+single days by their own errors and by sample paths, and those of weeks, by paths.
+
 ``--everything FILE`` takes a file with a row for each of the 30,490 sales by item and store instead
 (``sales_train_evaluation.csv``, or Parquet), forecasts twelve levels by ``preset="instant"``, and
 prints how long that takes, and how much memory.
@@ -111,6 +114,36 @@ def compare_on_demand(n: int, seeds: int, preset: str, methods: list[str]) -> No
     print(pd.concat(tables).round(4).to_string())
 
 
+def compare_with_paths(sales: pd.DataFrame, windows: int, preset: str) -> pd.DataFrame:
+    """Percent of values inside, by level, and widths of days by paths as a share of the others."""
+    lower, upper = "RBFDiffNet-lo-80", "RBFDiffNet-hi-80"
+    kinds, dates, tables = (
+        {"days": None, "days, paths": 1, "weeks": 7},
+        sorted(sales["ds"].unique()),
+        [],
+    )
+    for window in range(windows):
+        cut = dates[-1 - H * (window + 1)]
+        model = RBFDiffNet("D", preset=preset, hierarchy=LEVELS, lower=0.0)
+        model.fit(sales[sales["ds"] <= cut])
+        coming = model.options.read_panel(sales[sales["ds"] <= dates[-1 - H * window]])
+        values = {
+            name: coming.y[coming.offsets[i + 1] - H : coming.offsets[i + 1]]
+            for i, name in enumerate(coming.names)
+        }
+        table = model.hierarchy_.set_index("unique_id")
+        for kind, totals in kinds.items():
+            found = model.predict(H, level=[80], totals=totals).groupby("unique_id")
+            for name, own in found:
+                sums = values[name].reshape(len(own), -1).sum(axis=1)
+                table.loc[name, kind] = 100.0 * own[lower].le(sums).mul(own[upper].ge(sums)).mean()
+                table.loc[name, f"width, {kind}"] = (own[upper] - own[lower]).mean()
+        tables.append(table)
+    mean = pd.concat(tables).groupby("level", sort=False).mean()
+    mean["width by paths"] = mean.pop("width, days, paths") / mean.pop("width, days")
+    return mean.drop(columns="width, weeks")
+
+
 def read_everything(file: Path) -> pd.DataFrame:
     wide = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
     days = [name for name in wide.columns if name.startswith("d_")]
@@ -149,6 +182,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=9, help="windows of 28 days")
     parser.add_argument("--reconcile", nargs="+", choices=RECONCILERS, default=RECONCILERS[::-1])
     parser.add_argument("--preset", default="default", help="of the forecaster")
+    parser.add_argument("--paths", action="store_true", help="compare intervals with sample paths")
     options = parser.parse_args()
     if options.everything is not None:
         time_everything(options.everything, options.reconcile)
@@ -159,6 +193,10 @@ def main() -> None:
     if options.folder is None:
         parser.error("give the folder with M5's files, --demand N, or --everything FILE")
     sales = read_sales(options.folder)
+    if options.paths:
+        print(f"In 80 % intervals, preset {options.preset!r}, {options.windows} windows")
+        print(compare_with_paths(sales, options.windows, options.preset).round(2).to_string())
+        return
     weights = read_weights(options.folder, sales)
     columns, seconds = {}, {}
     for method in options.reconcile:

@@ -109,8 +109,9 @@ def test_users_of_one_model_do_not_disturb_each_other():
             found = list(pool.map(lambda call: call(), 4 * calls))
     finally:
         sys.setswitchinterval(usual)
+    # Of some processors, rounding of products of matrices depends on where in memory they lie.
     for one, other in zip(found, 4 * expected, strict=True):
-        assert_frame_equal(one, other, check_exact=True)
+        assert_frame_equal(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_calls_do_not_depend_on_the_threads_of_blas():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from rbfdiffnet.forecasting.anomalies import check_level, judge_values
 from rbfdiffnet.forecasting.backtest import BacktestWindows, backtest
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
 from rbfdiffnet.forecasting.closed import note_closed
-from rbfdiffnet.forecasting.groups import is_series, name_levels
+from rbfdiffnet.forecasting.groups import is_series, name_levels, number_groups
 from rbfdiffnet.forecasting.options import NAME, Options, check_refit, name_quantiles
 from rbfdiffnet.forecasting.pipeline import (
     FittedPanel,
@@ -25,7 +26,12 @@ from rbfdiffnet.forecasting.pipeline import (
     notes_frames,
     operator_frame,
 )
-from rbfdiffnet.forecasting.reconcile import add_up_paths, forecast_and_reconcile
+from rbfdiffnet.forecasting.reconcile import (
+    add_up_paths,
+    find_bounds,
+    find_past_bounds,
+    forecast_and_reconcile,
+)
 from rbfdiffnet.forecasting.totals import N_PATHS, StepGroups, fit_paths
 from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
@@ -113,8 +119,8 @@ class RBFDiffNet(BaseEstimator):
         "global") sees the last one; the recursive strategy takes it to stay, so the direct one is
         the better choice there. ``preset="instant"`` learns nothing, and refuses them.
     static_exog : sequence of str, default=()
-        Columns that do not change within a series: inputs with ``scope="global"``. By default and
-        with ``preset="instant"`` they tell which series are like one that has no values yet.
+        Columns that do not change within a series: inputs with ``scope="global"``. They tell which
+        series are like one that has no values yet.
     lower, upper : float, optional
         Bounds of forecasts, intervals and paths, such as 0 for sales.
     outliers : bool, optional
@@ -454,7 +460,8 @@ class RBFDiffNet(BaseEstimator):
             or of series that are often zero the mean.
         totals : str, int or callable, optional
             Sum up steps: those of a calendar period (``"W"``, ``"M"``, ``"Q"``, ``"Y"``), every so
-            many, or those in a row for which a function of the dates returns the same label.
+            many, or those in a row for which a function returns the same label; it is given the
+            dates of all series as a pandas DatetimeIndex (an Index, if they are whole numbers).
             Intervals and quantiles are those of the sums, from sample paths; see `simulate`.
 
         Returns
@@ -463,9 +470,10 @@ class RBFDiffNet(BaseEstimator):
             ``unique_id, ds``, ``scenario`` if ``X_df`` has it (one after the other, in the order of
             ``X_df``), ``RBFDiffNet``, for each level ``RBFDiffNet-lo-80`` and ``RBFDiffNet-hi-80``,
             and for each quantile ``RBFDiffNet-q-90``, in percent; in the library of the frame that
-            was fitted. Quantiles of whole numbers are whole numbers. With ``totals`` there is a row
-            for each sum: the date of its first step, and the number of ``steps`` in it. Weekdays
-            on which a daily series never has a value are not summed up, and are no ``steps``.
+            was fitted. Quantiles of whole numbers are whole numbers, but not in a hierarchy, where
+            they must add up (see docs/hierarchies.md). With ``totals`` there is a row for each sum:
+            the date of its first step, and the number of ``steps`` in it. Weekdays on which a daily
+            series never has a value are not summed up, and are no ``steps``.
 
         Examples
         --------
@@ -517,9 +525,9 @@ class RBFDiffNet(BaseEstimator):
         X_df : pandas or polars DataFrame, optional
             Future values of the inputs, as for `predict`; all scenarios have the same shocks.
         joint : bool, default=False
-            Whether series share shocks, as much as their errors did at the same time: for sums
-            over series. Otherwise paths of different series are independent. In a hierarchy series
-            always do, and paths of groups are the sums of those of their series.
+            Whether series are as alike on the same day as their latest values were: for sums over
+            series. Otherwise paths of different series are independent. In a hierarchy series are
+            always alike, and paths of groups are the sums of those of their series.
 
         Returns
         -------
@@ -685,10 +693,13 @@ class RBFDiffNet(BaseEstimator):
         panel = self._read(df)
         series = options.read_inputs(panel, self._collective).series(panel)
         pipeline = self._pipeline(panel, 1)
+        bounds = find_past_bounds(options, panel)
         if ids is not None:
             chosen = np.unique(np.array(_find_positions(panel, ids), dtype=np.int64))
             panel, series = panel.select(chosen), series.select(chosen)
-        judged, reasons = judge_values(series, pipeline.plan, share, last, options.n_jobs)
+            bounds = [bounds[i] for i in chosen.tolist()]
+        plan, n_jobs = pipeline.plan, options.n_jobs
+        judged, reasons = judge_values(series, plan, share, last, n_jobs, bounds)
         if reasons and options.errors == "raise":
             i, reason = next(iter(reasons.items()))
             raise ValueError(
@@ -771,7 +782,7 @@ class RBFDiffNet(BaseEstimator):
         ----------
         h : int, default=1
         X_df : pandas or polars DataFrame, optional
-            Future values of the inputs.
+            Future values of the inputs, of one scenario.
         ids : sequence, optional
             Which series; all by default.
 
@@ -805,9 +816,10 @@ class RBFDiffNet(BaseEstimator):
             state.exogenous.ahead_names, state.exogenous.extra_names, state.panel.format_date
         )
         pipeline = Pipeline(self.options, state.model.plan)
+        sums = None if self.hierarchy is None else self._forecast(state, request, {})[0][NAME]
         values, terms = pipeline.explain(state.model, request, names, keep)
         bounded = pipeline.bound(values)
-        final = bounded if self.hierarchy is None else self._forecast(state, request, {})[0][NAME]
+        final = bounded if sums is None else sums
         chosen = state.panel.select(np.array(keep, dtype=np.int64))
         return explanation_frame(chosen, terms, values[keep], bounded[keep], final[keep])
 
@@ -884,6 +896,7 @@ class RBFDiffNet(BaseEstimator):
         h : int or frame, default=12
             Steps ahead, or forecasts that `predict` returned.
         X_df : pandas or polars DataFrame, optional
+            Future values of the inputs, of one scenario.
         level : sequence of float, optional
             Intervals, drawn one over the other.
         ids : sequence, optional
@@ -1239,16 +1252,18 @@ class RBFDiffNet(BaseEstimator):
         pipeline, panel = Pipeline(self.options, state.model.plan), state.panel
         if self.hierarchy is None or not panel.n_series:
             args = (state.model, request, panel.names, n_paths, seed)
-            yield from pipeline.simulate(*args, joint=joint)
+            whole = np.zeros((1, panel.n_series), dtype=np.int64) if joint else None
+            yield from pipeline.simulate(*args, groups=whole)
             return
-        series = np.flatnonzero(is_series(panel))
-        drawn = pipeline.simulate(
-            state.model, request, panel.names, n_paths, seed, joint=True, among=series
-        )
+        # First, as in `predict`: what a model keeps would else differ in the last digit.
+        after, _ = self._forecast(state, request, {})
+        groups = number_groups(panel, self.options.hierarchy)
+        drawn = pipeline.simulate(state.model, request, panel.names, n_paths, seed, groups=groups)
         paths = np.concatenate([own for _, own in drawn])
         before, _ = pipeline.forecast(state.model, request, {})
-        after, _ = self._forecast(state, request, {})
-        yield 0, add_up_paths(pipeline, panel, paths, after[NAME] - before[NAME])
+        bounds = find_bounds(self.options, panel)
+        away = after[NAME] - np.clip(before[NAME], bounds[:, :1], bounds[:, 1:])
+        yield 0, add_up_paths(pipeline, panel, paths, away)
 
     def _scenarios(
         self, state: FittedPanel, h: int, X_df: Any
@@ -1319,14 +1334,21 @@ class RBFDiffNet(BaseEstimator):
     def _for_chosen(
         self, chosen: list[int], h: int, X_df: Any
     ) -> tuple[FittedPanel, ForecastRequest, list[int]]:
-        """Return the fit of chosen series, a request, and the positions of the series in both."""
+        """Return the fit of chosen series, a request, and the positions of the series in both.
+
+        Those without values need their peers, too.
+        """
         state = self.fitted_panel
-        everything, keep = list(range(state.panel.n_series)), chosen
+        borrowing = [group.only(chosen) for group in state.newcomers]
+        borrowing = [group for group in borrowing if group.series.size]
+        needed = np.unique(np.concatenate([chosen, *(g.peers for g in borrowing)]).astype(np.int64))
         needs_all = state.model.needs_all_series or self.hierarchy is not None
-        if chosen != everything and not needs_all:
-            whole, state = state.panel, state.select(np.array(chosen, dtype=np.int64))
-            return state, self._request(state, h, X_df, whole), list(range(len(chosen)))
-        return state, self._request(state, h, X_df), keep
+        if needs_all or needed.size == state.panel.n_series:
+            return state, self._request(state, h, X_df), chosen
+        own = [group.select(needed) for group in borrowing]
+        some = replace(state.select(needed), newcomers=own)
+        keep = np.searchsorted(needed, chosen).tolist()
+        return some, self._request(some, h, X_df, state.panel), keep
 
     def _positions(self, ids: Sequence[Any] | None, most: int | None = None) -> list[int]:
         panel = self.fitted_panel.panel

@@ -40,6 +40,11 @@ def test_a_logged_model_forecasts_as_before(adapter, model):
     wanted = model.predict(2, level=[50])
     pd.testing.assert_frame_equal(served.predict({"h": [2]}, params={"level": [50.0]}), wanted)
     assert isinstance(served.get_raw_model(), RBFDiffNet)
+    wanted = model.predict(2, level=None, quantiles=[0.1, 0.9])
+    params = {"level": [], "quantiles": [0.1, 0.9]}
+    pd.testing.assert_frame_equal(served.predict({"h": [2]}, params=params), wanted)
+    wanted = model.predict(2, level=[80, 95], quantiles=[0.1])
+    pd.testing.assert_frame_equal(served.predict({"h": [2]}, params={"quantiles": [0.1]}), wanted)
 
 
 def test_future_inputs_are_the_rows_to_forecast(adapter, tmp_path):
@@ -49,6 +54,8 @@ def test_future_inputs_are_the_rows_to_forecast(adapter, tmp_path):
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     future = model.make_future_frame(4).assign(price=2.0)
     pd.testing.assert_frame_equal(served.predict(future), model.predict(4, future))
+    both = pd.concat([future.assign(scenario=name) for name in ("a", "b")])
+    pd.testing.assert_frame_equal(served.predict(both), model.predict(4, both))
     assert (tmp_path / "model" / "requirements.txt").read_text() == "rbfdiffnet\n"
     names = {path.suffix for path in (tmp_path / "model").iterdir()}
     assert not names & {".pkl", ".pickle"}

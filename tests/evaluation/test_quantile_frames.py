@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import utilsforecast.losses as theirs
 
+from panels import make_panel, to_polars
 from rbfdiffnet import RBFDiffNet
 from rbfdiffnet.datasets import daily_demand
 from rbfdiffnet.evaluation.metrics import (
@@ -229,6 +230,17 @@ def test_ids_of_other_kinds_and_other_names():
     found = evaluate_quantiles(frame.rename(columns=names), by="item", **given)
     pd.testing.assert_frame_equal(found.rename(columns={"item": "unique_id"}), expected)
     assert len(evaluate_quantiles(frame.rename(columns=names), by="horizon", **given)) == 12
+
+
+def test_repeated_dates_need_cutoffs_to_count_steps():
+    df = make_panel("ab", n=60)
+    cv = RBFDiffNet("D", preset="instant").cross_validation(df, 3, 2, step_size=1, level=[80])
+    alone = cv.drop(columns="cutoff")
+    for frame in (alone, to_polars(alone)):
+        with pytest.raises(ValueError, match=r"Series 'a' has several rows for 2023-.*'cutoff'"):
+            evaluate_quantiles(frame, by="horizon")
+    assert len(evaluate_quantiles(alone)) == 1
+    assert evaluate_quantiles(cv, by="horizon")["n"].tolist() == [4, 4, 4]
 
 
 def test_calibration_by_horizon_of_a_backtest():

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 from panels import make_stores
 from rbfdiffnet import RBFDiffNet
@@ -146,6 +147,65 @@ def test_zeros_of_intermittent_demand_are_no_anomalies(rng):
     assert (found["RBFDiffNet-lo-99"] == 0.0).all()
     assert found.loc[(found["unique_id"] == 3) & (found["ds"] == 100), "anomaly"].all()
     assert 0.003 < found["anomaly"].mean() < 0.02
+
+
+def counts(rng, T=120):
+    mean = np.tile(rng.uniform(1.0, 20.0, (8, 1)), (1, T))
+    days, ids = pd.date_range("2024-01-01", periods=T), np.repeat([f"s{i}" for i in range(8)], T)
+    y = rng.poisson(mean).ravel().astype(float)
+    return pd.DataFrame({"unique_id": ids, "ds": np.tile(days, 8), "y": y})
+
+
+@pytest.mark.parametrize("level", [60, 80, 99])
+def test_ends_of_counts_are_whole_and_mark_the_same_values(rng, level):
+    found = RBFDiffNet("D").detect_anomalies(counts(rng), level=level)
+    low, high = found[f"RBFDiffNet-lo-{level}"], found[f"RBFDiffNet-hi-{level}"]
+    middle, limit = found["RBFDiffNet"], ndtri(0.5 + level / 200.0)
+    for end in (low, high):  # where no whole number is beside it, the forecast is the end
+        assert ((end == end.round()) | (end == middle)).all()
+        assert (end == end.round()).mean() > 0.85
+    assert ((low <= middle) & (middle <= high)).all()
+    assert (found["anomaly"] == (found["score"].abs() > limit)).all()
+    assert ((found["y"] < low) | (found["y"] > high)).eq(found["anomaly"]).all()
+
+
+def test_forecasts_and_ends_stay_within_bounds(rng):
+    df = counts(rng)
+    columns = ["RBFDiffNet", "RBFDiffNet-lo-99", "RBFDiffNet-hi-99"]
+    for inputs in ({}, {"price": rng.normal(size=len(df))}):
+        found = RBFDiffNet("D", lower=2, upper=8.5).detect_anomalies(df.assign(**inputs))
+        inside = found[columns]
+        assert (inside.min(axis=None), inside.max(axis=None)) == (2.0, 8.5)
+        beyond = (found["y"] < 2) | (found["y"] > 8.5)
+        assert found.loc[beyond, "anomaly"].all()
+        within = found[~beyond]
+        assert (within["anomaly"] == (within["score"].abs() > ndtri(0.995))).all()
+    found = RBFDiffNet("D", lower=1, upper=3, hierarchy=["kind"]).detect_anomalies(
+        df.assign(kind=np.where(df["unique_id"] < "s2", "A", "B"))
+    )
+    for name, size in (("s1", 1), ("A", 2), ("Total", 8)):
+        inside = found.loc[found["unique_id"] == name, columns]
+        assert inside.min(axis=None) >= size
+        assert inside.max(axis=None) <= 3 * size
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_bounds_of_groups_count_the_series_in_their_sums(rng, empty):
+    """A series that begins late, or has no value, is not in the sums of the days before."""
+    days = pd.date_range("2024-01-01", periods=200)
+    df = pd.concat(
+        pd.DataFrame({"unique_id": k, "ds": days, "y": 10.0 + rng.normal(size=200), "kind": "A"})
+        for k in "abcdef"
+    )
+    late = df["unique_id"] > "b"
+    df = df.assign(y=df["y"].mask(late)) if empty else df[~late | (df["ds"] > days[149])]
+    found = RBFDiffNet("D", hierarchy=["kind"], lower=5).detect_anomalies(df)
+    total = found[(found["unique_id"] == "A") & (found["ds"] < days[150])]
+    assert total["anomaly"].mean() < 0.05
+    assert 10.0 <= total["RBFDiffNet-lo-99"].min() < total["RBFDiffNet"].max() < 25.0
+    if not empty:
+        after = found[(found["unique_id"] == "A") & (found["ds"] >= days[150])]
+        assert after["RBFDiffNet-lo-99"].min() >= 30.0
 
 
 def test_inputs_explain_values(rng):

@@ -182,7 +182,7 @@ def test_paths_know_which_series_are_often_zero(monkeypatch):
     assert not paths.equals(ordinary)
 
 
-@pytest.mark.parametrize("totals", ["X7", 0, 2.5, ["W"], lambda dates: dates[:1]])
+@pytest.mark.parametrize("totals", ["X7", "2W", 0, 2.5, ["W"], lambda dates: dates[:1]])
 def test_wrong_totals_are_refused(df, totals):
     with pytest.raises(ValueError, match="totals"):
         RBFDiffNet("D", preset="instant").fit(df).predict(4, totals=totals)
@@ -192,6 +192,24 @@ def test_periods_need_dates():
     df = pd.DataFrame({"unique_id": "a", "ds": range(50), "y": np.arange(50.0) % 7})
     with pytest.raises(ValueError, match="give a number of steps"):
         RBFDiffNet(1, preset="instant").fit(df).predict(4, totals="W")
+
+
+@pytest.mark.parametrize(
+    ("freq", "totals", "message"),
+    [
+        ("MS", "W", r"totals='W' is shorter than a step of freq='MS'.*give a longer period"),
+        ("D", "h", r"totals='h' is shorter than a step of freq='D'"),
+        ("D", lambda dates: dates.dt.month, r"the function failed with the pandas DatetimeIndex"),
+    ],
+)
+def test_totals_that_cannot_be_say_why(freq, totals, message):
+    df = make_panel("ab", n=40, freq=freq)
+    model = RBFDiffNet(freq, preset="instant").fit(df)
+    with pytest.raises(ValueError, match=message):
+        model.predict(4, totals=totals)
+    steps = model.predict(4, level=None)
+    alone = model.predict(4, level=None, totals="M" if freq == "MS" else "D")
+    assert_allclose(alone[NAME], steps[NAME])
 
 
 def test_totals_of_walks_spread_more_than_those_of_noise():
@@ -285,3 +303,16 @@ def test_names_of_quantiles_are_exact():
     for wrong in ({"quantiles": [1e-300]}, {"level": [99.9999999]}):
         with pytest.raises(ValueError, match="must hold"):
             name_quantiles(**wrong)
+
+
+def test_joint_paths_of_twins_and_mirrors_whatever_the_order(rng):
+    shocks, days = rng.normal(size=(3, 120)), pd.date_range("2024-01-01", periods=120)
+    values = {"a": shocks[0], "b": shocks[0] + 0.1 * shocks[1], "c": -shocks[0], "d": shocks[2]}
+    parts = [pd.DataFrame({"unique_id": i, "ds": days, "y": y}) for i, y in values.items()]
+    by, tables = ["unique_id", "ds", "sample_id"], []
+    for own in (parts, parts[::-1]):
+        model = RBFDiffNet("D", preset="instant").fit(pd.concat(own))
+        tables.append(model.simulate(3, 400, joint=True).sort_values(by, ignore_index=True))
+    assert_frame_equal(*tables)
+    paths = tables[0].pivot(index=by[1:], columns="unique_id", values="RBFDiffNet")
+    assert_allclose(paths.corr()["a"], [1.0, 0.99, -1.0, 0.0], atol=0.1)

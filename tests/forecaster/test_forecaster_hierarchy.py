@@ -359,6 +359,18 @@ def test_bounds_are_those_of_series_not_of_groups(method):
     np.testing.assert_allclose(bound[f"{NAME}-hi-80"], free[f"{NAME}-hi-80"], rtol=1e-9)
 
 
+def test_bounds_of_groups_in_backtests_count_series_that_have_begun():
+    df = stores(120)
+    late = ~df["store"].isin(["CA_1", "TX_1"]) & (df["ds"] < df["ds"].max() - pd.Timedelta(days=40))
+    df = df[~late]
+    found = model_of(lower=50).cross_validation(df, 5, n_windows=10, step_size=5, level=[80])
+    for cutoff, window in found.groupby("cutoff"):
+        n = 4 if cutoff < df["ds"].max() - pd.Timedelta(days=40) else 10
+        assert window["unique_id"].nunique() == n + len(groups_of(window))
+        assert_adds_up(window, df)
+        assert window.loc[window["unique_id"] == "Total", f"{NAME}-lo-80"].min() >= 50 * n
+
+
 def groups_of(found):
     names = found["unique_id"].unique()
     return [name for name in names if "@" not in name]
@@ -403,7 +415,7 @@ def test_a_series_without_values_adds_to_its_groups_and_moves_no_one(method):
     assert (own > 0).all()
     assert ((upper - found)["Total"] >= own * (1 - 1e-9)).all()
     (problem,) = model.report_["problem"]
-    assert problem == f"no values; {len(others)} other series"
+    assert problem == "no values; 2 series of the same state, store"
 
 
 def test_a_group_of_newcomers_only_is_their_sum():
@@ -466,6 +478,38 @@ def test_windows_of_a_backtest_know_of_inputs_far_out():
     np.testing.assert_allclose(other[others], one[others], rtol=0.05)
     low, high = (wide_of(found[1], f"{NAME}-{end}-80").loc[last] for end in ("lo", "hi"))
     assert (high - low)["Total"] >= 0.7 * (high - low)["food@CA_1"] > 0
+
+
+def test_counts_stay_whole_where_forecasts_of_series_do_not_move():
+    df = stores()
+    df["y"] = (df["y"] / 20.0).round()
+    model = model_of("bottom_up", preset="default", lower=0).fit(df)
+    level = model.hierarchy_.set_index("unique_id")["level"]
+    found = model.predict(5, level=[80], quantiles=[0.3, 0.9])
+    own = found.loc[found["unique_id"].map(level) == "series"]
+    for name in (f"{NAME}-q-30", f"{NAME}-q-90"):
+        assert (own[name] == own[name].round()).all()
+    paths = model.simulate(5, 20)[NAME]
+    assert (paths == paths.round()).all()
+
+
+@pytest.mark.parametrize("reconcile", ["none", "bottom_up"])
+def test_bounds_do_not_move_quantiles_that_are_inside(reconcile):
+    df = stores()
+    wide, narrow = (
+        model_of(reconcile, preset="instant", lower=lower).forecast(df, 3, level=[99])
+        for lower in (None, 90.0)
+    )
+    series = wide["unique_id"].isin(df["unique_id"])
+    expected = wide.loc[series, f"{NAME}-hi-99"].clip(lower=90.0)
+    np.testing.assert_allclose(narrow.loc[series, f"{NAME}-hi-99"], expected)
+
+
+def test_what_was_asked_before_does_not_matter():
+    df = stores()
+    fresh, used = (model_of("variance", preset="default").fit(df) for _ in range(2))
+    used.simulate(3, 2)
+    pd.testing.assert_frame_equal(used.predict(3, totals=3), fresh.predict(3, totals=3))
 
 
 def test_another_hierarchy_needs_another_fit():

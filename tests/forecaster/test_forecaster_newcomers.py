@@ -8,12 +8,14 @@ from pandas.testing import assert_frame_equal
 
 from panels import NAME, QUICK, make_panel, to_polars
 from rbfdiffnet import RBFDiffNet
+from rbfdiffnet.forecasting import chunks
 from rbfdiffnet.models import sampled
 
 H = 4
 FINE = [round(p, 3) for p in np.linspace(0.005, 0.995, 199)]
-MODELS = {"stack": {}, "instant": {"preset": "instant"}}
-both = pytest.mark.parametrize("parameters", MODELS.values(), ids=MODELS)
+SAMPLED = {"stack": {}, "instant": {"preset": "instant"}}
+MODELS = {**SAMPLED, "local": QUICK, "fast": {"preset": "fast"}, "global": {"scope": "global"}}
+every = pytest.mark.parametrize("parameters", MODELS.values(), ids=MODELS)
 
 
 def panel_with(*new, n=90, ids="bacdef"):
@@ -31,7 +33,7 @@ def fit(df, **parameters):
     return RBFDiffNet("D", static_exog=["region"], **parameters).fit(df)
 
 
-@both
+@every
 def test_forecasts_are_medians_and_quantiles_those_of_the_mixture(parameters):
     df = panel_with(("new", "north", 0), ("odd", "west", 0))
     model = fit(df, **parameters)
@@ -56,7 +58,7 @@ def test_forecasts_are_medians_and_quantiles_those_of_the_mixture(parameters):
     assert (report["action"] == "forecast like these series").all()
 
 
-@both
+@every
 def test_others_are_forecast_as_without_them(parameters):
     df = panel_with(("new", "north", 0))
     found = fit(df, **parameters).predict(H)
@@ -64,7 +66,7 @@ def test_others_are_forecast_as_without_them(parameters):
     assert_frame_equal(found[found["unique_id"] != "new"], old, check_exact=True)
 
 
-@both
+@every
 def test_every_way_to_forecast_agrees(parameters, tmp_path):
     df = panel_with(("new", "north", 0))
     model = fit(df, **parameters)
@@ -93,9 +95,49 @@ def test_every_way_to_forecast_agrees(parameters, tmp_path):
     assert_allclose(total[NAME], own[NAME].sum())
 
 
+@pytest.mark.parametrize(
+    ("apart", "noise", "inside"), [(1.0, 1.0, (0.73, 0.87)), (0.0, 10.0, (0.75, 1.0))]
+)
+def test_totals_hold_those_of_peers_whether_these_are_apart_or_alike(apart, noise, inside):
+    rng = np.random.default_rng(0)
+    levels = 100.0 + apart * rng.uniform(-50.0, 50.0, 30)
+    days = pd.date_range("2024-01-01", periods=100)
+    df = pd.concat(
+        pd.DataFrame({"unique_id": f"s{i}", "ds": days, "y": level + noise * rng.normal(size=100)})
+        for i, level in enumerate(levels)
+    )
+    df = pd.concat([df, df.tail(1).assign(unique_id="new", y=np.nan)])
+    model = RBFDiffNet("D", preset="instant").fit(df)
+    own = model.predict(14, level=[80], totals=14).query("unique_id == 'new'")
+    low, high = own[f"{NAME}-lo-80"].item(), own[f"{NAME}-hi-80"].item()
+    sums = 14.0 * levels + np.sqrt(14.0) * noise * rng.normal(size=(1000, 30))
+    least, most = inside
+    assert least < np.mean((sums > low) & (sums < high)) < most
+    assert high - low < 1.6 * np.ptp(np.quantile(sums, [0.1, 0.9]))
+
+
+@pytest.mark.parametrize("name", ["local", "fast", "global"])
+def test_only_chosen_series_and_their_peers_are_asked_for(name):
+    df = panel_with(("new", "north", 0), ("odd", "west", 0))
+    df["price"] = np.random.default_rng(0).uniform(1.0, 3.0, len(df))
+    model = fit(df, **MODELS[name])
+    plan = model.make_future_frame(H).assign(price=2.0)
+    found = model.predict(H, plan).set_index("unique_id")[NAME]
+    for ids, needed in ((["b"], ["b"]), (["new", "b"], [*"abdf", "new"]), (["odd"], None)):
+        rows = plan if needed is None else plan[plan["unique_id"].isin(needed)]
+        terms = model.explain(H, rows, ids=ids)
+        assert terms["unique_id"].drop_duplicates().tolist() == ids
+        sums = terms.groupby(["unique_id", "ds"])["contribution"].sum()
+        for own in ids:
+            assert_allclose(sums[own], found[own], rtol=1e-9)
+        assert_frame_equal(terms, model.explain(H, plan, ids=ids))
+    with pytest.raises(ValueError, match="X_df has no row for series 'd'"):
+        model.explain(H, plan[plan["unique_id"].isin([*"abf", "new"])], ids=["new"])
+
+
 def test_chunks_do_not_matter(monkeypatch):
     df = panel_with(("new", "north", 0), ("odd", "west", 0), ("late", "north", 2))
-    for parameters in MODELS.values():
+    for parameters in SAMPLED.values():
         whole = RBFDiffNet("D", static_exog=["region"], **parameters)
         expected = whole.forecast(df, H, level=[80])
         with monkeypatch.context() as patch:
@@ -111,6 +153,17 @@ def test_chunks_do_not_matter(monkeypatch):
         assert list(found["ds"]) == list(expected["ds"])
 
 
+@pytest.mark.parametrize("name", ["local", "fast", "global"])
+def test_chunks_of_networks_do_not_matter(name, monkeypatch):
+    df = panel_with(("new", "north", 0), ("odd", "west", 0), ("late", "north", 2))
+    whole, apart = (RBFDiffNet("D", static_exog=["region"], **MODELS[name]) for _ in range(2))
+    expected = whole.forecast(df, H, level=[80])
+    monkeypatch.setattr(chunks, "_SHARE", 3e-5)
+    found = apart.forecast(df, H, level=[80])
+    assert_allclose(found.iloc[:, 2:], expected.iloc[:, 2:], rtol=1e-9)
+    assert_frame_equal(apart.report_, whole.report_)
+
+
 def test_dates_are_those_of_the_newcomer():
     df = panel_with(("late", "north", 2))
     found = fit(df).predict(H, level=None).set_index(["unique_id", "ds"])[NAME]
@@ -118,9 +171,31 @@ def test_dates_are_those_of_the_newcomer():
     late = found["late"]
     for date in late.index[:2]:
         assert_allclose(late[date], np.median([found[name, date] for name in north]))
-    last = found[north[0]].index[-1]
-    for date in late.index[2:]:  # beyond all others: the nearest dates
-        assert_allclose(late[date], np.median([found[name, last] for name in north]))
+    known = df.set_index(["unique_id", "ds"])["y"]
+    for date in late.index[2:]:  # beyond all others: their last season goes on
+        ago = date - pd.Timedelta(days=7)
+        assert_allclose(late[date], np.median([known[name, ago] for name in north]))
+
+
+@every
+@pytest.mark.parametrize("later", [-10, 30])
+def test_other_dates_keep_level_and_shape(parameters, later):
+    df = panel_with(("new", "north", later))
+    weekly = 20.0 * np.sin(2.0 * np.pi * df["ds"].dt.day_of_year / 7.0)
+    df["y"] = 100.0 + weekly + 0.5 * np.random.default_rng(0).normal(size=len(df))
+    df.loc[df["unique_id"] == "new", "y"] = np.nan
+    model = fit(df, **parameters)
+    found = model.predict(14, level=[80]).query("unique_id == 'new'")
+    expected = 100.0 + 20.0 * np.sin(2.0 * np.pi * found["ds"].dt.day_of_year / 7.0)
+    assert_allclose(found[NAME], expected, atol=2.5)
+    assert (found[f"{NAME}-hi-80"] > found[f"{NAME}-lo-80"]).all()
+    said = model.report_.query("unique_id == 'new'")["problem"].item()
+    how = (
+        "(ended 30 steps before; their last season goes on)"
+        if later > 0
+        else "(end 10 steps later; until then their past values count)"
+    )
+    assert said == f"no values; 3 series of the same region {how}"
 
 
 def test_counts_bounds_and_values_that_arrive():
@@ -138,9 +213,19 @@ def test_counts_bounds_and_values_that_arrive():
     assert model.predict(H).query("unique_id == 'new'")[NAME].max() < 40.0
 
 
+def test_groups_of_a_hierarchy_tell_who_is_like_a_newcomer():
+    df = panel_with(("new", "north", 0))
+    df["y"] *= np.where(df["region"] == "north", 1.0, 100.0)
+    model = RBFDiffNet("D", hierarchy=["region"]).fit(df)
+    found = model.predict(H, level=None).pivot(index="ds", columns="unique_id", values=NAME)
+    assert_allclose(found["new"], found[["a", "d", "f"]].median(axis=1), rtol=0.01)
+    assert_allclose(found["north"], found[["a", "d", "f", "new"]].sum(axis=1))
+    said = model.report_.query("unique_id == 'new'")["problem"].item()
+    assert said == "no values; 3 series of the same region"
+
+
 def test_where_nobody_can_be_asked_forecasts_are_zero():
     df = panel_with(("new", "north", 0))
-    assert fit(df, **QUICK).report_["action"].tolist() == ["forecast 0"]
     nothing = df.assign(y=np.nan)
     model = fit(nothing)
     assert (model.predict(H)[NAME] == 0.0).all()

@@ -43,9 +43,7 @@ def test_the_report_has_a_line_for_everything_unusual(parameters):
         **short,  # enough for the pretrained network in the default
         "constant": ("all values are the same", fallback),
         "zero": ("all values are zero", fallback),
-        "empty": ("no values", "forecast 0")
-        if parameters
-        else ("no values; 9 other series", "forecast like these series"),
+        "empty": ("no values; 9 other series", "forecast like these series"),
         "spike": ("1 outlier, first 2023-02-10", "treated as missing"),
         "spikes": ("2 outliers, first 2023-01-31", "treated as missing"),
         "gap": ("2 missing dates, first 2023-01-21", "treated as missing"),
@@ -58,12 +56,43 @@ def test_the_report_has_a_line_for_everything_unusual(parameters):
     values = found.set_index("unique_id")[NAME]
     assert (values.loc["constant"] == 4.0).all()
     assert (values.loc["zero"] == 0.0).all()
-    assert (values.loc["empty"] == 0.0).all() or not parameters
+    assert (values.loc["empty"] > 0.0).all()
     assert (values.loc["short"] == odd_panel()["y"].iloc[2]).all() or not parameters
-    np.testing.assert_array_equal(values.loc["twice"], values.loc["a"])
+    # Rounding of products of matrices may depend on the place of a series, on some processors.
+    np.testing.assert_allclose(values.loc["twice"], values.loc["a"], rtol=1e-13)
     again = RBFDiffNet("D", **parameters, outliers=True).fit(odd_panel())
     assert_frame_equal(again.report_, report)
     assert len(RBFDiffNet("D", **parameters).fit(make_panel("a", n=60)).report_) == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "bounds", "named", "text"),
+    [
+        ({}, {"lower": 0.0}, ["low"], "lower=0 cuts off all forecasts; values go down to -"),
+        (QUICK, {"upper": 5.0}, ["high"], "upper=5 cuts off all forecasts; values go up to "),
+        ({"hierarchy": ["kind"]}, {"lower": 0.0}, ["low"], "lower=0 cuts off all forecasts"),
+    ],
+)
+def test_bounds_that_cut_off_all_forecasts_are_told(parameters, bounds, named, text):
+    df = make_panel(["low", "high"], n=60).assign(kind="A")
+    noise = np.random.default_rng(0).normal(size=len(df))
+    df["y"] = np.where(df["unique_id"] == "low", -10.0, 10.0) + noise
+    df = df if "hierarchy" in parameters else df.drop(columns="kind")
+    model = RBFDiffNet("D", **parameters, **bounds)
+    for call in (
+        lambda: model.fit(df).predict(3),
+        lambda: model.predict(4, totals=2),
+        lambda: model.forecast(df, 3),
+        lambda: model.cross_validation(df, 3),
+    ):
+        call()
+        report = model.report_
+        assert report["unique_id"].tolist() == named
+        assert report["problem"].str.startswith(text).all()
+        assert report["action"].str.startswith("forecast at the bound; check ").all()
+    falling = df.assign(y=60.0 - df["ds"].dt.dayofyear)  # as a bound is meant
+    model.fit(falling).predict(3)
+    assert "cuts off" not in " ".join(model.report_["problem"])
 
 
 def test_a_series_too_short_for_its_lags_gets_the_fallback():
@@ -209,11 +238,9 @@ def test_a_shared_network_needs_eight_values_of_a_series():
     assert ["fallback" in parts[name] for name in ("7", "8", "a")] == [True, False, False]
     # Where that is all there is, each series says what it lacks.
     model.fit(pd.concat([short, df.head(9).assign(y=np.nan)]))
-    assert model.report_["problem"].to_list() == [
-        "too short (known values: 7, needed: 8)",
-        "no values",
-    ]
-    assert model.report_["action"].to_list()[1] == "forecast 0"
+    short, empty = model.report_["problem"]
+    assert short == "too short (known values: 7, needed: 8)"
+    assert empty.startswith("no values; 1 other series")
 
 
 @pytest.mark.parametrize("parameters", [QUICK, {}])

@@ -141,3 +141,14 @@ def test_series_without_inputs_are_the_same_in_every_scenario():
     rows = model.make_future_frame(2)
     found = model.predict(2, join({"x": rows, "y": rows}))
     assert (found[NAME].to_numpy()[:4] == found[NAME].to_numpy()[4:]).all()
+
+
+@pytest.mark.parametrize("library", [lambda frame: frame, to_polars])
+def test_what_is_about_one_future_says_so(df, plans, library):
+    model = RBFDiffNet("D", preset="instant").fit(library(df))
+    for call in (model.explain, model.plot):
+        with pytest.raises(
+            ValueError, match=r"'scenario', but only predict, .* give one at a time"
+        ):
+            call(3, library(join(plans)))
+    assert len(model.explain(3, library(plans["dear"])))

@@ -93,6 +93,22 @@ def test_paths_and_totals_are_wider_too():
     assert (wider > plain).all()
 
 
+@pytest.mark.parametrize("later", [-3, 2, 6])
+def test_paths_of_a_newcomer_on_other_dates_are_as_wide_as_its_quantiles(later):
+    df = make_panel("bac", n=120, columns=["price"])
+    last = df[df["unique_id"] == "a"].tail(1)
+    date = last["ds"] + pd.Timedelta(days=later)
+    model = RBFDiffNet("D").fit(pd.concat([df, last.assign(unique_id="new", ds=date, y=np.nan)]))
+    plan = model.make_future_frame(H).assign(price=2.0)
+    plan["price_std"] = np.where(plan["ds"] <= df["ds"].max() + pd.Timedelta(days=2), 0.0, 8.0)
+    own = model.predict(H, plan, level=[80]).query("unique_id == 'new'")
+    paths = model.simulate(H, 1000, X_df=plan).query("unique_id == 'new'").groupby("ds")[NAME]
+    for end, p in (("lo", 0.1), ("hi", 0.9)):
+        away = paths.quantile(p).to_numpy() - own[f"{NAME}-{end}-80"].to_numpy()
+        width = (own[f"{NAME}-hi-80"] - own[f"{NAME}-lo-80"]).to_numpy()
+        assert (np.abs(away) < 0.05 * width).all()
+
+
 def test_forecast_scenarios_files_and_polars(tmp_path):
     df = demand()
     model = RBFDiffNet("D").fit(df)

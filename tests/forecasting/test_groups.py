@@ -287,6 +287,15 @@ def test_future_inputs_far_out_are_so_in_groups_by_their_share():
     assert np.count_nonzero(np.stack(found.excess)) == 3
 
 
+@pytest.mark.parametrize("dtype", [bool, object, "boolean"])
+def test_truth_values_name_groups_as_they_are_written(dtype):
+    df = make_panel("abc", n=5)
+    df["open"] = (df["unique_id"] == "a").astype(dtype)
+    for frame in (df, *([] if dtype is object else [to_polars(df)])):
+        panel, _ = read(frame, hierarchy=["open"])
+        assert panel.names[:3] == ("Total", "False", "True")
+
+
 @pytest.mark.parametrize("groups", [(1, True), (0, False)])
 def test_groups_that_are_equal_but_not_the_same_are_refused(groups):
     df = make_panel("ab", n=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
 from rbfdiffnet.forecasting import paths as paths_module
@@ -16,8 +16,10 @@ from rbfdiffnet.forecasting.paths import (
     _find_likelihood,
     _find_shocks,
     find_dependence,
+    find_lasting_share,
     seeds_of,
 )
+from rbfdiffnet.forecasting.together import Likeness
 
 
 def normal_quantiles(widths):
@@ -58,7 +60,7 @@ def mean_of_paths(paths):
 
 def test_every_step_has_the_quantiles_that_were_forecast(rng):
     quantiles = np.cumsum(rng.exponential(size=(3, 5, GRID.size)), axis=2)
-    dependence = Dependence(np.full((3, 1), 0.5), np.full(3, 0.9), 0.0, seeds_of("abc"))
+    dependence = Dependence(np.full((3, 1), 0.5), np.full(3, 0.9), None, seeds_of("abc"))
     paths = dependence.draw(quantiles, 1000, seed=0)
     for p, z in ((0.1, -1.2815515655), (0.5, 0.0), (0.95, 1.644853627)):
         expected = [[np.interp(z, GRID, own) for own in series] for series in quantiles]
@@ -66,7 +68,7 @@ def test_every_step_has_the_quantiles_that_were_forecast(rng):
 
 
 def test_latin_hypercube_puts_one_path_between_any_two_neighbors():
-    paths = Dependence(np.ones((1, 1)), np.ones(1), 0.0, [7]).draw(
+    paths = Dependence(np.ones((1, 1)), np.ones(1), None, [7]).draw(
         normal_quantiles(np.ones((1, 4))), 50, seed=3
     )
     assert_array_equal(np.sort((ndtr(paths) * 50).astype(int), axis=2)[0], [range(50)] * 4)
@@ -76,12 +78,39 @@ def test_latin_hypercube_puts_one_path_between_any_two_neighbors():
 def test_paths_are_correlated_like_the_errors_they_stand_for(rng, stays, fades):
     h = 6
     quantiles = normal_quantiles([width(stays, fades, h)])
-    drawn = Dependence(np.array([[stays]]), np.array([fades]), 0.0, [1])
+    drawn = Dependence(np.array([[stays]]), np.array([fades]), None, [1])
     paths = drawn.draw(quantiles, 20_000, seed=0)[0]
     errors = errors_of(rng, stays, fades, 20_000, h).T
     assert_allclose(np.corrcoef(paths), np.corrcoef(errors), atol=0.04)
     assert_allclose(paths.sum(axis=0).std(), errors.sum(axis=0).std(), rtol=0.03)
     assert_allclose(mean_of_paths(paths), correlation(stays, fades, h), atol=0.02)
+
+
+def test_of_a_newcomer_the_levels_of_its_peers_last(rng):
+    """Peers that are apart keep their order; of those that are alike nothing lasts."""
+    noise, counts = normal_quantiles(np.ones((40, 6))), np.ones((40, 6), dtype=bool)
+    levels = rng.normal(size=(40, 1, 1))
+    assert find_lasting_share(noise, counts) == 0.0
+    assert find_lasting_share(0.0 * noise, counts) == 0.0
+    assert find_lasting_share(noise + 1e3 * levels, counts) == pytest.approx(1.0, abs=1e-4)
+    assert find_lasting_share(1e300 * (noise + 1e3 * levels), counts) > 0.999
+    assert find_lasting_share(noise + levels / levels.std(), counts) == pytest.approx(0.5)
+    turns = np.cos(np.pi * (np.arange(6) + np.arange(40)[:, None]))[:, :, None]  # sums are 0
+    assert find_lasting_share(noise + 5.0 * turns, counts) == pytest.approx(0.0, abs=1e-12)
+    some = counts & (np.arange(6) < 3)
+    some[:20] = True
+    assert find_lasting_share(noise + levels / levels.std(), some) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_levels_that_last_correlate_all_steps_alike(share):
+    stays, fades, seeds = np.zeros((2, 1)), np.ones(2), seeds_of("ab")
+    dependence = Dependence(stays, fades, None, seeds, lasting={1: share})
+    quantiles = normal_quantiles(np.ones((2, 5)))
+    plain, found = dependence.draw(quantiles, 4_000, seed=0)
+    assert abs(mean_of_paths(plain)) < 0.02
+    assert mean_of_paths(found) == pytest.approx(share, abs=0.03)
+    assert_array_equal(dependence.draw(quantiles[1:], 4_000, seed=0, first=1)[0], found)
 
 
 @pytest.mark.parametrize(("stays", "fades"), [(0.4, 1.0), (1.0, 1.0), (0.7, 0.7)])
@@ -154,29 +183,41 @@ def test_errors_correct_what_the_widths_say(rng):
         assert_allclose(np.mean(own), correlation(expected, 1.0, 8), atol=0.08)
 
 
-def test_series_share_shocks_as_much_as_their_errors_did(rng):
-    common = rng.normal(size=(30, 6))
-    errors = [np.sqrt(0.4) * common + np.sqrt(0.6) * rng.normal(size=(30, 6)) for _ in range(80)]
-    quantiles = normal_quantiles(np.ones((80, 6)))
-    found = find_dependence(quantiles, errors, seeds_of(range(80)), together=np.arange(80))
-    assert found.shared == pytest.approx(0.4, abs=0.06)
-    paths = found.draw(quantiles, 2000, seed=0)
-    between = np.corrcoef(paths[:, 0])
-    assert between[np.triu_indices(80, 1)].mean() == pytest.approx(found.shared, abs=0.03)
-    apart = find_dependence(quantiles, errors, seeds_of(range(80)))
-    assert apart.shared == 0.0
+def alike(n, shared):
+    """Series of one group, whose shocks share so much of their variance."""
+    ties = sparse.csr_array(np.full((n, 1), shared**0.5))
+    return Likeness(np.zeros((n, 0)), ties, np.full(n, 1.0 - shared))
 
 
-def mixed(n, shared=0.0):
+def mixed(n, likeness=None):
     """Series in which a shock is gone, or stays for good, with the same probability."""
-    return Dependence(np.tile([0.0, 1.0], (n, 1)), np.ones(n), shared, seeds_of(range(n)))
+    return Dependence(np.tile([0.0, 1.0], (n, 1)), np.ones(n), likeness, seeds_of(range(n)))
+
+
+def test_paths_are_as_alike_as_series_were_surprised_together(rng):
+    """Twins, a mirror and groups: correlations of paths are those of shocks, by brute force."""
+    n, days = 12, 200
+    known = rng.normal(size=(n, days)) + np.repeat(rng.normal(size=(3, days)), 4, axis=0)
+    known[1], known[2] = known[0], -known[0]
+    codes = np.stack([np.zeros(n, dtype=int), np.arange(n) // 4])
+    quantiles = normal_quantiles(np.ones((n, 5)))
+    errors = [rng.normal(size=(2, 5)) for _ in range(n)]
+    together = known, codes
+    found = find_dependence(quantiles, errors, seeds_of(range(n)), together=together)
+    loads, ties = found.likeness.loads, found.likeness.ties.toarray()
+    expected = loads @ loads.T + ties @ ties.T + np.diag(found.likeness.alone)
+    paths = found.draw(quantiles, 20_000, seed=0)
+    for step in (0, 4):
+        assert_allclose(np.corrcoef(paths[:, step]), expected, atol=0.04)
+    assert np.corrcoef(paths[:3, 0])[0] == pytest.approx([1.0, 1.0, -1.0], abs=0.06)
+    assert find_dependence(quantiles, errors, seeds_of(range(n))).likeness is None
 
 
 def test_series_remain_alike_where_what_stays_differs_between_paths(rng):
     """A path is noise in all series, or a walk in all; the truth is drawn by the definition."""
     n, h, m = 20, 12, 4000
     quantiles = normal_quantiles(np.ones((n, h)))
-    paths = mixed(n, shared=0.6).draw(quantiles, m, seed=0)
+    paths = mixed(n, alike(n, 0.6)).draw(quantiles, m, seed=0)
     last = np.corrcoef(paths[:, -1])[np.triu_indices(n, 1)]
     assert last.mean() == pytest.approx(0.6, abs=0.04)
     common, own = rng.normal(size=(h, m)), rng.normal(size=(n, h, m))
@@ -189,29 +230,45 @@ def test_series_remain_alike_where_what_stays_differs_between_paths(rng):
 
 def test_series_that_are_drawn_together_do_not_depend_on_chunks(rng):
     quantiles = np.cumsum(rng.exponential(size=(4, 3, GRID.size)), axis=2)
-    whole = mixed(4, shared=0.5).draw(quantiles, 20, 5)
-    part = mixed(4, shared=0.5).draw(quantiles[2:], 20, 5, first=2)
-    assert_array_equal(part, whole[2:])
+    found = mixed(4, alike(4, 0.5))
+    whole = found.draw(quantiles, 20, 5)
+    for common in (None, found.draw_common(3, 20, 5)):
+        assert_array_equal(found.draw(quantiles[2:], 20, 5, 2, common), whole[2:])
+
+
+def test_errors_of_inputs_are_independent_from_step_to_step(rng):
+    """Walks plus inputs: paths have the wider quantiles, and sums the variances of both."""
+    h, m, std = 8, 20_000, 3.0
+    walk = Dependence(np.ones((1, 1)), np.ones(1), None, [1])
+    sure = normal_quantiles([width(1.0, 1.0, h)])
+    paths = walk.draw(sure, m, seed=0)
+    wide = normal_quantiles([np.hypot(width(1.0, 1.0, h), std)])
+    found = walk.add_errors(paths, np.full((1, h), std), wide, seed=0)
+    assert_allclose(np.quantile(found, 0.9, axis=2), wide[:, :, GRID.searchsorted(1.28)], rtol=0.01)
+    truth = np.cumsum(rng.normal(size=(h, m)), axis=0) + rng.normal(0.0, std, size=(h, m))
+    assert_allclose(np.corrcoef(found[0]), np.corrcoef(truth), atol=0.03)
+    added = found[0].sum(axis=0).var() - paths[0].sum(axis=0).var()
+    assert np.sqrt(added) == pytest.approx(std * h**0.5, rel=0.05)
 
 
 def test_every_path_draws_what_stays():
     """Half of the paths are noise and half are walks, which the mean share would not be."""
     paths = mixed(1).draw(normal_quantiles(np.ones((1, 12))), 4000, seed=0)[0]
-    mean = Dependence(np.array([[0.5]]), np.ones(1), 0.0, [1])
+    mean = Dependence(np.array([[0.5]]), np.ones(1), None, [1])
     one = mean.draw(normal_quantiles(np.ones((1, 12))), 4000, seed=0)[0]
     rough, even = (np.abs(np.diff(own, axis=0)).mean(axis=0) for own in (paths, one))
     assert rough.std() > 1.3 * even.std()
 
 
 @pytest.mark.parametrize("n_paths", [1, 2, 10])
-@pytest.mark.parametrize("shared", [0.0, 0.5])
-def test_few_paths_have_shares_like_many(monkeypatch, n_paths, shared):
+@pytest.mark.parametrize("joint", [False, True])
+def test_few_paths_have_shares_like_many(monkeypatch, n_paths, joint):
     used = []
     monkeypatch.setattr(
         paths_module, "_accumulate", lambda z, stays, _fades: [used.append(stays), z][1]
     )
     shares = np.linspace(0.0, 1.0, 32)[None] ** 3
-    dependence = Dependence(shares, np.ones(1), shared, [1])
+    dependence = Dependence(shares, np.ones(1), alike(1, 0.5) if joint else None, [1])
     for seed in range(4000 // n_paths):
         dependence.draw(np.zeros((1, 1, GRID.size)), n_paths, seed)
     assert np.mean(used) == pytest.approx(shares.mean(), abs=0.02)
@@ -248,12 +305,12 @@ def test_likelihood_is_that_of_normal_windows_with_an_unknown_variance(rng, last
 def test_paths_of_a_series_depend_on_neither_its_place_nor_its_neighbors(rng):
     quantiles = np.cumsum(rng.exponential(size=(4, 3, GRID.size)), axis=2)
     names = ["a", "b", "c", "d"]
-    whole = Dependence(np.full((4, 1), 0.3), np.ones(4), 0.0, seeds_of(names)).draw(
+    whole = Dependence(np.full((4, 1), 0.3), np.ones(4), None, seeds_of(names)).draw(
         quantiles, 20, 5
     )
-    turned = Dependence(np.full((4, 1), 0.3), np.ones(4), 0.0, seeds_of(names[::-1]))
+    turned = Dependence(np.full((4, 1), 0.3), np.ones(4), None, seeds_of(names[::-1]))
     assert_array_equal(turned.draw(quantiles[::-1], 20, 5)[::-1], whole)
-    part = Dependence(np.full((4, 1), 0.3), np.ones(4), 0.0, seeds_of(names))
+    part = Dependence(np.full((4, 1), 0.3), np.ones(4), None, seeds_of(names))
     assert_array_equal(part.draw(quantiles[2:], 20, 5, first=2), whole[2:])
 
 
@@ -279,7 +336,7 @@ def test_rare_new_levels_stay_rare_in_sums(rng):
     quantiles = np.quantile(draw(200_000), ndtr(GRID), axis=0).T[None]
     errors, truth = [*draw(600).reshape(300, 2, 12)], draw(200_000).sum(axis=1)
     found = find_dependence(np.repeat(quantiles, 300, axis=0), errors, seeds_of(range(300)))
-    normal = Dependence(found.stays, found.fades, 0.0, found.seeds)
+    normal = Dependence(found.stays, found.fades, None, found.seeds)
     middle, most = np.quantile(np.abs(truth), [0.5, 0.95])
     sums = np.abs(found.draw(quantiles, 20_000, seed=0).sum(axis=1))
     assert np.mean(sums < middle) == pytest.approx(0.5, abs=0.06)
@@ -338,5 +395,10 @@ def test_what_was_seen_depends_on_no_order(rng):
 def test_no_width_and_no_series():
     dependence = find_dependence(np.zeros((1, 4, GRID.size)), [np.full((2, 4), np.nan)], [1])
     assert_array_equal(dependence.draw(np.zeros((1, 4, GRID.size)), 3, 0), np.zeros((1, 4, 3)))
-    none = find_dependence(np.empty((0, 4, GRID.size)), [], [], together=np.arange(0))
+    none = find_dependence(
+        np.empty((0, 4, GRID.size)),
+        [],
+        [],
+        together=(np.empty((0, 0)), np.empty((1, 0), int)),
+    )
     assert none.draw(np.empty((0, 4, GRID.size)), 3, 0).shape == (0, 4, 3)

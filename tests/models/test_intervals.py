@@ -53,7 +53,7 @@ def test_quantiles_of_one_long_series_are_its_own(rng):
         assert found[0, k, 2] == conformal_quantile(scores, 0.9)
         assert found[0, k, 0] == -conformal_quantile(-scores, 0.9)
         assert found[0, k, 1] == pytest.approx(np.median(scores), abs=0.05)
-    assert enough.tolist() == [True]
+    assert enough.tolist() == [[True, True, True]]
     assert (found[0, :, 2] > -found[0, :, 0]).all()  # as skewed as the errors
 
 

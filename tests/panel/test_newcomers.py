@@ -1,5 +1,7 @@
 """Series without values, and which series are like them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,9 +56,27 @@ def test_peers_share_the_most_values(shelf, kind, shop, peers, alike):
     assert str(len(peers)) in group.describe()
 
 
+def test_values_that_no_peer_has_do_not_set_newcomers_apart(shelf):
+    new = pd.concat(shelf.tail(1).assign(unique_id=f"new{k}", y=np.nan) for k in range(5))
+    new["kind"] = ["tea", "tea", "milk", "salt", "rice"]
+    new["shop"] = [7, 8, 9, 10, 11]
+    panel, inputs = read(pd.concat([shelf, new]))
+    groups = find_newcomers(panel, inputs)
+    found = {tuple(names(panel, own.series)): names(panel, own.peers) for own in groups}
+    assert found == {
+        ("new0", "new1"): ["a", "b"],
+        ("new2",): ["c"],
+        ("new3", "new4"): list("abcd"),
+    }
+
+
 def test_there_may_be_nobody_to_be_like(shelf):
     assert find_newcomers(read(shelf)[0], COLUMNS) == ()
     assert find_newcomers(read(shelf.assign(y=np.nan))[0], COLUMNS) == ()
+
+
+def align(group, values, pasts, season=1):
+    return group.align(values, values, pasts, season)
 
 
 def test_steps_are_compared_by_date():
@@ -65,25 +85,61 @@ def test_steps_are_compared_by_date():
     panel, _ = read(with_new(late))  # b ends two days before the others
     (group,) = find_newcomers(panel, ())
     values = np.arange(3.0) + 10.0 * np.arange(panel.n_series)[:, None]
-    theirs, counts = group.align(values)
+    theirs, counts = align(group, values, [np.zeros(20)] * 2)
     at = {panel.names[i]: k for k, i in enumerate(group.peers.tolist())}
     assert_array_equal(theirs[at["a"]], [0.0, 1.0, 2.0])
-    assert_array_equal(theirs[at["b"]], [12.0, 12.0, 12.0])
+    assert_array_equal(theirs[at["b"]][:1], [12.0])
     assert_array_equal(counts[at["a"]], [True, True, True])
     assert_array_equal(counts[at["b"]], [True, False, False])
 
 
-def test_all_count_where_none_has_the_date():
-    df = make_panel("ab", n=20)
-    panel, _ = read(
-        with_new(df.assign(ds=df["ds"])).assign(
-            ds=lambda d: d["ds"].where(d["unique_id"] != "new", pd.Timestamp("2024-01-01"))
-        )
-    )
+def newcomer_of(date):
+    """A newcomer whose only row has a date, and its peers, which have 20 days from 2023 on."""
+    later = pd.Timestamp(date) - pd.Timestamp("2023-01-20")
+    df = with_new(make_panel("ab", n=20))
+    panel, _ = read(df.assign(ds=df["ds"] + later * (df["unique_id"] == "new").astype(int)))
     (group,) = find_newcomers(panel, ())
-    theirs, counts = group.align(np.arange(9.0).reshape(3, 3))
+    return group
+
+
+def test_beyond_forecasts_the_last_season_goes_on():
+    group = newcomer_of("2023-01-26")  # six days after the others
+    past = np.arange(-20.0, 0.0)
+    values = np.tile(np.arange(4.0), (3, 1))
+    theirs, counts = align(group, values, [past, past], season=5)
+    assert counts.all()  # steps 6, 7, ... of a season that begins one day before the forecasts
+    assert_array_equal(theirs, [[1.0, 2.0, 3.0, -1.0]] * 2)
+    assert "ended 6 steps before; their last season goes on" in group.describe()
+    theirs, _ = align(group, values, [past[-1:]] * 2, season=9)
+    assert_array_equal(theirs, [[3.0] * 4] * 2)  # no whole season is known
+
+
+def test_before_forecasts_past_values_count_with_the_spread_of_the_nearest():
+    group = newcomer_of("2023-01-18")  # two days before the others
+    past = np.arange(20.0) + 100.0
+    past[18] = np.nan  # as between the days beside it
+    centers = np.tile([50.0, 60.0, 70.0, 80.0], (3, 1))
+    quantiles = centers[:, :, None] + np.array([-1.0, 0.0, 5.0])
+    theirs, counts = group.align(quantiles, centers, [past, past], 1)
     assert counts.all()
-    assert_array_equal(np.sort(theirs[:, 0]), [2.0, 5.0])
+    assert_array_equal(theirs[0, :, 1], [118.0, 119.0, 50.0, 60.0])
+    assert_array_equal(theirs[0, :, 2] - theirs[0, :, 0], [6.0] * 4)
+    assert "end 2 steps later; until then their past values count" in group.describe()
+    low, _ = group.align(quantiles - 49.0, centers - 49.0, [0.0 * past] * 2, 1)
+    assert low.min() == 0.0  # as the peers never were negative
+
+
+def test_groups_of_levels_tell_who_is_alike(shelf):
+    df = with_new(shelf.assign(kind=shelf["kind"].fillna("salt")), kind="tea", shop=1.0)
+    panel = Panel.from_frame(df, freq="D", labels=COLUMNS)
+    (group,) = find_newcomers(panel, (), [["kind"]])
+    assert (names(panel, group.peers), group.alike) == (["a", "b"], ("kind",))
+    (group,) = find_newcomers(panel, (), [["kind"], ["kind", "shop"]])
+    assert (names(panel, group.peers), group.alike) == (["a"], ("kind", "shop"))
+    sums = panel.labels["kind"].copy()
+    sums[panel.names.index("a")] = None  # a sum of others is nobody's peer
+    (group,) = find_newcomers(replace(panel, labels={"kind": sums}), (), [["kind"]])
+    assert names(panel, group.peers) == ["b"]
 
 
 def test_at_most_a_hundred_peers_from_the_whole_range_of_names():

@@ -45,7 +45,7 @@ def save_model(
     mlflow_model : mlflow.models.Model, optional
         What the folder belongs to; `log_model` gives it.
     signature : mlflow.models.ModelSignature, optional
-        By default one with the parameter ``level`` of the pyfunc model.
+        By default one with the parameters ``level`` and ``quantiles`` of the pyfunc model.
     pip_requirements : sequence of str, optional
         What is installed where the model is served; by default this version of rbfdiffnet.
     metadata : mapping, optional
@@ -171,9 +171,10 @@ class _PyfuncModel:
 
         ``model_input`` has a column ``h`` and one row, or the rows of
         `RBFDiffNet.make_future_frame` with all inputs. ``params`` may have ``level``, an empty list
-        for no intervals.
+        for no intervals, and ``quantiles``.
         """
-        level = [*(params or {}).get("level", _LEVELS)] or None
+        given = {"level": _LEVELS, "quantiles": [], **(params or {})}
+        wanted = {name: [*given[name]] or None for name in ("level", "quantiles")}
         columns = model_input if isinstance(model_input, Mapping) else model_input.columns
         names = self._model.id_col, self._model.time_col
         if all(name in columns for name in names):
@@ -182,14 +183,15 @@ class _PyfuncModel:
                 raise ValueError("The frame with future inputs has no rows; see make_future_frame.")
             if dates.dtype == object or str(dates.dtype) == "str":  # as JSON has them
                 model_input = model_input.assign(**{names[1]: pd.to_datetime(dates)})
-            return self._model.predict(len(dates) // ids.nunique(), model_input, level)
+            h = dates[ids == ids.iloc[0]].nunique()  # scenarios have the same dates
+            return self._model.predict(h, model_input, **wanted)
         steps = [*model_input["h"]] if "h" in columns else []
         if len(steps) != 1 or steps[0] != int(steps[0]):
             raise ValueError(
                 "Give a column 'h' with one row, the whole number of steps ahead, or the rows of "
                 "make_future_frame with all inputs."
             )
-        return self._model.predict(int(steps[0]), level=level)
+        return self._model.predict(int(steps[0]), **wanted)
 
 
 def _load_pyfunc(path: str) -> _PyfuncModel:
@@ -201,5 +203,6 @@ def _make_signature() -> Any:
     from mlflow.models import ModelSignature
     from mlflow.types import DataType, ParamSchema, ParamSpec
 
-    level = ParamSpec("level", DataType.double, _LEVELS, shape=(-1,))
-    return ModelSignature(params=ParamSchema([level]))
+    defaults = {"level": _LEVELS, "quantiles": []}
+    params = [ParamSpec(name, DataType.double, own, (-1,)) for name, own in defaults.items()]
+    return ModelSignature(params=ParamSchema(params))

@@ -173,7 +173,8 @@ def evaluate_quantiles(
         as ``"unique_id"`` or ``"cutoff"``; by default one row for each model.
     freq : str, int or pandas offset, optional
         Step of time to count steps ahead by; by default what the dates suggest. They are counted
-        from the cutoff; where there is none, the first date of each series is step 1.
+        from the cutoff; where there is none, the first date of each series is step 1, and no date
+        may be repeated.
     id_col, time_col, target_col, cutoff_col : str
         Names of the columns.
 
@@ -352,6 +353,18 @@ class Windows:
         return cls(codes, times, cutoffs, ids, time)
 
 
+def _refuse_repeated(rows: Windows, names: BacktestNames) -> None:
+    """Raise ValueError if a date of a series is repeated, so that several windows must be there."""
+    order = np.lexsort((rows.times, rows.series))
+    same = (np.diff(rows.times[order]) == 0) & (np.diff(rows.series[order]) == 0)
+    for row in order[1:][same][:1].tolist():
+        raise ValueError(
+            f"Series {str(rows.ids[int(rows.series[row])])!r} has several rows for "
+            f"{rows.time[row]}, so there are several windows, and steps ahead cannot be counted "
+            f"without the column {names.cutoff!r}, as cross_validation returns it."
+        )
+
+
 def count_steps(frame: nw.DataFrame[Any], names: BacktestNames, freq: Any = None) -> Ints:
     """Count steps from the cutoff of each row; without cutoffs a series begins with step 1."""
     rows = Windows.read(frame, names)
@@ -372,6 +385,8 @@ def count_steps(frame: nw.DataFrame[Any], names: BacktestNames, freq: Any = None
             f"{'whole numbers' if integer else 'dates'}."
         )
     n = len(rows.ids)
+    if rows.cutoffs is None:
+        _refuse_repeated(rows, names)
     grid = Grid.from_times(frequency, times, owners, n, zone)
     steps, _ = grid.locate(rows.times, rows.series)
     if rows.cutoffs is not None:

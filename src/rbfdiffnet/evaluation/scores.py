@@ -50,7 +50,9 @@ class Scores:
     Of intervals and quantiles there are sums over series. `inside`, by model and level, has shape
     (steps, 2): how many values were inside their interval, and of how many, by step ahead;
     `winkler` is the sum of their Winkler scores. `losses`, for models with quantiles, has shape
-    (2,): the sum of quantile losses, approximate CRPS, and of the sizes of the values.
+    (2,): the sum of quantile losses, approximate CRPS, and of the sizes of the values. `below`, of
+    the same models, has shape (2, n_quantiles): how many values were at or below each quantile, and
+    of how many.
     `holdings`, for models with intervals, tell whether they held what they promise.
     """
 
@@ -67,6 +69,7 @@ class Scores:
     inside: Mapping[tuple[str, str], Ints]
     winkler: Mapping[tuple[str, str], float]
     losses: Mapping[str, Array]
+    below: Mapping[str, Ints]
     holdings: Mapping[str, Holding]
 
     @classmethod
@@ -88,6 +91,7 @@ class Scores:
             inside=inside,
             winkler={key: sum(part.winkler[key] for part in parts) for key in first.winkler},
             losses={key: np.sum([p.losses[key] for p in parts], axis=0) for key in first.losses},
+            below={key: np.sum([p.below[key] for p in parts], axis=0) for key in first.below},
             holdings={
                 key: Holding.concatenate([part.holdings[key] for part in parts])
                 for key in first.holdings
@@ -151,6 +155,10 @@ class Scores:
         """Return the sum of quantile losses over that of the sizes of values, NaN without any."""
         return float(divide(*self.losses[model])) if model in self.losses else float("nan")
 
+    def share_below(self, model: str) -> Array:
+        """Return the share of values at or below each quantile, (n_quantiles,), empty without."""
+        return divide(*self.below[model]) if model in self.below else np.empty(0)
+
 
 def score_models(
     panel: Panel,
@@ -181,7 +189,7 @@ def score_models(
     rmsse = scale_squared_error(squared, single[:, None])
     ahead = rows.ahead[known]
     steps = int(ahead.max()) if len(y) else 0
-    inside, winkler, losses = {}, {}, {}
+    inside, winkler, losses, below = {}, {}, {}, {}
     for model in models:
         for level in model.levels:
             low, high = (columns[end][known] for end in model.ends(level))
@@ -197,6 +205,8 @@ def score_models(
             all_known = np.isfinite(found).all(axis=1)
             size, loss = np.abs(y), quantile_crps(y, found, [*quantiles])
             losses[model.name] = np.array([part[all_known].sum() for part in (loss, size)])
+            counts = (y[:, None] <= found)[all_known].sum(axis=0)
+            below[model.name] = np.stack([counts, np.full(len(quantiles), all_known.sum())])
     return Scores(
         tuple(models),
         mase=_average_groups(mase, owner, n),
@@ -211,6 +221,7 @@ def score_models(
         inside=inside,
         winkler=winkler,
         losses=losses,
+        below=below,
         holdings={
             model.name: Holding.count(panel, rows, columns, target, model)
             for model in models

@@ -27,7 +27,7 @@ from rbfdiffnet.models.pretrained import Pretrained
 from rbfdiffnet.panel.frames import ColumnNames
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.series.prepare import Preparation
-from rbfdiffnet.series.series import Series, SeriesPanel, find_sparse
+from rbfdiffnet.series.series import Series, SeriesPanel, find_counts, find_sparse
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.checks import is_number
 
@@ -65,12 +65,20 @@ class JudgedValues:
 
 
 def judge_values(
-    panel: SeriesPanel, plan: Plan, level: float, last: int | None = None, n_jobs: int = 1
+    panel: SeriesPanel,
+    plan: Plan,
+    level: float,
+    last: int | None = None,
+    n_jobs: int = 1,
+    bounds: Sequence[Array] | None = None,
 ) -> tuple[JudgedValues, dict[int, str]]:
     """Judge all values of a panel that can be, or the last so many steps of each series.
 
-    The level is between 0 and 1. Also returned is why no value of a series was judged.
+    The level is between 0 and 1. Forecasts and intervals of each series stay within
+    `bounds`, (2, T) or (2, 1) each. Also returned is why no value of a series was judged.
     """
+    free = np.array([[-np.inf], [np.inf]])
+    limits = [free] * len(panel) if bounds is None else bounds
     ways = _find_preparations(panel, plan, n_jobs)
     series = [
         way.without_effects(own.y, own.known_ahead) if way else own.y
@@ -86,9 +94,12 @@ def judge_values(
     begin = [int(max(first, u.size - back)) for u, first in zip(series, firsts, strict=True)]
     look = Look(plan.season_length, plan.longer_season, plan.device, n_jobs)
     found = forecast_one_step(series, begin, look)
+    for own, way, ahead, within in zip(panel, ways, found, limits, strict=True):
+        _bound_medians(own, way, ahead, within)
 
     steps = [np.flatnonzero(np.isfinite(own[:, 0])) for own in found]
-    sparse = find_sparse([own.y for own in panel])
+    values = [own.y for own in panel]
+    sparse, counts = find_sparse(values), find_counts(values)
     scores = [
         np.where(is_sparse & (own.y[at] == 0.0), 0.0, score(u[at], ahead[at]))  # zeros are usual
         for own, u, ahead, at, is_sparse in zip(panel, series, found, steps, sparse, strict=True)
@@ -101,9 +112,9 @@ def judge_values(
     below, above = calibration.from_normal(limit)
     factors = np.stack([-below, above])
     ends = [
-        _find_ends(own, way, ahead, at, factors[:, i], is_sparse)
-        for i, (own, way, ahead, at, is_sparse) in enumerate(
-            zip(panel, ways, found, steps, sparse.tolist(), strict=True)
+        _find_ends(own, way, ahead, at, factors[:, i], kinds, within)
+        for i, (own, way, ahead, at, kinds, within) in enumerate(
+            zip(panel, ways, found, steps, zip(sparse, counts, strict=True), limits, strict=True)
         )
     ]
     step = np.concatenate([*steps, np.empty(0, dtype=np.int64)])
@@ -113,13 +124,43 @@ def judge_values(
     return JudgedValues(*(column[kept] for column in columns)), reasons
 
 
+def _bound_medians(series: Series, way: Preparation | None, ahead: Array, bounds: Array) -> None:
+    """Move medians (T, 3) that are out of bounds to these, in place, before values are scored.
+
+    So a value that is within bounds is as far from its forecast as its score says.
+    """
+    if not np.isfinite(bounds).any():
+        return
+    at = np.flatnonzero(np.isfinite(ahead[:, 0]))
+    inputs = series.known_ahead[at]
+    medians = way.restore(ahead[at, 0][None], inputs)[0] if way else ahead[at, 0]
+    held = np.clip(medians, *_take(bounds, at))
+    moved = held != medians
+    if way:
+        held = way.without_effects(held, inputs)
+    ahead[at[moved], 0] = held[moved]
+
+
+def _take(bounds: Array, at: Ints) -> Array:
+    """Return bounds, (2, T) or (2, 1), of some steps."""
+    return bounds if bounds.shape[1] == 1 else bounds[:, at]
+
+
 def _find_ends(
-    series: Series, way: Preparation | None, ahead: Array, at: Ints, factors: Array, sparse: bool
+    series: Series,
+    way: Preparation | None,
+    ahead: Array,
+    at: Ints,
+    factors: Array,
+    kinds: tuple[bool, bool],
+    bounds: Array,
 ) -> Array:
     """Return forecasts and the ends of intervals (3, m) of steps (m,), in units of the values.
 
     Ends are spreads (T, 3) times factors (2,) away from the forecasts. Those of series that never
-    were negative are not either, and a zero is inside where it is usual.
+    were negative are not either. `kinds` tell whether the series is often zero, where a zero is
+    inside, and whether it holds counts, whose ends are the outermost whole numbers inside, unless
+    the forecast is still farther out.
     """
     median, *spreads = ahead[at].T
     ends = np.stack([median, *(median + f * own for f, own in zip(factors, spreads, strict=True))])
@@ -127,9 +168,14 @@ def _find_ends(
         ends = way.restore(ends, series.known_ahead[at])
     if not np.any(series.y < 0.0):
         ends = np.maximum(ends, 0.0)
-    if sparse:
+    is_sparse, is_count = kinds
+    if is_sparse:
         ends[1] = np.minimum(ends[1], 0.0)
-    return ends
+    ends = np.clip(ends, *_take(bounds, at))
+    if is_count:
+        ends[1] = np.minimum(np.ceil(ends[1]), ends[0])
+        ends[2] = np.maximum(np.floor(ends[2]), ends[0])
+    return np.asarray(ends)
 
 
 def _find_preparations(panel: SeriesPanel, plan: Plan, n_jobs: int) -> Sequence[Preparation | None]:

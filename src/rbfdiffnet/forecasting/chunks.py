@@ -138,7 +138,9 @@ class _Job:
     def fit(self, chunk: Ints, new: Sequence[Newcomers], *, calibrate: bool) -> FittedPanel:
         """Return the models of a chunk, fitted alone or with the whole panel."""
         if self.whole is not None:
-            return self.whole.select(chunk) if len(self.chunks) > 1 else self.whole
+            if len(self.chunks) < 2:
+                return self.whole
+            return replace(self.whole.select(chunk), newcomers=new)
         panel, series = self.panel.select(chunk), self.select(chunk)
         return self.pipeline.fit(
             panel, self.exogenous, calibrate=calibrate, series=series, newcomers=new

@@ -49,6 +49,28 @@ def is_series(panel: Panel) -> Mask:
     return np.array([own is not None for own in next(iter(panel.labels.values()))], dtype=bool)
 
 
+def number_groups(panel: Panel, spec: Spec) -> Ints:
+    """Return the group (L, n) that each series of a panel is in on each level; -1 for groups."""
+    bottom, levels = _find_levels(panel, spec)
+    codes = np.full((len(levels), panel.n_series), -1)
+    codes[:, bottom] = [level.codes for level in levels]
+    return codes
+
+
+def count_summed(panel: Panel, spec: Spec) -> dict[int, Array]:
+    """Return how many series each group's sum has at each step, (T,), by the group's position."""
+    if not panel.n_series:
+        return {}
+    hierarchy = find_hierarchy(panel, spec)
+    series = [panel.y[slice(*panel.offsets[i : i + 2])] for i in hierarchy.bottom.tolist()]
+    begun = [np.logical_or.accumulate(np.isfinite(y)) for y in series]
+    counts = _sum_ends(hierarchy, begun)
+    return {
+        i: own[own.size - panel.lengths[i] :]
+        for i, own in zip(hierarchy.groups.tolist(), counts, strict=True)
+    }
+
+
 def name_levels(panel: Panel, spec: Spec) -> list[str]:
     """Return the level of each series of a panel that has groups."""
     _, levels = _find_levels(panel, spec)

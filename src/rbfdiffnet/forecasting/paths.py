@@ -1,8 +1,7 @@
 r"""Sample paths: quantiles of single steps, tied together by how errors go on over time.
 
 .. math:: y_k = Q_k(F_k(z_k)), \qquad z_k = \varepsilon_k + \alpha \sum_{j<k}
-    \varphi^{k-1-j} \varepsilon_j, \qquad
-    \varepsilon_{ik} = \sqrt\rho \, \eta_k + \sqrt{1 - \rho} \, \xi_{ik}
+    \varphi^{k-1-j} \varepsilon_j
 
 where :math:`Q_k` is the quantile function of step k, and :math:`F_k` the distribution function of
 :math:`z_k`, so every step has the distribution that was forecast, and only ranks of z count. A
@@ -24,12 +23,14 @@ windows, and the factor c, what stays at least, d, and how alike the series of t
 :math:`\nu` in Beta(:math:`\nu m, \nu (1 - m)`), are those under which the errors of all series are
 likeliest. Every path has an :math:`\alpha` of its own.
 
-The shocks of a path, :math:`\xi` or :math:`\eta`, are those of one earlier window of any series of
-the panel that is not wild, as they were or all turned round, with a little noise: a new level, or a
+The shocks of a path, :math:`\varepsilon`, are those of one earlier window of any series of the
+panel that is not wild, as they were or all turned round, with a little noise: a new level, or a
 spell of large errors, is as rare in paths as it was. Where there were few windows, most are normal.
-Series share shocks :math:`\eta` only where that is asked for, as much as their errors at the same
-step did; then much stays in all series of a path, or little in all. Where noise is filtered, paths
-go on as those of the cloud of states.
+Only where that is asked for, shocks of different series are alike, see `forecasting.together`; then
+much stays in all series of a path, or little in all. Where noise is filtered, paths go on as those
+of the cloud of states. Of a series without values it is unknown which of its peers it is like. That
+does not change from step to step: a share of the variance of its z, by how far apart the levels of
+the peers are, is the same normal variable at all steps.
 
 Of n paths, one lies between any two neighbors of n + 1 quantiles at every step (Latin hypercube
 sampling), so quantiles of few paths are close to the quantiles that were forecast.
@@ -39,13 +40,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from itertools import product
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri
 
+from rbfdiffnet.forecasting.together import Likeness, find_likeness
 from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.outliers import find_wild
 from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
@@ -82,45 +84,80 @@ class Dependence:
     """How shocks go on in n series.
 
     `stays` (n, J) are equally likely shares of a shock that stay in a path, and `fades` (n,) what
-    is left of that after another step. `shared` is what series have in common. `seeds` (n,) belong
-    to the series, whatever others there are. Some series have `clouds` instead: paths (N, h) that
-    go on as theirs. Rows of `seen` (m, k) are shocks of earlier windows, drawn with either sign,
-    NaN for normal ones; k may be less than h, and without any row all shocks are normal.
+    is left of that after another step. `likeness` tells how shocks of different series are alike;
+    without it they are independent. `seeds` (n,) belong to the series, whatever others there are.
+    Some series have `clouds` instead: paths (N, h) that go on as theirs. Rows of `seen` (m, k) are
+    shocks of earlier windows, drawn with either sign, NaN for normal ones; k may be less than h,
+    and without any row all shocks are normal. `lasting` are shares of variance that are a level of
+    the whole path, of the series that have any.
     """
 
     stays: Array
     fades: Array
-    shared: float
+    likeness: Likeness | None
     seeds: Sequence[int]
     clouds: Mapping[int, Array] = field(default_factory=dict)
     seen: Array = field(default_factory=lambda: np.empty((0, 1)))
+    lasting: Mapping[int, float] = field(default_factory=dict)
 
-    def draw(self, quantiles: Array, n_paths: int, seed: int, first: int = 0) -> Array:
-        """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P)."""
+    def draw_common(self, h: int, n_paths: int, seed: int) -> tuple[Array, Array] | None:
+        """Return the shocks that series have in common, the same for whichever are drawn."""
+        generator = _generator(seed, 2)
+        fill = partial(self._draw_shocks, generator)
+        return None if self.likeness is None else self.likeness.draw(fill, h, n_paths)
+
+    def draw(
+        self,
+        quantiles: Array,
+        n_paths: int,
+        seed: int,
+        first: int = 0,
+        common: tuple[Array, Array] | None = None,
+    ) -> Array:
+        """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P).
+
+        `common` is what `draw_common` returned, if it is there already.
+        """
         n, h, _ = quantiles.shape
         some = slice(first, first + n)
         (shocks, places), stays = np.empty((2, n, h, n_paths)), np.empty((n, n_paths))
+        levels: dict[int, Array] = {}
         for i, key in enumerate(self.seeds[some]):
             generator = _generator(seed, key)
             self._draw_shocks(generator, shocks[i])
             generator.random(out=places[i])
             stays[i] = _spread(generator, self.stays[first + i], n_paths)
-        if self.shared:
-            common, generator = np.empty((h, n_paths)), _generator(seed, 0)
-            self._draw_shocks(generator, common)
-            # Much stays in all series of a path, or little, so that shocks remain shared.
-            stays = _spread(generator, self.stays[some].T, n_paths).T
-            shocks = self.shared**0.5 * common + (1.0 - self.shared) ** 0.5 * shocks
+            if first + i in self.lasting:
+                levels[i] = generator.standard_normal(n_paths)
+        common = common or self.draw_common(h, n_paths, seed)
+        if self.likeness is not None and common is not None:
+            self.likeness.tie(shocks, common, some)
+            # Much stays in all series of a path, or little, so that shocks remain alike.
+            stays = _spread(_generator(seed, 0), self.stays[some].T, n_paths).T
         z = _accumulate(shocks, stays, self.fades[some])
+        for i, level in levels.items():
+            share, usual = self.lasting[first + i], np.sqrt((z[i] ** 2).mean(axis=1, keepdims=True))
+            z[i] = np.sqrt(share) * level + np.sqrt(1.0 - share) * z[i] / usual
         for i, cloud in self.clouds.items():
             if first <= i < first + n:
                 chosen = _generator(seed, self.seeds[i]).integers(len(cloud), size=n_paths)
                 z[i - first] = cloud[chosen].T
-        order = np.argsort(z, axis=2)
-        values = _interpolate(ndtri((np.arange(n_paths) + places) / n_paths), quantiles)
-        paths = np.empty((n, h, n_paths))
-        np.put_along_axis(paths, order, values, axis=2)
-        return paths
+        return _place(z, quantiles, places)
+
+    def add_errors(
+        self, linked: Array, std: Array, quantiles: Array, seed: int, first: int = 0
+    ) -> Array:
+        """Return paths (n, h, n_paths) with errors of inputs, of which each step has its own.
+
+        Normal ones of standard deviations (n, h) are added to linked paths (n, h, n_paths). Only
+        ranks of the sums count: paths get the quantiles (n, h, P) that were forecast.
+        """
+        errors, places = np.empty((2, *linked.shape))
+        for i, key in enumerate(self.seeds[first : first + len(linked)]):
+            generator = _generator(seed, key - 1)
+            generator.standard_normal(out=errors[i])
+            generator.random(out=places[i])
+        return _place(linked + std[:, :, None] * errors, quantiles, places)
 
     def _draw_shocks(self, generator: np.random.Generator, out: Array) -> None:
         """Fill shocks (h, n_paths) with whole rows of those that were seen."""
@@ -140,16 +177,17 @@ def find_dependence(
     errors: Sequence[Array],
     seeds: Sequence[int],
     clouds: Mapping[int, Array] | None = None,
-    together: Ints | None = None,
+    together: tuple[Array, Ints] | None = None,
     sparse: Mask | None = None,
 ) -> Dependence:
     """Learn how shocks go on, from quantiles (n, h, P) and errors of earlier forecasts.
 
     Each series has errors (m, k), a row for each window, the latest last, and an error of 1 is
-    usual; k may be less than h, and m may be 0. Series share shocks as much as those `together` do.
-    Wild series, see `series.outliers`, say nothing. Errors of series that are often zero, `sparse`
-    (n,), do not tell what stays: those of zeros are alike because the values are. Their level is
-    never known well, so in all of their paths the same share stays.
+    usual; k may be less than h, and m may be 0. `together` are surprises (n, T) and groups (L, n),
+    see `forecasting.together`, where shocks of series are to be alike. Wild series, see
+    `series.outliers`, say nothing. Errors of series that are often zero, `sparse` (n,), do not tell
+    what stays: those of zeros are alike because the values are. Their level is never known well, so
+    in all of their paths the same share stays.
     """
     stays, fades = _read_shocks(quantiles)
     wild = find_wild(np.array([mean_of_known(np.abs(own).ravel(), axis=0) for own in errors]))
@@ -161,10 +199,28 @@ def find_dependence(
     shares = _find_shares(stays, likelihood)
     usual = np.sqrt((shares**2).mean(axis=1, keepdims=True))
     shares = np.where(sparse[:, None], usual, shares)
-    shared = 0.0 if together is None else _shared([scores[i] for i in together.tolist()])
+    likeness = None
+    if together is not None:
+        surprises, groups = together
+        likeness = find_likeness(np.where(wild[:, None], 0.0, surprises), groups)
     order = sorted(range(len(seeds)), key=seeds.__getitem__)  # whatever that of the panel
     seen = _find_shocks(scores, shares.mean(axis=1), fades, order)
-    return Dependence(shares, fades, shared, seeds, clouds or {}, seen)
+    return Dependence(shares, fades, likeness, seeds, clouds or {}, seen)
+
+
+def find_lasting_share(quantiles: Array, counts: Mask) -> float:
+    """Return which share of the variance of a mixture lasts: that of the levels of its variables.
+
+    The m variables have quantiles (m, h, P) at `GRID`; `counts` (m, h) tells which a step mixes.
+    """
+    quantiles = quantiles / (np.abs(quantiles).max() or 1.0)  # squares must not overflow
+    medians = quantiles[:, :, GRID.size // 2]
+    within = (quantiles[:, :, _HIGH] - quantiles[:, :, _LOW]) / (GRID[_HIGH] - GRID[_LOW])
+    away = np.where(counts, medians - (counts * medians).sum(axis=0) / counts.sum(axis=0), 0.0)
+    n_steps = np.maximum(counts.sum(axis=1), 1)
+    total = (away**2 + counts * within**2).sum()
+    lasts = (away.sum(axis=1) ** 2 / n_steps).sum()
+    return float(np.clip(lasts / total, 0.0, 1.0)) if total > 0.0 else 0.0
 
 
 def seeds_of(names: Sequence[str]) -> list[int]:
@@ -297,23 +353,6 @@ def _find_shocks(
     return np.concatenate([np.column_stack(shocks), np.full((_PRIOR, steps), np.nan)])
 
 
-def _shared(scores: Sequence[Array]) -> float:
-    """Return the mean correlation of two series at the same step of the same window.
-
-    The latest windows of all series are the same ones; earlier ones may be unknown.
-    """
-    if len(scores) < 2:
-        return 0.0
-    rows = max(own.shape[0] for own in scores)
-    table = np.full((len(scores), rows, scores[0].shape[1]), np.nan)
-    for row, own in zip(table, scores, strict=True):
-        row[rows - len(own) :] = own
-    squares, known = np.nansum(table**2, axis=0), np.isfinite(table).sum(axis=0)
-    pairs = (np.nansum(table, axis=0) ** 2 - squares).sum()
-    size = (squares * np.maximum(known - 1, 0)).sum()
-    return float(np.clip(pairs / size, 0.0, 0.95)) if size > 0.0 else 0.0
-
-
 def _accumulate(shocks: Array, stays: Array, fades: Array) -> Array:
     """Return z (n, h, n_paths) of shocks, of which shares (n, n_paths) stay."""
     found, state = shocks.copy(), np.zeros_like(shocks[:, 0])
@@ -332,6 +371,18 @@ def _spread(generator: np.random.Generator, shares: Array, n_paths: int) -> Arra
 
 def _generator(seed: int, key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.array([seed, key], dtype=np.uint64)))
+
+
+def _place(z: Array, quantiles: Array, places: Array) -> Array:
+    """Return values (n, h, m) with quantiles (n, h, P) in the order of z (n, h, m).
+
+    Places (n, h, m) between 0 and 1 tell where values lie between their neighbors.
+    """
+    n_paths = z.shape[2]
+    values = _interpolate(ndtri((np.arange(n_paths) + places) / n_paths), quantiles)
+    paths = np.empty(z.shape)
+    np.put_along_axis(paths, np.argsort(z, axis=2), values, axis=2)
+    return paths
 
 
 def _interpolate(scores: Array, quantiles: Array) -> Array:

@@ -10,14 +10,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from rbfdiffnet.forecasting.distributions import add_normal, mix_quantiles
-from rbfdiffnet.forecasting.groups import is_series
 from rbfdiffnet.forecasting.options import NAME, Options
 from rbfdiffnet.forecasting.paths import (
+    GRID,
     GRID_PROBABILITIES,
     VALUES_AT_ONCE,
     find_dependence,
+    find_lasting_share,
     seeds_of,
 )
+from rbfdiffnet.forecasting.together import find_surprises
 from rbfdiffnet.models.base import FittedModel, ForecastRequest, InputNames, Terms
 from rbfdiffnet.models.intervals import Pools
 from rbfdiffnet.models.networks.explain import operator_terms
@@ -128,10 +130,10 @@ class Pipeline:
 
     def find_newcomers(self, panel: Panel, exogenous: Exogenous) -> Sequence[Newcomers]:
         """Find series without values and those like them, where forecasts can be borrowed."""
-        if self.part or self.options.method.learns_from != "sample":
+        if self.part or not panel.n_series:
             return ()
-        grouped = self.options.hierarchy is not None and panel.n_series > 0
-        return find_newcomers(panel, exogenous.aside, is_series(panel) if grouped else None)
+        columns = (*exogenous.static, *exogenous.aside)
+        return find_newcomers(panel, columns, self.options.hierarchy or ())
 
     def fit_model(self, series: SeriesPanel, *, calibrate: bool) -> FittedModel:
         """Fit the model of a panel."""
@@ -161,7 +163,7 @@ class Pipeline:
         alone = 1.0 - model.interval_share if quantiles else 1.0
         with progress_between(0.0, alone):
             forecasts = model.forecast(request, n_jobs)
-        columns = {NAME: self.bound(_fill_newcomers(forecasts.values, request))}
+        columns = {NAME: self.bound(self._fill_newcomers(forecasts.values, request))}
         notes = [*request.notes]
         notes += [
             Note(
@@ -193,7 +195,7 @@ class Pipeline:
     ) -> tuple[Array, list[Terms]]:
         """Return forecasts (n, h), and for chosen series the terms they are the sum of."""
         values, tables = model.explain(request, names, chosen, self.options.n_jobs)
-        values = _fill_newcomers(values, request)
+        values = self._fill_newcomers(values, request)
         for group in request.newcomers:
             for k in np.flatnonzero(np.isin(chosen, group.series)).tolist():
                 tables[k] = Terms()
@@ -239,11 +241,15 @@ class Pipeline:
         probabilities: Sequence[float],
         pools: Pools | None = None,
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P) that know of uncertain inputs and newcomers."""
+        """Return quantiles (n, h, P) that know of uncertain inputs and newcomers.
+
+        Also returned is where (n,) errors were enough for all of them.
+        """
         asked, n_jobs = self.asked(probabilities, request), self.options.n_jobs
         found, enough = model.find_quantiles(request, asked, self.plan.collective, pools, n_jobs)
         if asked == list(probabilities) and request.stds is None and not request.newcomers:
-            return found, enough
+            return found, np.all(enough, axis=1)
+        sure = np.all(enough[:, [asked.index(p) for p in probabilities]], axis=1)
         known = asked if request.newcomers else list(probabilities)  # of the peers: all
         if request.stds is not None:
             found = self._widen(model, request, found, asked, known)
@@ -251,10 +257,25 @@ class Pipeline:
             found = found[:, :, [asked.index(p) for p in known]]
         result = found[:, :, [known.index(p) for p in probabilities]]
         for group in request.newcomers:
-            theirs, counts = group.align(found)
+            theirs, counts = self._borrow(group, request, found, found[:, :, asked.index(0.5)])
             result[group.series] = mix_quantiles(theirs, counts, asked, probabilities)
-            enough[group.series] = True
-        return result, enough
+            sure[group.series] = True
+        return result, sure
+
+    def _borrow(
+        self, group: Newcomers, request: ForecastRequest, values: Array, centers: Array
+    ) -> tuple[Array, Mask]:
+        """Return values (m, h, ...) of the series that newcomers are like; see `align`."""
+        pasts = [request.panel[i].until(int(request.origins[i])).y for i in group.peers.tolist()]
+        return group.align(values, centers, pasts, self.plan.season_length)
+
+    def _fill_newcomers(self, values: Array, request: ForecastRequest) -> Array:
+        """Return forecasts (n, h) in which newcomers have the medians of those of their peers."""
+        filled = values.copy() if request.newcomers else values
+        for group in request.newcomers:
+            theirs, counts = self._borrow(group, request, values, values)
+            filled[group.series] = np.nanmedian(np.where(counts, theirs, np.nan), axis=0)
+        return filled
 
     def _widen(
         self,
@@ -271,6 +292,18 @@ class Pipeline:
         wider = add_normal(self._link(quantiles[some]), asked, std[some], wanted)
         result[some] = self._unlink(wider, request, some)
         return result
+
+    def _find_input_errors(self, model: FittedModel, request: ForecastRequest) -> Array:
+        """Return standard deviations (n, h) that uncertain inputs add to linked forecasts.
+
+        Those of newcomers are usual ones of their peers, by date, as their quantiles are.
+        """
+        _, std = self._effects(model, request, request.stds or ())
+        for group in request.newcomers:
+            pasts = [np.zeros(n) for n in request.origins[group.peers].tolist()]  # move nothing
+            theirs, counts = group.align(std, np.zeros_like(std), pasts, self.plan.season_length)
+            std[group.series] = np.sqrt(np.nanmean(np.where(counts, theirs**2, np.nan), axis=0))
+        return std
 
     def _stretch(
         self,
@@ -333,28 +366,49 @@ class Pipeline:
         n_paths: int,
         seed: int,
         *,
-        joint: bool = False,
-        among: Ints | None = None,
+        groups: Ints | None = None,
     ) -> Iterator[tuple[int, Array]]:
         """Yield sample paths (k, h, n_paths) of k series with names, and the number of the first.
 
-        Chunks keep memory bounded. With `joint` series share shocks, as much as those `among` all
-        do that are no sums of others.
+        Chunks keep memory bounded. Shocks of series are alike only given their `groups` (L, n); see
+        `forecasting.together`.
         """
         n_jobs, n = self.options.n_jobs, len(request.panel)
         with progress_between(0.0, 0.5):
             model.forecast(request, n_jobs)
         with progress_between(0.5, 0.7):
             quantiles, _ = self._quantiles(model, request, GRID_PROBABILITIES)
+            sure, std = quantiles, None
+            if request.stds is not None:
+                certain = replace(request, stds=None)
+                sure, _ = self._quantiles(model, certain, GRID_PROBABILITIES)
+                std = self._find_input_errors(model, request)
             errors = model.error_paths(request, n_jobs)
         clouds, counts = model.state_paths(request), _find_counts(request)
-        shared = None if not joint else np.arange(n) if among is None else among
+        together = None
+        if groups is not None and n:
+            together = find_surprises(request.seen, self.plan.season_length), groups
         sparse = find_sparse([series.y for series in request.seen])
-        dependence = find_dependence(quantiles, errors, seeds_of(names), clouds, shared, sparse)
+        dependence = find_dependence(sure, errors, seeds_of(names), clouds, together, sparse)
+        dependence = replace(dependence, lasting=self._find_lasting(request, sure))
+        common = dependence.draw_common(request.h, n_paths, seed)
         for chunk in even_chunks(n, max(VALUES_AT_ONCE // (request.h * n_paths), 1)):
             report_progress(0.7 + 0.3 * chunk.start / n)
-            paths = dependence.draw(quantiles[chunk], n_paths, seed, chunk.start)
+            paths = dependence.draw(sure[chunk], n_paths, seed, chunk.start, common)
+            if std is not None:
+                args = (self._link(paths), std[chunk], quantiles[chunk], seed, chunk.start)
+                some = (std[chunk] > 0.0)[:, :, None]
+                paths = np.where(some, dependence.add_errors(*args), paths)
             yield chunk.start, self._finish(paths, counts[chunk])
+
+    def _find_lasting(self, request: ForecastRequest, quantiles: Array) -> dict[int, float]:
+        """Return which share of the variance of newcomers lasts, given quantiles (n, h, P)."""
+        found: dict[int, float] = {}
+        for group in request.newcomers:
+            medians = quantiles[:, :, GRID.size // 2]
+            share = find_lasting_share(*self._borrow(group, request, quantiles, medians))
+            found |= dict.fromkeys(group.series.tolist(), share)
+        return found
 
     def _finish(self, values: Array, counts: Mask) -> Array:
         """Return values (n, h, m) within bounds; where `counts` (n,) says so they are counts."""
@@ -417,15 +471,6 @@ class Pipeline:
             elif self.plan.noise and self.plan.noise != "auto":
                 notes.append(Note(i, kinds.NOISE_LEFT, "noise was not treated", detail=reason))
         return notes
-
-
-def _fill_newcomers(values: Array, request: ForecastRequest) -> Array:
-    """Return forecasts (n, h) in which newcomers have the medians of those of their peers."""
-    filled = values.copy() if request.newcomers else values
-    for group in request.newcomers:
-        theirs, counts = group.align(values)
-        filled[group.series] = np.nanmedian(np.where(counts, theirs, np.nan), axis=0)
-    return filled
 
 
 def _spread_single_values(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
-from rbfdiffnet.forecasting.groups import find_hierarchy
+from rbfdiffnet.forecasting.groups import count_summed, find_hierarchy
 from rbfdiffnet.forecasting.hierarchy import Hierarchy, make_reconciler
-from rbfdiffnet.forecasting.options import ALONE, NAME
+from rbfdiffnet.forecasting.options import ALONE, NAME, Options
 from rbfdiffnet.forecasting.pipeline import Pipeline, hold_forecasts
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.stack.mixing import measure_changes
@@ -23,7 +23,7 @@ from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import FEWEST_VALUES
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.memo import share_results
-from rbfdiffnet.support.notes import Note
+from rbfdiffnet.support.notes import AT_BOUND, Note
 from rbfdiffnet.support.progress import progress_between
 
 #: How many errors of each series are needed, in at least how many windows.
@@ -46,14 +46,14 @@ def forecast_and_reconcile(
     Without a hierarchy they stay as `forecast` returns them, for one or several scenarios, whose
     inputs are far out by `excess`. In one, `alone` adds a column of forecasts as they were before.
     """
+    bounds = find_bounds(pipeline.options, panel)
     if pipeline.options.hierarchy is None or not panel.n_series:
-        return forecast()
+        found, notes = forecast()
+        return found, [*notes, *_note_bounds(pipeline, panel, found, bounds)]
     hierarchy = find_hierarchy(panel, pipeline.options.hierarchy)
-    sizes = np.ones(panel.n_series)
-    sizes[hierarchy.groups] = hierarchy.sizes
     if pipeline.options.reconcile == "none":
         tables, notes = forecast()
-        found = [_move_quantiles(pipeline, own, own[NAME], sizes) for own in tables]
+        found = [_move_quantiles(own, own[NAME], bounds) for own in tables]
     else:
         with share_results():
             add_up, share = find_reconciliation(pipeline, panel, exogenous, h)
@@ -63,10 +63,10 @@ def forecast_and_reconcile(
         found = []
         for own, far in zip(tables, map(_find_far, excess), strict=True):
             spread = _spread_groups(own, begun, new, far)
-            found.append(_move_quantiles(pipeline, spread, add_up(own[NAME], far), sizes))
+            found.append(_move_quantiles(spread, add_up(own[NAME], far), bounds))
     if alone:
         found = [{**own, ALONE: table[NAME]} for own, table in zip(found, tables, strict=True)]
-    return found, notes
+    return found, [*notes, *_note_bounds(pipeline, panel, found, bounds)]
 
 
 def find_reconciliation(
@@ -157,18 +157,70 @@ def _spread_groups(
     return spread
 
 
-def _move_quantiles(
-    pipeline: Pipeline, columns: dict[str, Array], values: Array, sizes: Array
-) -> dict[str, Array]:
+def find_bounds(options: Options, panel: Panel) -> Array:
+    """Return the lowest and the highest forecast of each series (n, 2).
+
+    Those of a group are the bounds of a series times the number of its series that have begun.
+    """
+    sizes = np.ones(panel.n_series)
+    if options.hierarchy is not None and panel.n_series:
+        hierarchy = find_hierarchy(panel, options.hierarchy).among(panel.lengths > 0)
+        sizes[hierarchy.groups] = hierarchy.sizes
+    return np.outer(sizes, _bounds_of_series(options))
+
+
+def find_past_bounds(options: Options, panel: Panel) -> list[Array]:
+    """Return the lowest and the highest forecast of each value in the past, (2, T) or (2, 1) each.
+
+    Those of a group are the bounds of a series times the number of series in its sum.
+    """
+    bounds = np.array(_bounds_of_series(options))[:, None]
+    found = [bounds] * panel.n_series
+    if options.hierarchy is not None and np.isfinite(bounds).any():
+        for i, counts in count_summed(panel, options.hierarchy).items():
+            found[i] = bounds * np.maximum(counts, 1.0)  # a sum of nothing has no value
+    return found
+
+
+def _bounds_of_series(options: Options) -> tuple[float, float]:
+    """Return the lowest and the highest forecast of a series."""
+    lower, upper = options.lower, options.upper
+    return -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
+
+
+def _note_bounds(
+    pipeline: Pipeline, panel: Panel, tables: Sequence[dict[str, Array]], bounds: Array
+) -> list[Note]:
+    """Return notes on series whose forecasts all lie at a bound that past values are beyond."""
+    notes: dict[Note, None] = {}
+    options = pipeline.options
+    given = (("lower", options.lower, "down", -1.0), ("upper", options.upper, "up", 1.0))
+    for (name, bound, way, side), ends in zip(given, bounds.T, strict=True):
+        if bound is None or pipeline.rehearsal:
+            continue
+        for table in tables:
+            at = np.isclose(table[NAME], ends[:, None], rtol=1e-9, atol=0.0).all(axis=1)
+            for i in np.flatnonzero(at).tolist():
+                values = panel.y[slice(*panel.offsets[i : i + 2])]
+                farthest = side * np.fmax.reduce(side * values, initial=side * ends[i])
+                if farthest != ends[i]:
+                    detail = f"{name}={float(bound):g} cuts off all forecasts; "
+                    detail += f"values go {way} to {farthest:.6g}"
+                    action = f"forecast at the bound; check {name}"
+                    notes[Note(i, AT_BOUND, action, detail=detail)] = None
+    return list(notes)
+
+
+def _move_quantiles(columns: dict[str, Array], values: Array, bounds: Array) -> dict[str, Array]:
     """Return columns with other forecasts (n, h), and quantiles that move with their forecasts.
 
-    They stay within bounds, times the number of series of a group, `sizes` (n,).
+    They stay within bounds (n, 2). Where a forecast has not moved, quantiles stay exactly the same.
     """
-    moved = {}
-    for name, own in columns.items():
-        each = (own + values - columns[NAME]) / sizes[:, None]
-        moved[name] = pipeline.bound_series(each) * sizes[:, None]
-    return hold_forecasts(moved)
+    low, high = bounds[:, :1], bounds[:, 1:]
+    values = np.clip(values, low, high)
+    away = values - np.clip(columns[NAME], low, high)
+    moved = {name: np.clip(own + away, low, high) for name, own in columns.items()}
+    return hold_forecasts(moved | {NAME: values})
 
 
 def add_up_paths(pipeline: Pipeline, panel: Panel, paths: Array, away: Array) -> Array:

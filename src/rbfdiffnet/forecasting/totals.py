@@ -77,6 +77,7 @@ def _labels(panel: Panel, h: int, totals: Any) -> Any:
         return np.broadcast_to(np.arange(h) // min(int(totals), h), (n, h))
     dates = panel.dates(np.arange(n)[:, None], panel.lengths[:, None] + np.arange(h))
     if isinstance(totals, str):
+        _check_longer(panel, totals)
         return _periods(dates, totals)
     if not callable(totals):
         raise ValueError(
@@ -85,13 +86,33 @@ def _labels(panel: Panel, h: int, totals: Any) -> Any:
         )
     import pandas as pd
 
-    found = call_given("totals", totals, pd.Index(dates.ravel()))
+    given = pd.Index(dates.ravel())
+    try:
+        found = call_given("totals", totals, given)
+    except (AttributeError, KeyError, IndexError, ValueError) as error:
+        raise ValueError(
+            f"totals: the function failed with the pandas {type(given).__name__} of {given.size} "
+            f"dates that it is given: {error}. It must return a label for each, as does "
+            "lambda dates: dates.month (without .dt)."
+        ) from error
     labels = pd.factorize(np.atleast_1d(np.asarray(found)))[0]
     if labels.size != dates.size:
         raise ValueError(
             f"totals must return a label for each of {dates.size} dates; got {labels.size}."
         )
     return labels.reshape(dates.shape)
+
+
+def _check_longer(panel: Panel, alias: str) -> None:
+    """Raise ValueError if a period is shorter than a step, so that nothing would be summed up."""
+    steps = np.arange(3)
+    periods = _periods(panel.dates(np.zeros_like(steps), steps), alias) if panel.n_series else steps
+    if np.diff(periods).min() > 1:
+        raise ValueError(
+            f"totals={alias!r} is shorter than a step of freq={panel.frequency.alias!r}, so there "
+            "is nothing to sum up; give a longer period, such as 'Q' or 'Y', or a number of "
+            "steps."
+        )
 
 
 def _periods(dates: Any, alias: str) -> Any:
@@ -104,6 +125,8 @@ def _periods(dates: Any, alias: str) -> Any:
         )
     try:
         periods = pd.DatetimeIndex(dates.ravel()).to_period(alias)
+        if getattr(periods.freq, "n", 1) > 1:
+            raise ValueError("several periods, which pandas takes for one")
     except (ValueError, AttributeError) as error:
         raise ValueError(
             f"totals={alias!r} is no period; use 'D', 'W', 'M', 'Q' or 'Y', or a number of steps."

@@ -190,7 +190,7 @@ class FittedModel(ABC):
         pools: Pools | None = None,
         n_jobs: int = 1,
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P) at ascending probabilities, and where errors were enough."""
+        """Return quantiles (n, h, P) at ascending probabilities, and where (n, P) they are sure."""
         held_out = self.held_out_errors(request, n_jobs)
         return find_quantiles(held_out, probabilities, collective, pools)
 

@@ -101,7 +101,7 @@ def find_quantiles(
     collective: Collective,
     pools: Pools | None = None,
 ) -> tuple[Array, Mask]:
-    """Return quantiles (n, h, P) at ascending probabilities, and which series had enough errors.
+    """Return quantiles (n, h, P) at ascending probabilities, and where (n, P) errors were enough.
 
     `pools` are borrowed errors; by default those of this panel.
     """
@@ -109,7 +109,7 @@ def find_quantiles(
         partial(lend_errors, held_out), partial(_pool_loans, probabilities=probabilities)
     )
     away = np.empty((*held_out.centers.shape, len(probabilities)))
-    enough = np.ones(len(away), dtype=bool)
+    enough = np.ones((len(away), len(probabilities)), dtype=bool)
     for own, pool in ((held_out.modeled, pools.networks), (~held_out.modeled, pools.fallbacks)):
         if own.any():
             some = [held_out.errors[i] for i in np.flatnonzero(own).tolist()]
@@ -287,7 +287,7 @@ def error_quantiles(
 ) -> tuple[Array, Mask]:
     """Return conformal quantiles (n, h, P) of errors (m, h), finite and rising.
 
-    Also returned is where (n,) the errors were enough: elsewhere even the pool had too few scores,
+    Also returned is where (n, P) errors were enough: elsewhere even the pool had too few scores,
     and the largest was taken. By default the pool is that of these series.
     """
     h, p = errors[0].shape[1] if len(errors) else 0, np.array(probabilities)
@@ -298,7 +298,8 @@ def error_quantiles(
     sizes = mean_sizes(some, scales)
     wild = sizes > pool.limit
     scales[wild] *= sizes[wild] / pool.usual
-    found, enough = np.empty((len(errors), h, p.size)), np.ones(len(errors), dtype=bool)
+    found = np.empty((len(errors), h, p.size))
+    enough = np.ones((len(errors), p.size), dtype=bool)
     lent, borrowed = pool.extremes[None], pool.quantiles[None]
     for members in group_equal(len(own) for own in errors).values():
         own, scale = np.stack([errors[i] for i in members]), scales[members][:, None, None]
@@ -314,7 +315,7 @@ def error_quantiles(
         quantiles = np.where(alone & np.isfinite(quantiles), quantiles, usual)
         reach = np.maximum(reach, np.abs(far).max(axis=2, keepdims=True))
         outermost = np.sign(p - 0.5) * reach
-        enough[members] = np.isfinite(quantiles).all(axis=(1, 2))
+        enough[members] = np.isfinite(quantiles).all(axis=1)
         found[members] = np.where(np.isfinite(quantiles), quantiles, outermost)
     return found, enough
 
@@ -357,8 +358,8 @@ class ErrorScale:
     ) -> tuple[Array, Mask]:
         """Return half-widths (n, h, n_levels), 0 where nothing is known, and where enough was.
 
-        Where errors were too few for the highest level, the largest was taken, grown as the
-        quantiles of a normal distribution grow.
+        The latter has shape (n, n_levels). Where errors were too few for a level, the largest was
+        taken, grown as the quantiles of a normal distribution grow.
         """
         counts = changes > 0.0
         sizes = mean_of_known(_divide(errors, changes), axis=(1, 2))
@@ -366,14 +367,14 @@ class ErrorScale:
         wider = np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD_POWER
         unit = np.where(counts, changes * wider, np.nan)
         quantiles, enough = self._find_quantiles(levels)
-        return np.nan_to_num(unit[:, None, None] * quantiles, nan=0.0), ~counts | enough
+        return np.nan_to_num(unit[:, None, None] * quantiles, nan=0.0), ~counts[:, None] | enough
 
     def usual_widths(self, levels: Sequence[float]) -> Array:
         """Return half-widths (h, n_levels) of the usual series, in units of its changes."""
         return np.asarray(np.nan_to_num(self._find_quantiles(levels)[0], nan=1.0))
 
-    def _find_quantiles(self, levels: Sequence[float]) -> tuple[Array, bool]:
-        """Return half-widths (h, n_levels) in units of changes, and whether scores were enough."""
+    def _find_quantiles(self, levels: Sequence[float]) -> tuple[Array, Mask]:
+        """Return half-widths (h, n_levels) in units of changes, and where scores were enough."""
         quantiles, enough = _quantiles(self.scores, levels)
         return np.arange(1.0, len(quantiles) + 1.0)[:, None] ** self.rise * quantiles, enough
 
@@ -471,14 +472,14 @@ def _normal(level: float) -> float:
     return float(ndtri(0.5 + level / 2.0))
 
 
-def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
-    """Quantiles (h, n_levels) of scores (m, h), and whether there were enough of them."""
+def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, Mask]:
+    """Quantiles (h, n_levels) of scores (m, h), and where (n_levels,) these were enough."""
     h = scores.shape[1]
     known = np.isfinite(scores).sum(axis=0)
     at, found = np.flatnonzero(known), np.full((h, len(levels)), np.nan)
     if not at.size:
-        return found, not h
-    enough = True
+        return found, np.full(len(levels), not h)
+    enough = np.ones(len(levels), dtype=bool)
     for (first, last), steps in group_equal(_nearest_columns(at, known[at], h)).items():
         pool = scores[:, at[first:last]]
         pool = np.sort(pool[np.isfinite(pool)])
@@ -492,7 +493,7 @@ def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, bool]:
             if rank <= pool.size:
                 found[steps, j] = pool[rank - 1]
             else:
-                enough = False
+                enough[j] = False
                 found[steps, j] = pool[-1] * _normal(level) / _normal(count / (count + 1.0))
     return found, enough
 

@@ -105,7 +105,7 @@ class FittedPretrained(FittedSampled):
         factors = [found[k] for k in which.tolist()]
         task = partial(_Chunk.find_quantiles, probabilities=probabilities, factors=factors)
         quantiles = scatter(self.chunks, self._each(request, task, n_jobs))
-        return quantiles, np.ones(self.n_series, dtype=bool)
+        return quantiles, np.ones(quantiles[:, 0].shape, dtype=bool)
 
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
         """Return errors of two windows of the series that factors are found from."""

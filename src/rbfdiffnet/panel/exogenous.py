@@ -278,6 +278,12 @@ class Exogenous:
             of = name.removesuffix(STD)
             if name in (*self.columns, *panel.inputs, *panel.labels):
                 continue
+            if name == SCENARIO:
+                raise ValueError(
+                    f"X_df has a column {name!r}, but only predict, forecast and simulate take "
+                    "several futures; give one at a time: the rows of a scenario without that "
+                    "column."
+                )
             if of == name or of not in self.future:
                 raise ValueError(
                     f"X_df has a column {name!r} that was not there in training; leave it out."

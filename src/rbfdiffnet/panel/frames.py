@@ -281,13 +281,19 @@ def read_values(values: FrameColumn) -> npt.NDArray[Any]:
 def read_labels(column: FrameColumn, codes: Ints, ids: FrameColumn) -> npt.NDArray[Any]:
     """Return the text of a column that never changes within a series, shape (n_series,).
 
-    `codes` has the number of each row's series. Whole numbers are written without a point.
+    `codes` has the number of each row's series. Whole numbers are written without a point, and
+    truth values as True and False.
     """
     import pandas as pd
 
     values, kinds = pd.factorize(read_values(column))
     first = np.full(len(ids), -1)
     first[codes[::-1]] = values[::-1]
+    if column.dtype == nw.Boolean or (
+        column.dtype == nw.Object
+        and all(isinstance(value, bool) for value in column.drop_nulls().to_list())
+    ):
+        kinds = kinds.astype(bool)
     texts = [f"{kind:.15g}" if isinstance(kind, float) else str(kind) for kind in kinds]
     missing = (values < 0) | np.isin(values, [k for k, text in enumerate(texts) if not text])
     for row in np.flatnonzero(missing)[:1].tolist():

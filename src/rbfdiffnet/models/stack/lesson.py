@@ -243,13 +243,14 @@ class StackPart:
     def find_quantiles(
         self, centers: Array, ahead: Sequence[Array], probabilities: Sequence[float]
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P) around forecasts (n, h), and where errors were enough."""
+        """Return quantiles (n, h, P) around forecasts (n, h), and where (n, P) errors suffice."""
         lesson, ready, log = self.lesson, self.window.prepared, self.lesson.plan.log
         levels, which, side = split_levels(probabilities)
         modeled, h = ready.is_ready, lesson.h
         others = np.flatnonzero(~modeled)
         values = [ready.panel[i].y for i in others.tolist()]
-        widths, enough = np.zeros((*centers.shape, len(levels))), np.ones(modeled.size, dtype=bool)
+        widths = np.zeros((*centers.shape, len(levels)))
+        enough = np.ones((modeled.size, len(levels)), dtype=bool)
         if others.size:
             changes = measure_changes(values, 1, h, usual_change(lesson.usable, 1, h))
             nothing = np.full((others.size, 1, h), np.nan)
@@ -268,7 +269,7 @@ class StackPart:
         for i, table in self._forecast_own(ahead, probabilities).items():
             quantiles[i] = table
         floor = np.where(ready.never_negative, 0.0, -np.inf)[:, None, None]
-        return np.sort(np.maximum(quantiles, floor), axis=2), enough | modeled
+        return np.sort(np.maximum(quantiles, floor), axis=2), enough[:, which]
 
     def explain(self, i: int, ahead: Array, names: InputNames, total: Array) -> Terms:
         """Return the terms of the forecast (h,) of a series that is ready."""

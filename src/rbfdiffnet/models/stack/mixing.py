@@ -127,6 +127,8 @@ def combine(members: Array, weights: Array) -> Array:
     mixed = np.zeros(members.shape[1:])
     for share, member in zip(weights / np.where(total > 0.0, total, 1.0), members, strict=True):
         mixed += share * member
+    # By rounding alone a mixture of equal numbers could be another one.
+    mixed = np.clip(mixed, members.min(axis=0), members.max(axis=0))
     return np.where(total > 0.0, mixed, np.median(members, axis=0))
 
 

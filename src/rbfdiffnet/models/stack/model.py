@@ -162,7 +162,7 @@ class FittedStack(FittedSampled):
         """Return quantiles (n, h, P): those of the pretrained network, moved and corrected.
 
         They lie around the mixture, as far away as errors at the ends of the series ask for. Series
-        without a network get intervals of naive errors; `enough` (n,) tells of these.
+        without a network get intervals of naive errors; `enough` (n, P) tells of these.
         """
         del collective, pools
         values = self.mix(request, n_jobs).values
