@@ -18,6 +18,7 @@ from rbfdiffnet.forecasting.chunks import forecast_in_chunks
 from rbfdiffnet.forecasting.closed import note_closed
 from rbfdiffnet.forecasting.groups import is_series, name_levels, number_groups
 from rbfdiffnet.forecasting.options import NAME, Options, check_refit, name_quantiles
+from rbfdiffnet.forecasting.paths import GRID_PROBABILITIES, find_means
 from rbfdiffnet.forecasting.pipeline import (
     FittedPanel,
     Pipeline,
@@ -27,9 +28,10 @@ from rbfdiffnet.forecasting.pipeline import (
     operator_frame,
 )
 from rbfdiffnet.forecasting.reconcile import (
-    add_up_paths,
-    find_bounds,
+    Reconciliation,
+    find_far,
     find_past_bounds,
+    find_reconciliation,
     forecast_and_reconcile,
 )
 from rbfdiffnet.forecasting.totals import N_PATHS, StepGroups, fit_paths
@@ -49,9 +51,10 @@ from rbfdiffnet.support.checks import (
     check_flag,
     check_number,
 )
+from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.notes import NARROW, NOT_JUDGED, Note
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, public_call
-from rbfdiffnet.support.progress import expect_seconds, progress_of_parts
+from rbfdiffnet.support.progress import expect_seconds, progress_between, progress_of_parts
 
 __all__ = ["RBFDiffNet"]
 
@@ -554,13 +557,15 @@ class RBFDiffNet(BaseEstimator):
         panel, n = state.panel, state.panel.n_series
         names, requests = self._scenarios(state, h, X_df)
         tables, each = [], progress_of_parts(len(requests))
-        for k, request in enumerate(requests):
-            paths = np.empty((n, n_paths, request.h))
-            with each(k):
-                for first, found in self._simulate(state, request, n_paths, int(seed), joint=joint):
-                    paths[first : first + len(found)] = found.swapaxes(1, 2)
-            numbers = np.tile(np.repeat(np.arange(n_paths), request.h), n)
-            tables.append({"sample_id": numbers, NAME: paths})
+        with self._reconciling(state, requests[0].h) as found:
+            for k, request in enumerate(requests):
+                paths = np.empty((n, n_paths, request.h))
+                args = (state, request, n_paths, int(seed))
+                with each(k):
+                    for first, own in self._simulate(*args, joint=joint, reconciliation=found):
+                        paths[first : first + len(own)] = own.swapaxes(1, 2)
+                numbers = np.tile(np.repeat(np.arange(n_paths), request.h), n)
+                tables.append({"sample_id": numbers, NAME: paths})
         series = np.repeat(np.arange(n), n_paths)
         return _stack_scenarios(panel, names, tables, series, requests[0].h)
 
@@ -1207,7 +1212,11 @@ class RBFDiffNet(BaseEstimator):
         return Pipeline(options, plan, self._rehearsal, self._is_part)
 
     def _forecast(
-        self, state: FittedPanel, request: ForecastRequest, wanted: Mapping[str, float]
+        self,
+        state: FittedPanel,
+        request: ForecastRequest,
+        wanted: Mapping[str, float],
+        reconciliation: Reconciliation | None = None,
     ) -> tuple[dict[str, Array], list[Note]]:
         """Return columns (n, h) of forecasts that add up, and what was unusual."""
         pipeline = Pipeline(self.options, state.model.plan)
@@ -1217,9 +1226,23 @@ class RBFDiffNet(BaseEstimator):
             return [columns], notes
 
         (columns,), notes = forecast_and_reconcile(
-            *(pipeline, state.panel, state.exogenous, request.h, forecast), excess=[request.excess]
+            *(pipeline, state.panel, state.exogenous, request.h, forecast),
+            excess=[request.excess],
+            reconciliation=reconciliation,
         )
         return columns, notes
+
+    @contextmanager
+    def _reconciling(self, state: FittedPanel, h: int) -> Iterator[Reconciliation | None]:
+        """Find once what makes h steps of all scenarios add up; None where nothing is to."""
+        if self.hierarchy is None or not state.panel.n_series:
+            yield None
+            return
+        pipeline = Pipeline(self.options, state.model.plan)
+        with share_results():
+            found, share = find_reconciliation(pipeline, state.panel, state.exogenous, h)
+            with progress_between(share, 1.0):
+                yield found
 
     def _adopted(self, state: FittedPanel, df: Any) -> FittedPanel:
         """Return other series than those of the fit, forecast by the same model."""
@@ -1244,26 +1267,23 @@ class RBFDiffNet(BaseEstimator):
         seed: int,
         *,
         joint: bool = False,
+        reconciliation: Reconciliation | None = None,
     ) -> Iterator[tuple[int, Array]]:
         """Yield paths (k, h, n_paths) of some series and the number of the first of them.
 
         In a hierarchy series share shocks, and paths of groups are sums of those of their series.
         """
         pipeline, panel = Pipeline(self.options, state.model.plan), state.panel
-        if self.hierarchy is None or not panel.n_series:
-            args = (state.model, request, panel.names, n_paths, seed)
+        args = (state.model, request, panel.names, n_paths, seed)
+        if reconciliation is None:
             whole = np.zeros((1, panel.n_series), dtype=np.int64) if joint else None
             yield from pipeline.simulate(*args, groups=whole)
             return
-        # First, as in `predict`: what a model keeps would else differ in the last digit.
-        after, _ = self._forecast(state, request, {})
-        groups = number_groups(panel, self.options.hierarchy)
-        drawn = pipeline.simulate(state.model, request, panel.names, n_paths, seed, groups=groups)
+        drawn = pipeline.simulate(*args, groups=number_groups(panel, self.options.hierarchy))
         paths = np.concatenate([own for _, own in drawn])
-        before, _ = pipeline.forecast(state.model, request, {})
-        bounds = find_bounds(self.options, panel)
-        away = after[NAME] - np.clip(before[NAME], bounds[:, :1], bounds[:, 1:])
-        yield 0, add_up_paths(pipeline, panel, paths, away)
+        quantiles, _ = pipeline.find_quantiles(state.model, request, GRID_PROBABILITIES)
+        away = reconciliation.find_moves(find_means(quantiles), find_far(request.excess))
+        yield 0, reconciliation.add_up_paths(paths, away)
 
     def _scenarios(
         self, state: FittedPanel, h: int, X_df: Any
@@ -1290,14 +1310,16 @@ class RBFDiffNet(BaseEstimator):
         tables: list[dict[str, Any]] = []
         notes = dict.fromkeys(state.notes)
         each = progress_of_parts(len(requests))
-        for k, request in enumerate(requests):
-            with each(k):
-                if groups is None:
-                    columns, unusual = self._forecast(state, request, wanted)
-                else:
-                    columns, unusual = self._totals(state, request, wanted, groups)
-            tables.append(columns)
-            notes |= dict.fromkeys(unusual)
+        with self._reconciling(state, h) as reconciliation:
+            for k, request in enumerate(requests):
+                args = (state, request, wanted, reconciliation)
+                with each(k):
+                    if groups is None:
+                        columns, unusual = self._forecast(*args)
+                    else:
+                        columns, unusual = self._totals(*args, groups)
+                tables.append(columns)
+                notes |= dict.fromkeys(unusual)
         self._last_notes = notes_frames(panel, [*note_closed(panel), *notes])
         if groups is None:
             return _stack_scenarios(panel, names, tables, np.arange(panel.n_series), h)
@@ -1313,11 +1335,12 @@ class RBFDiffNet(BaseEstimator):
         state: FittedPanel,
         request: ForecastRequest,
         wanted: dict[str, float],
+        reconciliation: Reconciliation | None,
         groups: StepGroups,
     ) -> tuple[dict[str, Any], list[Note]]:
         """Return columns of sums over steps, with quantiles from sample paths, and notes."""
         panel = state.panel
-        columns, notes = self._forecast(state, request, {})
+        columns, notes = self._forecast(state, request, {}, reconciliation)
         sums = {NAME: groups.sum(columns[NAME], 0, panel.n_series)}
         probabilities = list(wanted.values())
         parts = [np.empty((len(probabilities), 0))]
@@ -1325,7 +1348,8 @@ class RBFDiffNet(BaseEstimator):
             n_paths = N_PATHS
             if self.hierarchy is not None:  # all series together
                 n_paths = fit_paths(panel.n_series * request.h)
-            for first, paths in self._simulate(state, request, n_paths, seed=0):
+            args = (state, request, n_paths, 0)
+            for first, paths in self._simulate(*args, reconciliation=reconciliation):
                 found = groups.sum(paths, first, first + len(paths))
                 parts.append(np.quantile(found, probabilities, axis=1, method="nearest"))
         sums |= dict(zip(wanted, np.concatenate(parts, axis=1), strict=True))

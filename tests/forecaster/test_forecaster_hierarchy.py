@@ -112,14 +112,6 @@ def test_a_lower_bound_holds_and_forecasts_still_add_up():
     assert_adds_up(found, df)
 
 
-def test_intervals_move_with_their_forecasts():
-    df = stores()
-    found, alone = (model_of(m).forecast(df, 5, level=[80]) for m in ("structural", "none"))
-    for side in ("lo", "hi"):
-        width = found[f"{NAME}-{side}-80"] - found[NAME]
-        np.testing.assert_allclose(width, alone[f"{NAME}-{side}-80"] - alone[NAME], atol=1e-9)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_windows_of_a_backtest_add_up_and_are_forecasts_from_their_starts(method):
     df = stores(150)
@@ -336,17 +328,91 @@ def test_every_path_adds_up_and_totals_with_them():
     assert (weeks[f"{NAME}-lo-80"] < weeks[f"{NAME}-hi-80"]).all()
 
 
-def test_quantiles_move_with_their_forecasts():
-    df = stores()
-    wanted = {"level": [80], "quantiles": [0.1, 0.5, 0.9]}
-    found = model_of("structural").forecast(df, 5, **wanted)
-    alone = model_of("none").forecast(df, 5, **wanted)
-    moved = found[NAME] - alone[NAME]
-    assert np.abs(moved).max() > 1e-3
-    for p in (10, 50, 90):
-        column = f"{NAME}-q-{p}"
-        np.testing.assert_allclose(found[column] - alone[column], moved, atol=1e-9)
-    assert (found[f"{NAME}-lo-80"] <= found[NAME]).all()
+def make_skewed(n=20, n_days=150):
+    """Series of values far above their medians at times, whose mean is 10, in two groups."""
+    y = np.random.default_rng(0).exponential(10.0, (n, n_days))
+    names, days = [f"s{i:02}" for i in range(n)], pd.date_range("2024-01-01", periods=n_days)
+    index = pd.MultiIndex.from_product([names, days], names=["unique_id", "ds"])
+    df = pd.DataFrame({"y": y.ravel()}, index=index).reset_index()
+    return df.assign(half=np.where(df["unique_id"] < f"s{n // 2:02}", "a", "b"))
+
+
+def means_of(found, probabilities):
+    """Means of distributions with quantiles at evenly spread probabilities, by id and date."""
+    columns = [f"{NAME}-q-{100 * p:g}" for p in probabilities]
+    return found.set_index(["unique_id", "ds"])[columns].mean(axis=1).unstack()
+
+
+@pytest.mark.parametrize("way", ["structural", "bottom_up"])
+def test_quantiles_move_as_far_as_means_that_are_made_to_add_up(way):
+    df, probabilities = make_skewed(), np.round(np.arange(0.5, 200.0) / 200.0, 4).tolist()
+    found, alone = (
+        model_of(m, ["half"]).forecast(df, 3, level=None, quantiles=probabilities)
+        for m in (way, "none")
+    )
+    before, after = (means_of(own, probabilities) for own in (alone, found))
+    own = df["unique_id"].unique()
+    halves = df.drop_duplicates("unique_id").set_index("unique_id")["half"]
+    sums = np.stack([np.ones(20), halves == "a", halves == "b"])
+    gaps = before.loc[["Total", "a", "b"]] - sums @ before.loc[own].to_numpy()
+    rule = np.diag([20.0, 10.0, 10.0]) + sums @ sums.T  # variances: numbers of series
+    expected = before.loc[own] + (way == "structural") * (sums.T @ np.linalg.solve(rule, gaps))
+    scale = float(before.loc["Total"].mean())
+    np.testing.assert_allclose(after.loc[own], expected, atol=1e-3 * scale)
+    np.testing.assert_allclose(after.loc["Total"], expected.sum(), atol=0.01 * scale)
+    moved, start = (own[own["unique_id"] == "s00"] for own in (found, alone))
+    away = [moved[f"{NAME}-q-{p}"] - start[f"{NAME}-q-{p}"] for p in (50.25, 80.25, 95.25)]
+    np.testing.assert_allclose(away[0], away[1], atol=1e-9)
+    np.testing.assert_allclose(away[0], away[2], atol=1e-9)
+
+
+@pytest.mark.parametrize("way", METHODS)
+def test_sums_of_skewed_series_are_not_far_off(way):
+    df = make_skewed()
+    model = model_of(way, ["half"]).fit(df)
+    paths = model.simulate(5, 200)
+    by_level = paths.groupby(paths["unique_id"].where(paths["unique_id"].str[0] != "s", "s"))
+    found = by_level[NAME].mean()
+    np.testing.assert_allclose([found["s"], found["a"], found["Total"]], [10, 100, 200], rtol=0.16)
+    week = model.predict(5, level=None, quantiles=[0.1, 0.9], totals=5).set_index("unique_id")
+    assert week.loc["Total", f"{NAME}-q-10"] < 1000 < week.loc["Total", f"{NAME}-q-90"]
+
+
+@pytest.mark.parametrize("way", [*METHODS, "none"])
+def test_what_was_never_negative_stays_so(way):
+    y = np.random.default_rng(0).poisson([[0.3], [0.5], [40.0], [90.0]], (4, 120))
+    days = pd.date_range("2024-01-01", periods=120)
+    df = pd.concat(
+        pd.DataFrame({"unique_id": f"s{i}", "ds": days, "y": own, "half": "ab"[i % 2]})
+        for i, own in enumerate(y)
+    )
+    model = model_of(way, ["half"]).fit(df)
+    found = model.predict(5, level=[80, 99])
+    assert found.drop(columns=["unique_id", "ds"]).min().min() >= 0.0
+    assert model.simulate(5, 50)[NAME].min() >= 0.0
+
+
+def test_hidden_windows_are_forecast_once(monkeypatch):
+    calls, before = [], reconcile.find_held_out_errors
+
+    def count(*args):
+        calls.append(args)
+        return before(*args)
+
+    monkeypatch.setattr(reconcile, "find_held_out_errors", count)
+    df = stores().assign(price=1.0)
+    model = model_of("variance").fit(df)
+    future = model.make_future_frame(3).assign(price=1.0)
+    both = pd.concat([future.assign(scenario="low"), future.assign(scenario="high", price=2.0)])
+    for ask in (
+        lambda: model.predict(3, both, level=[80]),
+        lambda: model.predict(3, both, level=[80], totals=3),
+        lambda: model.simulate(3, 5, X_df=both),
+        lambda: model.forecast(df, 3, both, level=[80], totals=3),
+    ):
+        calls.clear()
+        ask()
+        assert len(calls) == 1
 
 
 @pytest.mark.parametrize("method", [*METHODS, "none"])

@@ -17,6 +17,7 @@ from rbfdiffnet.forecasting.paths import (
     _find_shocks,
     find_dependence,
     find_lasting_share,
+    find_means,
     seeds_of,
 )
 from rbfdiffnet.forecasting.together import Likeness
@@ -402,3 +403,11 @@ def test_no_width_and_no_series():
         together=(np.empty((0, 0)), np.empty((1, 0), int)),
     )
     assert none.draw(np.empty((0, 4, GRID.size)), 3, 0).shape == (0, 4, 3)
+
+
+def test_means_are_those_of_values_between_the_quantiles(rng):
+    quantiles = np.sort(rng.lognormal(size=(2, 3, GRID.size)), axis=2)
+    scores = ndtri((np.arange(200_000) + 0.5) / 200_000)
+    expected = [[np.interp(scores, GRID, own).mean() for own in rows] for rows in quantiles]
+    assert_allclose(find_means(quantiles), expected, rtol=1e-5)
+    assert_allclose(find_means(normal_quantiles([[1.0, 2.0]]) + 3.0), 3.0)

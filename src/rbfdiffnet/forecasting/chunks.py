@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rbfdiffnet.forecasting.options import NAME
 from rbfdiffnet.forecasting.pipeline import FittedPanel, Pipeline
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.intervals import Loan, Pools, calibration_length, choose_lenders, lend_errors
@@ -56,7 +55,8 @@ def forecast_in_chunks(
         pipeline = replace(pipeline, plan=plan)
     newcomers = pipeline.find_newcomers(panel, exogenous)
     uncertain = any(inputs.stds is not None for inputs in scenarios)
-    pipeline = replace(pipeline, detailed=uncertain or bool(newcomers))
+    detailed = uncertain or bool(newcomers) or pipeline.options.reconciles
+    pipeline = replace(pipeline, detailed=detailed)
     whole, start, fit_share = None, 0.0, method.fit_share
     if method.learns_from == "panel" or len(chunks) < 2:
         start, fit_share = fit_share, 0.0
@@ -70,7 +70,7 @@ def forecast_in_chunks(
     if quantiles and len(chunks) > 1 and method.shares_errors:
         with without_progress():
             pools = Pools.of(job.find_loans(), pipeline.asked(quantiles.values()))
-    names = (NAME, *quantiles)
+    names = pipeline.name_columns(quantiles)
     tables = [{name: np.empty((panel.n_series, h)) for name in names} for _ in scenarios]
     notes: dict[Note, None] = {}
     parts = _with_peers(chunks, newcomers, panel.n_series)

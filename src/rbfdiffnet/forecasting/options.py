@@ -34,6 +34,7 @@ from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective
 
 NAME = "RBFDiffNet"  # of the column of forecasts
 ALONE = f"{NAME}-alone"  # of the same in a hierarchy, before they were made to add up
+MEAN = f"{NAME}-mean"  # of means of what quantiles tell, which add up as forecasts do not
 _MOST_STEPS = 1_000_000  # of lags and seasons
 _RAREST, _DIGITS = 1e-6, 8  # probability of a quantile, and decimals that count
 _LEAST_MEMORY = 10**9  # bytes; with less, libraries and single series alone may take more
@@ -133,6 +134,11 @@ class Options:
     def method(self) -> PanelMethod:
         """The method that models a panel."""
         return METHODS[self.chosen_scope]
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether forecasts of groups and series are made to add up."""
+        return self.hierarchy is not None and self.reconcile != "none"
 
     @property
     def memory_bytes(self) -> int:

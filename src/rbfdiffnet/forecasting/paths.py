@@ -223,6 +223,18 @@ def find_lasting_share(quantiles: Array, counts: Mask) -> float:
     return float(np.clip(lasts / total, 0.0, 1.0)) if total > 0.0 else 0.0
 
 
+def find_means(quantiles: Array) -> Array:
+    """Return the means (n, h) of values whose quantiles (n, h, P) are those at `GRID`."""
+    below, inside = ndtr(GRID), np.diff(ndtr(GRID))
+    density = np.exp(-0.5 * GRID**2) / np.sqrt(2.0 * np.pi)
+    moment, width = -np.diff(density), np.diff(GRID)  # of normal scores between neighbors
+    weight = np.zeros(GRID.size)
+    weight[1:] += (moment - GRID[:-1] * inside) / width
+    weight[:-1] += (GRID[1:] * inside - moment) / width
+    weight[[0, -1]] += below[0], 1.0 - below[-1]
+    return np.asarray(quantiles @ weight)
+
+
 def seeds_of(names: Sequence[str]) -> list[int]:
     """Return a number for every name, above 0, the same in every run."""
     digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)

@@ -10,13 +10,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from rbfdiffnet.forecasting.distributions import add_normal, mix_quantiles
-from rbfdiffnet.forecasting.options import NAME, Options
+from rbfdiffnet.forecasting.options import MEAN, NAME, Options
 from rbfdiffnet.forecasting.paths import (
     GRID,
     GRID_PROBABILITIES,
     VALUES_AT_ONCE,
     find_dependence,
     find_lasting_share,
+    find_means,
     seeds_of,
 )
 from rbfdiffnet.forecasting.together import find_surprises
@@ -145,6 +146,11 @@ class Pipeline:
 
         return self.plan.collective.memoize(fit_without_plan).with_plan(self.plan)
 
+    def name_columns(self, quantiles: Iterable[str]) -> list[str]:
+        """Return the names of the columns that a forecast has, given those of its quantiles."""
+        means = [MEAN] if self.options.reconciles else []
+        return [NAME, *quantiles, *(means if quantiles else ())]
+
     def forecast(
         self,
         model: FittedModel,
@@ -154,7 +160,8 @@ class Pipeline:
     ) -> tuple[dict[str, Array], list[Note]]:
         """Return columns of forecasts and quantiles, (n, h) each, and what was unusual.
 
-        `quantiles` are probabilities by the names of columns.
+        `quantiles` are probabilities by the names of columns. Where the quantiles of a hierarchy
+        are made to add up, their means have a column, too.
         """
         n_jobs, n = self.options.n_jobs, len(request.panel)
         if self.rehearsal:
@@ -178,16 +185,20 @@ class Pipeline:
             Note(i, kinds.HELD_BACK, "held within bounds", detail=text)
             for i, text in forecasts.runaway.items()
         ]
+        names = self.name_columns(quantiles)
         if not quantiles or not n:
-            return columns | {name: np.empty((0, request.h)) for name in quantiles}, notes
-        probabilities = sorted(set(quantiles.values()))
+            return columns | {name: np.empty((0, request.h)) for name in names[1:]}, notes
+        of_means = GRID_PROBABILITIES if MEAN in names else ()
+        probabilities = sorted({*quantiles.values(), *of_means})
         with progress_between(alone, 1.0):
             found, enough = self.find_quantiles(model, request, probabilities, pools)
-        columns |= {name: found[:, :, probabilities.index(p)] for name, p in quantiles.items()}
+        places = {name: probabilities.index(p) for name, p in quantiles.items()}
+        columns |= {name: found[:, :, k] for name, k in places.items()}
+        if MEAN in names:
+            columns[MEAN] = find_means(found[:, :, [probabilities.index(p) for p in of_means]])
+        few = np.flatnonzero(~enough[:, [*places.values()]].all(axis=1)).tolist()
         action, text = "the largest error was taken", "too few errors for the intervals"
-        notes += [
-            Note(int(i), kinds.FEW_ERRORS, action, detail=text) for i in np.flatnonzero(~enough)
-        ]
+        notes += [Note(i, kinds.FEW_ERRORS, action, detail=text) for i in few]
         return hold_forecasts(columns), notes
 
     def explain(
@@ -209,7 +220,7 @@ class Pipeline:
         probabilities: Sequence[float],
         pools: Pools | None = None,
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P), and which series had enough errors for them."""
+        """Return quantiles (n, h, P), and where (n, P) errors were enough for them."""
         found, enough = self._quantiles(model, request, probabilities, pools)
         return self._finish(found, _find_counts(request)), enough
 
@@ -243,13 +254,13 @@ class Pipeline:
     ) -> tuple[Array, Mask]:
         """Return quantiles (n, h, P) that know of uncertain inputs and newcomers.
 
-        Also returned is where (n,) errors were enough for all of them.
+        Also returned is where (n, P) errors were enough.
         """
         asked, n_jobs = self.asked(probabilities, request), self.options.n_jobs
         found, enough = model.find_quantiles(request, asked, self.plan.collective, pools, n_jobs)
         if asked == list(probabilities) and request.stds is None and not request.newcomers:
-            return found, np.all(enough, axis=1)
-        sure = np.all(enough[:, [asked.index(p) for p in probabilities]], axis=1)
+            return found, enough
+        sure = enough[:, [asked.index(p) for p in probabilities]]
         known = asked if request.newcomers else list(probabilities)  # of the peers: all
         if request.stds is not None:
             found = self._widen(model, request, found, asked, known)

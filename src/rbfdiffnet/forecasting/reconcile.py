@@ -6,19 +6,21 @@ Errors of one window go together, so h of them say as much as the square root of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rbfdiffnet.forecasting.chunks import forecast_in_chunks
 from rbfdiffnet.forecasting.groups import count_summed, find_hierarchy
-from rbfdiffnet.forecasting.hierarchy import Hierarchy, make_reconciler
-from rbfdiffnet.forecasting.options import ALONE, NAME, Options
+from rbfdiffnet.forecasting.hierarchy import Hierarchy, Reconciler, make_reconciler
+from rbfdiffnet.forecasting.options import ALONE, MEAN, NAME, Options
 from rbfdiffnet.forecasting.pipeline import Pipeline, hold_forecasts
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.stack.mixing import measure_changes
 from rbfdiffnet.panel.exogenous import Exogenous, FutureInputs
 from rbfdiffnet.panel.newcomers import has_values
 from rbfdiffnet.panel.panel import Panel
+from rbfdiffnet.series.effects import never_negative
 from rbfdiffnet.series.naive import values_after
 from rbfdiffnet.series.series import FEWEST_VALUES
 from rbfdiffnet.support.arrays import Array, Mask
@@ -40,49 +42,113 @@ def forecast_and_reconcile(
     *,
     excess: Sequence[Sequence[Array] | None],
     alone: bool = False,
+    reconciliation: Reconciliation | None = None,
 ) -> tuple[list[dict[str, Array]], list[Note]]:
     """Return columns (n, h) of forecasts after the end of a panel that add up, and their notes.
 
     Without a hierarchy they stay as `forecast` returns them, for one or several scenarios, whose
     inputs are far out by `excess`. In one, `alone` adds a column of forecasts as they were before.
+    The reconciliation may be known already.
     """
     bounds = find_bounds(pipeline.options, panel)
     if pipeline.options.hierarchy is None or not panel.n_series:
         found, notes = forecast()
         return found, [*notes, *_note_bounds(pipeline, panel, found, bounds)]
-    hierarchy = find_hierarchy(panel, pipeline.options.hierarchy)
-    if pipeline.options.reconcile == "none":
-        tables, notes = forecast()
-        found = [_move_quantiles(own, own[NAME], bounds) for own in tables]
-    else:
-        with share_results():
-            add_up, share = find_reconciliation(pipeline, panel, exogenous, h)
-            with progress_between(share, 1.0):
-                tables, notes = forecast()
-        begun, new = hierarchy.among(panel.lengths > 0), (panel.lengths > 0) & ~has_values(panel)
-        found = []
-        for own, far in zip(tables, map(_find_far, excess), strict=True):
-            spread = _spread_groups(own, begun, new, far)
-            found.append(_move_quantiles(spread, add_up(own[NAME], far), bounds))
+    with share_results():
+        share = 0.0
+        if reconciliation is None:
+            reconciliation, share = find_reconciliation(pipeline, panel, exogenous, h)
+        with progress_between(share, 1.0):
+            tables, notes = forecast()
+    found = [
+        reconciliation.move(own, far)
+        for own, far in zip(tables, map(find_far, excess), strict=True)
+    ]
     if alone:
         found = [{**own, ALONE: table[NAME]} for own, table in zip(found, tables, strict=True)]
     return found, [*notes, *_note_bounds(pipeline, panel, found, bounds)]
 
 
+@dataclass(frozen=True, eq=False)
+class Reconciliation:
+    """What makes forecasts and paths of a panel with groups add up.
+
+    Forecasts are medians, and medians of skewed series do not add up, even where all are right.
+    Means do, so quantiles and paths move as far as means that are made to add up. Without a
+    `reconciler` series stay as they are. Values of series and groups lie between `low` and `high`
+    (n, 1); what is unknown of `new` series (n,) is not known from the past of their groups either.
+    """
+
+    hierarchy: Hierarchy
+    reconciler: Reconciler | None
+    adds_up: bool
+    low: Array
+    high: Array
+    new: Mask
+
+    def apply(self, values: Array, far: Mask | None = None) -> Array:
+        """Return values (n, h) that add up, if they are to.
+
+        Series that have not begun are left aside. Those without values keep their forecasts, which
+        are added to those of their groups: the sums of the past are without them. Groups that
+        series with hardly any values have just moved are not asked. At steps (n, h) that are far
+        out, see `find_far`, series keep their forecasts, too, and groups that have such series are
+        not asked: what they say of such inputs must not move the others.
+        """
+        if not self.adds_up:
+            return np.clip(values, self.low, self.high)
+        values, bottom = values.copy(), self.hierarchy.bottom
+        if self.reconciler is not None:
+            far = np.zeros((len(values), 1), dtype=bool) if far is None else far
+            kinds, kind = np.unique(far, axis=1, return_inverse=True)
+            kind = np.broadcast_to(kind.ravel(), values.shape[1])
+            for k, own in enumerate(kinds.T):
+                some = values[:, kind == k]
+                moved = self.reconciler.without(own).apply(some)
+                values[:, kind == k] = np.where(own[:, None], some, moved)
+        values[bottom] = np.clip(values[bottom], self.low[bottom], self.high[bottom])
+        return self.hierarchy.sum_up(values)
+
+    def find_moves(self, means: Array, far: Mask | None) -> Array:
+        """Return by how much means (n, h) move when they are made to add up."""
+        return self.apply(means, far) - np.clip(means, self.low, self.high)
+
+    def move(self, columns: dict[str, Array], far: Mask | None) -> dict[str, Array]:
+        """Return columns (n, h) of forecasts that add up, and of quantiles moved with their means.
+
+        Where a mean has not moved, quantiles stay exactly the same.
+        """
+        columns = dict(columns)
+        means = columns.pop(MEAN, None)
+        if self.adds_up:
+            columns = _spread_groups(columns, self.hierarchy, self.new, far)
+        values = self.apply(columns.pop(NAME), far)
+        away = 0.0 if means is None else self.find_moves(means, far)
+        moved = {name: np.clip(own + away, self.low, self.high) for name, own in columns.items()}
+        return hold_forecasts({NAME: values, **moved})
+
+    def add_up_paths(self, paths: Array, away: Array) -> Array:
+        """Return paths (n, h, m) of which those of groups are sums of those of their series.
+
+        Paths of series are moved by how far (n, h) their means were.
+        """
+        own = self.hierarchy.bottom
+        low, high = self.low[own, :, None], self.high[own, :, None]
+        paths[own] = np.clip(paths[own] + away[own][:, :, None], low, high)
+        return self.hierarchy.sum_up(paths)
+
+
 def find_reconciliation(
     pipeline: Pipeline, panel: Panel, exogenous: Exogenous, h: int
-) -> tuple[Callable[[Array, Mask | None], Array], float]:
-    """Return a function that makes values (n, h) add up, and the share of the time that it took.
+) -> tuple[Reconciliation, float]:
+    """Return what makes h steps after the end of a panel with groups add up.
 
-    Series that have not begun are left aside. Those without values keep their forecasts, which are
-    added to those of their groups: the sums of the past are without them. Groups that series with
-    hardly any values have just moved are not asked. At steps (n, h) that the function is told have
-    inputs far out, series keep their forecasts, too, and groups that have such series are not
-    asked: what they say of such inputs must not move the others.
+    Also returned is the share of the time that it took.
     """
     options, share = pipeline.options, 0.0
     hierarchy = find_hierarchy(panel, options.hierarchy).among(panel.lengths > 0)
-    errors = n_independent = scales = None
+    known, errors = has_values(panel), None
+    n_independent = scales = None
     if options.reconcile in _HELD_OUT:
         steps, n_windows = _plan_windows(pipeline, h)
         share, n_independent = n_windows / (n_windows + 1), n_windows * np.sqrt(steps)
@@ -90,26 +156,26 @@ def find_reconciliation(
             errors = find_held_out_errors(pipeline, panel, exogenous, steps, n_windows)
         values = np.split(panel.y, panel.offsets[1:-1])
         scales = measure_changes(values, pipeline.plan.season_length, h) ** 2
-    asked = _leave_moved(hierarchy.among(has_values(panel)), panel)
+    asked = _leave_moved(hierarchy.among(known), panel)
     reconciler = make_reconciler(
         *(asked, panel.n_series, options.reconcile),
         *(errors, n_independent, scales),
     )
+    low, high = np.split(_narrow_bounds(options, panel, hierarchy, known), 2, axis=1)
+    new = (panel.lengths > 0) & ~known
+    return Reconciliation(hierarchy, reconciler, options.reconciles, low, high, new), share
 
-    def add_up(values: Array, far: Mask | None) -> Array:
-        values = values.copy()
-        if reconciler is not None:
-            far = np.zeros((len(values), 1), dtype=bool) if far is None else far
-            kinds, kind = np.unique(far, axis=1, return_inverse=True)
-            kind = np.broadcast_to(kind.ravel(), values.shape[1])
-            for k, own in enumerate(kinds.T):
-                some = values[:, kind == k]
-                moved = reconciler.without(own).apply(some)
-                values[:, kind == k] = np.where(own[:, None], some, moved)
-        values[hierarchy.bottom] = pipeline.bound_series(values[hierarchy.bottom])
-        return hierarchy.sum_up(values)
 
-    return add_up, share
+def _narrow_bounds(options: Options, panel: Panel, hierarchy: Hierarchy, known: Mask) -> Array:
+    """Return the lowest and highest values (n, 2): bounds, and 0 for series never below it."""
+    bounds = find_bounds(options, panel)
+    floor = np.full(panel.n_series, -np.inf)
+    for i in np.flatnonzero(known).tolist():
+        y = panel.y[slice(*panel.offsets[i : i + 2])]
+        floor[i] = 0.0 if never_negative(y[np.isfinite(y)]) else -np.inf
+    floor[hierarchy.groups] = hierarchy.members @ floor[hierarchy.bottom]
+    bounds[:, 0] = np.minimum(np.maximum(bounds[:, 0], floor), bounds[:, 1])
+    return bounds
 
 
 def _leave_moved(hierarchy: Hierarchy, panel: Panel) -> Hierarchy:
@@ -128,7 +194,7 @@ def _leave_moved(hierarchy: Hierarchy, panel: Panel) -> Hierarchy:
     return Hierarchy(hierarchy.bottom, hierarchy.groups[rest], hierarchy.members[rest])
 
 
-def _find_far(excess: Sequence[Array] | None) -> Mask | None:
+def find_far(excess: Sequence[Array] | None) -> Mask | None:
     """Tell at which steps (n, h) an input is far out."""
     return None if excess is None else np.asarray(np.stack(excess).any(axis=2))
 
@@ -209,31 +275,6 @@ def _note_bounds(
                     action = f"forecast at the bound; check {name}"
                     notes[Note(i, AT_BOUND, action, detail=detail)] = None
     return list(notes)
-
-
-def _move_quantiles(columns: dict[str, Array], values: Array, bounds: Array) -> dict[str, Array]:
-    """Return columns with other forecasts (n, h), and quantiles that move with their forecasts.
-
-    They stay within bounds (n, 2). Where a forecast has not moved, quantiles stay exactly the same.
-    """
-    low, high = bounds[:, :1], bounds[:, 1:]
-    values = np.clip(values, low, high)
-    away = values - np.clip(columns[NAME], low, high)
-    moved = {name: np.clip(own + away, low, high) for name, own in columns.items()}
-    return hold_forecasts(moved | {NAME: values})
-
-
-def add_up_paths(pipeline: Pipeline, panel: Panel, paths: Array, away: Array) -> Array:
-    """Return paths (n, h, m) of which those of groups are sums of those of their series.
-
-    Paths of series are moved by how far (n, h) their forecasts were, and stay within bounds.
-    """
-    hierarchy = find_hierarchy(panel, pipeline.options.hierarchy).among(panel.lengths > 0)
-    own = hierarchy.bottom
-    floor = np.where((paths[own] >= 0.0).all(axis=(1, 2)), 0.0, -np.inf)[:, None, None]
-    moved = np.maximum(paths[own] + away[own][:, :, None], floor)
-    paths[own] = pipeline.bound_series(moved)
-    return hierarchy.sum_up(paths)
 
 
 def _plan_windows(pipeline: Pipeline, h: int) -> tuple[int, int]:
