@@ -170,3 +170,62 @@ def test_totals_of_a_hierarchy_add_up(all_closed, rng):
     days = days[(not all_closed) | (days["ds"].dt.day_of_week != 6)]
     sums = days.groupby(["unique_id", days["ds"].dt.to_period("W")])["RBFDiffNet"].sum()
     np.testing.assert_allclose(sums.unstack(0)[weeks.columns], weeks)
+
+
+@pytest.mark.parametrize("settings", [{"preset": "fast"}, {"preset": "instant"}])
+def test_days_that_were_always_zero_are_held_at_zero_as_far_as_that_is_sure(settings, rng):
+    df = shop(rng, 20).fillna(0.0)
+    wanted = {"level": None, "quantiles": [0.1, 0.9, 0.95, 0.97]}  # 20 zeros: 1 - 1 / 22 is .955
+    model = RBFDiffNet("D", lower=0, **settings).fit(df)
+    found = model.predict(14, **wanted)
+    sunday = found["ds"].dt.day_of_week == 6
+    held = found.loc[sunday].set_index("unique_id")
+    assert (held[["RBFDiffNet-q-10", "RBFDiffNet-q-90", "RBFDiffNet-q-95"]] == 0.0).all(axis=None)
+    assert (held["RBFDiffNet-q-97"] > 0.0).all()
+    assert (found.loc[~sunday, "RBFDiffNet-q-10"] > 0.0).all()
+    paths = model.simulate(14, 100)
+    of_sundays = paths.loc[paths["ds"].dt.day_of_week == 6, "RBFDiffNet"]
+    assert (of_sundays == 0.0).mean() > 0.9
+
+
+def test_series_that_are_often_zero_and_days_that_were_not_always_are_not_held(rng):
+    df = shop(rng, 20, names="a").fillna(0.0)
+    rare = df.assign(y=rng.poisson(0.3, len(df)).astype(float), unique_id="rare")
+    rare.loc[rare["ds"].dt.day_of_week == 6, "y"] = 0.0
+    opened = df.assign(unique_id="opened")
+    opened.loc[opened["ds"] == opened["ds"].max() - pd.Timedelta(days=14), "y"] = 50.0
+    short = df.tail(21).assign(unique_id="short")
+    model = RBFDiffNet("D", preset="instant", lower=0).fit(pd.concat([rare, opened, short]))
+    found = model.predict(7, level=None, quantiles=[0.99])
+    sundays = found[found["ds"].dt.day_of_week == 6]
+    assert (sundays["RBFDiffNet-q-99"] > 0.0).all()
+
+
+@pytest.mark.parametrize("scope", ["local", "auto"])
+def test_a_day_on_which_a_shop_will_be_open_is_not_held_at_zero(scope, rng):
+    df = shop(rng, 30, names="ab").fillna(0.0)
+    df["open"] = (df["ds"].dt.day_of_week != 6).astype(float)
+    model = RBFDiffNet("D", lower=0, scope=scope).fit(df)
+    future = model.make_future_frame(14)
+    second = future["ds"].max()  # a Sunday
+    future["open"] = ((future["ds"].dt.day_of_week != 6) | (future["ds"] == second)).astype(float)
+    found = model.predict(14, future, level=None, quantiles=[0.9])
+    sundays = found[found["ds"].dt.day_of_week == 6]
+    is_open = sundays["ds"] == second
+    assert (sundays.loc[is_open, "RBFDiffNet-q-90"] > 10.0).all()
+    assert (sundays.loc[~is_open, "RBFDiffNet-q-90"] == 0.0).all()
+
+
+def test_a_closed_day_of_one_shop_is_zero_in_a_hierarchy(rng):
+    df = shop(rng, 30)
+    df.loc[df["unique_id"] != "a", "y"] = df["y"].fillna(60.0)
+    df["town"] = np.where(df["unique_id"].isin(["a", "b"]), "north", "south")
+    model = RBFDiffNet("D", preset="instant", hierarchy=["town"], reconcile="structural").fit(df)
+    found = model.predict(7, level=None, quantiles=[0.5, 0.9]).set_index(["unique_id", "ds"])
+    own = found.loc["a"].iloc[-1]
+    other = found.loc["b"].iloc[-1]
+    assert own["RBFDiffNet-q-90"] < 0.1 * other["RBFDiffNet-q-90"]
+    paths = model.simulate(7, 50)
+    sunday = paths["ds"] == paths["ds"].max()
+    values = paths[sunday].groupby("unique_id")["RBFDiffNet"].mean()
+    assert values["a"] < 0.1 * values["b"]
