@@ -1,11 +1,18 @@
 """Scores of errors by the quantiles of a network, and the way back."""
 
+from dataclasses import replace
+
 import numpy as np
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
 
-from rbfdiffnet.models.intervals import correct_scores, count_errors
-from rbfdiffnet.models.scores import to_errors, to_scores
+from rbfdiffnet.models.intervals import (
+    ErrorScale,
+    count_errors,
+    count_signed_errors,
+    mean_scores,
+)
+from rbfdiffnet.models.scores import spread_scores, to_errors, to_scores
 from rbfdiffnet.pretrained.network import PROBABILITIES
 
 NORMAL = ndtri(np.array(PROBABILITIES))
@@ -42,27 +49,90 @@ def test_scores_of_a_forecast_above_the_median():
     assert_allclose(to_scores(np.array([2.0]), distances), NORMAL[-3])
 
 
-def test_the_score_of_a_count_is_the_mean_size_of_all_that_it_stands_for(rng):
+def test_scores_of_a_count_are_those_of_all_that_it_stands_for(rng):
     """By brute force: values that round to the count have scores between two ends."""
     unit = 0.8
     distances = unit * NORMAL[None]
-    for away in (-2.0, -1.0, 0.0, 1.0, 3.0):
-        ends = ndtr((away + np.array([-0.5, 0.5])) / unit)
-        sizes = np.abs(ndtri(rng.uniform(*ends, size=200_000)))
-        found = to_scores(np.array([away]), distances, 0.5)[0]
-        assert_allclose(np.abs(found), sizes.mean(), rtol=0.01)
-        assert np.sign(found) == np.sign(away) or away == 0.0
+    for low, high in ((-2.5, -1.5), (-0.5, 0.5), (0.5, 1.5), (2.5, 3.5), (-np.inf, 0.0)):
+        scores = ndtri(rng.uniform(*ndtr(np.array([low, high]) / unit), size=200_000))
+        found = spread_scores(np.array([low]), np.array([high]), distances, 9)[0]
+        assert_allclose(found, np.quantile(scores, (np.arange(9) + 0.5) / 9), atol=0.02)
+
+
+def test_scores_of_counts_as_the_network_says_are_normal_together(rng):
+    points = rng.uniform(-0.5, 1.5, 20_000)
+    counts = np.maximum(np.floor(points + rng.normal(scale=0.7, size=20_000) + 0.5), 0.0)
+    low = np.where(counts == 0.0, -np.inf, counts - 0.5 - points)
+    distances = np.broadcast_to(0.7 * NORMAL, (20_000, NORMAL.size))
+    scores = spread_scores(low, counts + 0.5 - points, distances, 9)
+    p = np.arange(1, 10) / 10
+    assert_allclose(np.quantile(scores, p), ndtri(p), atol=0.03)
+
+
+def test_a_value_that_stands_for_itself_has_its_own_score(rng):
+    away = 20.0 * rng.normal(size=(5, 3))
+    distances = np.broadcast_to(NORMAL, (5, 3, NORMAL.size))
+    own = to_scores(away, distances)
+    assert_array_equal(spread_scores(away, away, distances, 1)[..., 0], own)
+    nothing = np.full_like(away, np.nan)
+    assert np.isnan(spread_scores(nothing, nothing, distances, 4)).all()
+    never = spread_scores(np.array([-np.inf]), np.array([-30.0]), NORMAL[None], 2)
+    assert_allclose(never, -30.0)  # the network holds it for impossible
+
+
+def correct(scores, levels, count, side=1.0):
+    found = ErrorScale.of_scores(scores)
+    found = replace(found, count=count, count_signed=count)
+    return found.correct(mean_scores(scores), levels, side)
 
 
 def test_without_errors_scores_are_those_of_real_series_and_one_broken_series_widens_no_others():
     levels = [0.8, 0.95]
     normal = np.array([1.2816, 1.96])
-    nothing, far = np.zeros((1, 3, 2)), np.full((9, 3, 2), 40.0)
-    assert_allclose(correct_scores(nothing, nothing[0], 0, levels)[0, 0], 1.1 * normal, rtol=1e-4)
-    assert_allclose(correct_scores(far, far[0], 5000, levels)[0, 0], 2.5 * normal, rtol=0.02)
-    usual = np.full((9, 3, 2), 1.5)
-    own = correct_scores(usual, usual[0], 5000, levels)
-    assert_allclose(own, 1.5, rtol=0.02)
+    nothing, far = np.full((1, 2, 3, 1), np.nan), np.full((9, 20, 3, 1), 40.0)
+    assert_allclose(correct(nothing, levels, 0.0)[0, 0], 1.1 * normal, rtol=1e-4)
+    assert_allclose(correct(far, levels, 5000.0)[0, 0], 2.5 * normal, rtol=0.02)
+    usual = np.tile([1.5, -1.5], (9, 10, 3))[..., None].reshape(9, 20, 3, 1)
+    for side in (-1.0, 1.0):
+        assert_allclose(correct(usual, levels, 5000.0, side), 1.5, rtol=0.02)
+
+
+def test_bounds_lie_as_far_above_and_below_as_errors_did(rng):
+    """Scores of an exponential variable, as a network that holds it for normal sees them."""
+    scores = rng.exponential(size=(400, 5, 2, 1)) - np.log(2.0)
+    levels = [0.5, 0.8, 0.9]
+    for side in (-1.0, 1.0):
+        p = 0.5 + side * np.array(levels) / 2
+        expected = side * (-np.log(1.0 - p) - np.log(2.0))
+        assert_allclose(correct(scores, levels, 1e6, side)[0, 0], expected, rtol=0.05)
+
+
+def test_the_fewer_errors_the_more_alike_are_sides(rng):
+    scores = np.abs(rng.normal(size=(50, 2, 4, 1)))  # all above
+    gaps = []
+    for count in (1.0, 100.0, 1e4):
+        below, above = (correct(scores, [0.8], count, side)[0, 0, 0] for side in (-1.0, 1.0))
+        gaps.append(above / below)
+    assert 1.0 < gaps[0] < 1.1
+    assert gaps[0] < gaps[1] < gaps[2]
+
+
+def test_scores_that_lie_on_the_same_side_count_as_few_with_their_signs(rng):
+    noise = rng.normal(size=(100, 2, 9, 1))
+    assert_allclose(count_signed_errors(noise), 600.0 / (1.0 + 99.0 * 0.02))
+    assert count_signed_errors(np.full((3, 2, 4, 1), np.nan)) == 0.0
+    steps = np.broadcast_to(noise[:, :, :1], noise.shape)  # a window is one error
+    assert_allclose(count_signed_errors(steps), 200.0 / (1.0 + 99.0 * 0.02), rtol=0.01)
+    series = np.broadcast_to(noise[:1], noise.shape)
+    assert_allclose(count_signed_errors(series), 6.0, rtol=0.01)
+    every = np.sqrt(0.5) * (noise + series)
+    found, order = count_signed_errors(every), rng.permutation(100)
+    assert count_signed_errors(every[order]) == found
+    # By brute force: the mean product of two series by the mean square.
+    u = (2.0 * ndtr(every) - 1.0).reshape(100, 18)
+    pairs = u @ u.T
+    rho = pairs[~np.eye(100, dtype=bool)].mean() / np.diag(pairs).mean()
+    assert_allclose(found, 600.0 / (1.0 + 99.0 * rho))
 
 
 def test_errors_that_go_together_count_as_few(rng):
@@ -97,11 +167,9 @@ def test_windows_that_are_not_known_say_nothing_of_what_errors_have_in_common(rn
 
 
 def test_scores_of_few_errors_are_drawn_to_the_usual_ones_by_their_logarithms():
-    levels, count = [0.8], 40.0
-    far, usual = np.array([[[11.0]], [[0.11]]]), np.array([[1.0]])
-    normal = float(ndtri(0.9))
-    expected = np.sqrt(far * 1.1 * normal)
-    assert_allclose(correct_scores(far, usual, count, levels), expected)
+    scores = np.array([-1.7, 1.7] * 50)[:, None, None, None]
+    found = correct(scores, [0.8], 40.0)
+    assert_allclose(found, np.sqrt(1.7 * 1.1 * float(ndtri(0.9))))
 
 
 def test_scores_where_all_quantiles_lie_on_one_side_of_the_forecast():

@@ -37,21 +37,22 @@ pretrained network, which knows how far a series like this may go, so :math:`c_i
 naive forecasts are as they are, and c is the mean step of a series. A few windows of a series say
 less about its spread than the network does, so they only count together with those of all others.
 Half-widths are quantiles of the z of a step; where a step has few, the z of the steps next to it
-count, too. Errors of one window go together, so h of them count as :math:`\sqrt h` where the
-finite-sample correction asks for their number, and where they are weighed against the network; see
+count, too. Of scores, those above and below the forecast are told apart the more, the more there
+are. Errors of one window go together, so h of them count as :math:`\sqrt h` where the finite-sample
+correction asks for their number, and where they are weighed against the network; see
 `count_errors`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from rbfdiffnet.series.outliers import usual_and_limit
 from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
@@ -325,9 +326,10 @@ class ErrorScale:
     """How large errors of series are: what a series borrows from the others of its panel.
 
     `rise` is the power of the step with which errors grow, and `scores` (m, h) are the z of the
-    pool. A series whose mean error is beyond the `limit` is wild: it says nothing of others, and
-    its intervals are wider by a small power of how much its mean error exceeds the `usual` one.
-    All errors together say as much as `count` independent ones.
+    pool, `n_each` of every error. A series whose mean error is beyond the `limit` is wild: it says
+    nothing of others, and its intervals are wider by a small power of how much its mean error
+    exceeds the `usual` one. All errors together say as much as `count` independent ones, and as
+    `count_signed` where those above and below the forecast are told apart.
     """
 
     rise: float
@@ -335,6 +337,11 @@ class ErrorScale:
     limit: float
     scores: Array
     count: float
+    n_each: int = 1
+    count_signed: float = 0.0
+    _known: dict[tuple[float, ...], tuple[Array, Mask]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, errors: Array, changes: Array, usual_rise: float = _USUAL_RISE) -> ErrorScale:
@@ -353,6 +360,16 @@ class ErrorScale:
         scores = (relative / np.arange(1.0, h + 1.0) ** rise).reshape(-1, h)
         return cls(rise, usual, limit, scores, count_errors(relative))
 
+    @classmethod
+    def of_scores(cls, scores: Array) -> ErrorScale:
+        """Learn from scores (n, n_windows, h, q), q of every error; see `scores.spread_scores`."""
+        h, n_each = scores.shape[2:]
+        found = cls.of(np.abs(scores).mean(axis=3), np.ones(len(scores)), 0.0)
+        usable = scores[~(mean_scores(scores) > found.limit)]
+        pool = usable.transpose(0, 1, 3, 2).reshape(-1, h) / np.arange(1.0, h + 1.0) ** found.rise
+        count = count_signed_errors(usable)
+        return replace(found, scores=pool, n_each=n_each, count_signed=count, _known={})
+
     def half_widths(
         self, errors: Array, changes: Array, levels: Sequence[float]
     ) -> tuple[Array, Mask]:
@@ -362,21 +379,52 @@ class ErrorScale:
         taken, grown as the quantiles of a normal distribution grow.
         """
         counts = changes > 0.0
-        sizes = mean_of_known(_divide(errors, changes), axis=(1, 2))
-        wild = sizes > self.limit
-        wider = np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD_POWER
+        wider = self._find_wider(mean_of_known(_divide(errors, changes), axis=(1, 2)))
         unit = np.where(counts, changes * wider, np.nan)
         quantiles, enough = self._find_quantiles(levels)
         return np.nan_to_num(unit[:, None, None] * quantiles, nan=0.0), ~counts[:, None] | enough
 
-    def usual_widths(self, levels: Sequence[float]) -> Array:
-        """Return half-widths (h, n_levels) of the usual series, in units of its changes."""
-        return np.asarray(np.nan_to_num(self._find_quantiles(levels)[0], nan=1.0))
+    def correct(self, sizes: Array, levels: Sequence[float], side: float) -> Array:
+        """Return how far (n, h, n_levels) the scores of bounds on a side, -1 or 1, are from 0.
 
-    def _find_quantiles(self, levels: Sequence[float]) -> tuple[Array, Mask]:
-        """Return half-widths (h, n_levels) in units of changes, and where scores were enough."""
-        quantiles, enough = _quantiles(self.scores, levels)
-        return np.arange(1.0, len(quantiles) + 1.0)[:, None] ** self.rise * quantiles, enough
+        Held-out errors ask for them; `sizes` (n,) are the mean scores of series. The fewer errors,
+        the closer sides are to each other, and both to the usual scores of real series, on the
+        scale of logarithms. Those are `REAL_SPREAD` times the scores of a normal variable. The
+        score of a panel is no more than so many times the normal one: a few series that broke off
+        do not widen the intervals of others.
+        """
+        normal, trust = np.array([_normal(level) for level in levels]), trust_in(self.count)
+        both, own = (
+            np.maximum(np.nan_to_num(self._find_quantiles(levels, k)[0], nan=1.0), _SMALL * normal)
+            for k in (0.0, side)
+        )
+        apart = trust_in(self.count_signed)
+        usual = np.minimum(both ** (1.0 - apart) * own**apart, _MOST * normal)
+        found = self._find_wider(sizes)[:, None, None] * usual
+        return np.asarray(found**trust * (REAL_SPREAD * normal) ** (1.0 - trust))
+
+    def _find_wider(self, sizes: Array) -> Array:
+        """Return how many times as wide as usual the intervals of series are, given sizes (n,)."""
+        wild = sizes > self.limit
+        return np.asarray(np.where(wild, sizes / (self.usual or 1.0), 1.0) ** _WILD_POWER)
+
+    def _find_quantiles(self, levels: Sequence[float], side: float = 0.0) -> tuple[Array, Mask]:
+        """Return half-widths (h, n_levels) in units of changes, and where scores were enough.
+
+        They are those of both sides together (0), or of bounds on the side -1 or 1.
+        """
+        key = (side, *levels)
+        if key not in self._known:
+            scores = side * self.scores if side else np.abs(self.scores)
+            found, enough = _quantiles(scores, levels, self.n_each, signed=bool(side))
+            rise = np.arange(1.0, len(found) + 1.0)[:, None] ** self.rise
+            self._known[key] = rise * found, enough
+        return self._known[key]
+
+
+def mean_scores(scores: Array) -> Array:
+    """Return mean sizes (n,) of scores (n, n_windows, h, q)."""
+    return mean_of_known(np.abs(scores).mean(axis=3), axis=(1, 2))
 
 
 def _divide(errors: Array, changes: Array) -> Array:
@@ -417,6 +465,36 @@ def count_errors(errors: Array) -> float:
     return float(np.sort(np.sqrt(steps), axis=None).sum() / (1.0 + others * shared))
 
 
+def count_signed_errors(scores: Array) -> float:
+    r"""Return as how many independent errors scores (n, n_windows, h, q) count with their signs.
+
+    .. math:: \frac{\sum_{iw} \min(\sqrt{h_{iw}}, h_{iw} / (1 + (h_{iw} - 1) \tau))}
+        {1 + (n - 1) \rho}
+
+    where :math:`\tau` is how alike steps of a window are, and :math:`\rho` series at a step. If all
+    errors of a window lie above, they say much of sizes, but little of how many will lie above.
+    """
+    u, known = 2.0 * ndtr(scores).mean(axis=3) - 1.0, np.isfinite(scores).all(axis=3)
+    steps, n = known.sum(axis=2), known.sum(axis=0)
+    u = np.where(known, u, 0.0)
+    alike = _find_likeness(u, steps, axis=2)
+    own = np.minimum(np.sqrt(steps), steps / (1.0 + np.maximum(steps - 1, 0) * alike))
+    others = max(float(n[n > 0].mean()) - 1.0, 0.0) if n.any() else 0.0
+    shared = max(_find_likeness(np.sort(u, axis=0), n, axis=0), _COMMON)
+    return float(np.sort(own, axis=None).sum() / (1.0 + others * shared))
+
+
+def _find_likeness(u: Array, known: Ints, axis: int) -> float:
+    """Return the mean product of two values along an axis by their mean square, from 0 to 1.
+
+    Values are 0 where unknown; `known` counts the others.
+    """
+    squares = (u**2).sum(axis=axis)
+    products = np.sort(u.sum(axis=axis) ** 2 - squares, axis=None).sum()
+    most = np.sort(np.maximum(known - 1, 0) * squares, axis=None).sum()
+    return float(np.clip(products / most, 0.0, 1.0)) if most > 0.0 else 0.0
+
+
 def _find_shared(sizes: Array) -> tuple[float, int]:
     """Return the share that sizes (n, n_windows) have in common, and by how many windows but one.
 
@@ -442,20 +520,6 @@ def trust_in(count: float) -> float:
     return count / (count + _TRUST)
 
 
-def correct_scores(scores: Array, usual: Array, count: float, levels: Sequence[float]) -> Array:
-    """Draw scores (n, h, n_levels) that held-out ones ask for to the usual ones of real series.
-
-    Those are `REAL_SPREAD` times the scores of a normal variable; the fewer errors `count`, the
-    closer, on the scale of logarithms. The `usual` score (h, n_levels) of a panel is no more than
-    so many times the normal one: a few series that broke off do not widen the intervals of others.
-    """
-    trust = trust_in(count)
-    normal = np.array([_normal(level) for level in levels])
-    limit = np.minimum(_MOST * normal / np.maximum(usual, 1e-300), 1.0)
-    found = np.maximum(limit * scores, _SMALL * normal)
-    return np.asarray(found**trust * (REAL_SPREAD * normal) ** (1.0 - trust))
-
-
 def split_levels(probabilities: Sequence[float]) -> tuple[list[float], Ints, Array]:
     """Return levels of intervals whose bounds are quantiles: ascending, and without repetition.
 
@@ -472,24 +536,32 @@ def _normal(level: float) -> float:
     return float(ndtri(0.5 + level / 2.0))
 
 
-def _quantiles(scores: Array, levels: Sequence[float]) -> tuple[Array, Mask]:
-    """Quantiles (h, n_levels) of scores (m, h), and where (n_levels,) these were enough."""
+def _quantiles(
+    scores: Array, levels: Sequence[float], n_each: int, signed: bool
+) -> tuple[Array, Mask]:
+    """Quantiles (h, n_levels) of scores (m, h), and where (n_levels,) these were enough.
+
+    They are those of sizes; of `signed` scores, upper bounds of intervals of the levels. There are
+    `n_each` scores of every error.
+    """
     h = scores.shape[1]
     known = np.isfinite(scores).sum(axis=0)
     at, found = np.flatnonzero(known), np.full((h, len(levels)), np.nan)
     if not at.size:
         return found, np.full(len(levels), not h)
     enough = np.ones(len(levels), dtype=bool)
-    for (first, last), steps in group_equal(_nearest_columns(at, known[at], h)).items():
+    for (first, last), steps in group_equal(_nearest_columns(at, known[at] // n_each, h)).items():
         pool = scores[:, at[first:last]]
         pool = np.sort(pool[np.isfinite(pool)])
-        count = pool.size / np.sqrt(last - first)
+        count = pool.size / n_each / np.sqrt(last - first)
         for j, level in enumerate(levels):
             # Rounded first, since the product may exceed an integer by a rounding error.
             if not level:
                 found[steps, j] = 0.0
                 continue
-            rank = int(np.ceil(np.round((count + 1.0) * level / count * pool.size, 9)))
+            share = (count + 1.0) * level / count
+            share = 0.5 + share / 2.0 if signed else share
+            rank = int(np.ceil(np.round(share * pool.size, 9)))
             if rank <= pool.size:
                 found[steps, j] = pool[rank - 1]
             else:

@@ -9,38 +9,18 @@ from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.support.arrays import Array
 
 _GRID = ndtri(np.array(PROBABILITIES))
+_FARTHEST = 40.0  # a score with no probability beyond
+_SURE = 1e-6  # probability of a value that is told apart from none
 
 
-def to_scores(away: Array, distances: Array, grain: Array | float = 0.0) -> Array:
+def to_scores(away: Array, distances: Array) -> Array:
     """Return the scores that errors have under a network's quantiles: 1.28 at that of 90 %.
 
     So errors of a calibrated network have normal scores. `distances` (..., q) are those of the
     quantiles at `PROBABILITIES` from the forecast, which may be the median or not. Between two
     quantiles scores are linear in the errors; beyond the outermost they are proportional to them.
     They are infinite or NaN where there are no distances.
-
-    A value of which only whole multiples of two `grain` occur stands for all scores within a grain
-    of it; its score is their mean size.
     """
-    grain = np.broadcast_to(grain, np.shape(away))
-    if not grain.any():
-        return _score(away, distances)
-    low, high = (_score(away + sign * grain, distances) for sign in (-1.0, 1.0))
-    middle = 0.5 * (low + high)
-    share = ndtr(high) - ndtr(low)
-    outside, inside = _density(low) - _density(high), 2.0 * _density(0.0 * low)
-    both = np.where(low * high < 0.0, inside - _density(low) - _density(high), np.abs(outside))
-    with np.errstate(all="ignore"):
-        mean = np.where(share > 1e-6, both / share, np.abs(middle))
-    return np.asarray(np.where(grain > 0.0, np.copysign(mean, middle), middle))
-
-
-def _density(scores: Array) -> Array:
-    return np.asarray(np.exp(-0.5 * scores**2) / np.sqrt(2.0 * np.pi))
-
-
-def _score(away: Array, distances: Array) -> Array:
-    """Return the score of errors; the inverse of `to_errors`."""
     low, step = distances[..., :-1], np.diff(distances, axis=-1)
     first, last, x = distances[..., 0], distances[..., -1], np.asarray(away)[..., None]
     with np.errstate(all="ignore"):
@@ -52,6 +32,22 @@ def _score(away: Array, distances: Array) -> Array:
         below, above = np.where(away < first, below, 0.0), np.where(away > last, above, 0.0)
     score = score + below * _GRID[0] + above * _GRID[-1]
     return np.where(np.isnan(first + last + away), np.nan, score)
+
+
+def spread_scores(low: Array, high: Array, distances: Array, n: int) -> Array:
+    """Return n scores (..., n) of a value that stands for all errors from `low` to `high`.
+
+    A count stands for all values that round to it, and the 0 of a series that is never negative for
+    all below. Between the scores lie equal shares of their probability, so those of values that
+    come as often as the network says are normal together.
+    """
+    first, last = to_scores(low, distances), to_scores(high, distances)
+    first = np.where(low == -np.inf, 0.0 * last - _FARTHEST, first)
+    begin, end = ndtr(first), ndtr(last)
+    alone = np.where(low == -np.inf, last, 0.5 * (first + last))
+    share = (end - begin)[..., None]
+    found = ndtri(begin[..., None] + share * (np.arange(n) + 0.5) / n)
+    return np.where(share > _SURE, found, alone[..., None])
 
 
 def to_errors(scores: Array, distances: Array) -> Array:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from panels import NAME
 from rbfdiffnet import RBFDiffNet
@@ -156,3 +157,37 @@ def test_kinds_of_series_in_one_panel_are_covered_each(rng):
         own = found[found["unique_id"].isin(list(kind))]
         truth = np.concatenate([both[name][120:] for name in own["unique_id"].unique()])
         assert 0.68 < covered(own, truth) < 0.92
+
+
+def test_quantiles_and_paths_of_rare_counts_are_as_high_as_their_values(rng):
+    """The quantiles of Poisson(.3) are 0 up to 74 %, 1 up to 96 %, 2 up to 99.6 %."""
+    y = {f"{i:02}": rng.poisson(0.3, 150) for i in range(60)}
+    model = auto("D").fit(frame(y, freq="D"), 14)
+    found = model.predict(14, level=None, quantiles=[0.5, 0.7, 0.8, 0.9, 0.95])
+    means = found[[f"{NAME}-q-{p}" for p in ("50", "70", "80", "90", "95")]].mean()
+    assert_allclose(means, [0.0, 0.0, 1.0, 1.0, 1.0], atol=0.45)
+    paths = model.simulate(14, 100)[NAME]
+    assert abs((paths >= 1.0).mean() - (1.0 - np.exp(-0.3))) < 0.05
+    assert abs(paths.mean() - 0.3) < 0.05
+    sums = model.predict(14, level=[80], totals=14)
+    again = rng.poisson(0.3 * 14, (1000, 60)).ravel()
+    low, high = (np.tile(sums[f"{NAME}-{side}-80"], 1000) for side in ("lo", "hi"))
+    assert 0.8 < ((low <= again) & (again <= high)).mean() < 0.96  # whole numbers: .83 at best
+    assert 0.02 < (again > high).mean() < 0.12
+
+
+def test_intervals_of_skewed_series_are_skewed(rng):
+    y = {f"{i:02}": rng.exponential(10.0, 150) for i in range(60)}
+    found = auto("D").forecast(frame(y, freq="D"), 14, level=[80])
+    low, high = (found[f"{NAME}-{side}-80"] for side in ("lo", "hi"))
+    assert abs((1.0 - np.exp(-low / 10.0)).mean() - 0.1) < 0.03
+    assert abs(np.exp(-high / 10.0).mean() - 0.1) < 0.03
+
+
+def test_intervals_of_a_panel_that_rose_together_do_not_lie_above_alone(rng):
+    """The steps of a walk that all series share say little of which side comes next."""
+    together = 100.0 + np.append(rng.normal(size=106), np.full(14, 1.0)).cumsum()
+    y = {f"{i:02}": together + 0.4 * rng.normal(size=120).cumsum() for i in range(30)}
+    found = auto("D").forecast(frame(y, freq="D"), 7, level=[80])
+    below, above = (abs(found[f"{NAME}-{side}-80"] - found[NAME]).mean() for side in ("lo", "hi"))
+    assert 0.4 < below / above < 2.5

@@ -54,7 +54,7 @@ def test_the_mixture_by_hand(rng):
         ((points, quantiles),) = forecast_pretrained([past], 8)
         distances = (quantiles - points[:, :, None])[:, :h]
         away = -mix(wrong[:, :, k - 1])[:, :h]
-        assert_allclose(scores[:, k - 1], to_scores(away, distances), rtol=1e-6, atol=1e-6)
+        assert_allclose(scores[:, k - 1, :, 0], to_scores(away, distances), rtol=1e-6, atol=1e-6)
 
 
 def scores_of(model, request):

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
 from rbfdiffnet.models.base import ForecastRequest, InputNames, Terms
-from rbfdiffnet.models.intervals import ErrorScale, correct_scores, split_levels
+from rbfdiffnet.models.intervals import ErrorScale, mean_scores, split_levels
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.pretrained import add_way_back, explain_one
-from rbfdiffnet.models.scores import to_errors, to_scores
+from rbfdiffnet.models.scores import spread_scores, to_errors
 from rbfdiffnet.models.stack.blocks import Block, has_one_or_two_seasons, split_steps
 from rbfdiffnet.models.stack.members import CORRECTED, N_FIRST, PRETRAINED
 from rbfdiffnet.models.stack.mixing import (
@@ -41,6 +42,7 @@ from rbfdiffnet.support.stability import describe_runaway
 _MOST_VALUES = 4_096  # of a series, its latest, that are learned from
 _MOST_SEASONS = 20  # or as many as that
 _MOVE = 512  # steps by which the first of these moves
+_SPREAD = 9  # scores of a count
 _NAIVE_WINDOWS = 5  # of naive forecasts, whose errors are borrowed
 
 
@@ -74,11 +76,7 @@ class StackLesson:
     @cached_property
     def scales(self) -> list[ErrorScale]:
         """How large scores are: of series that are not often zero, and of those that are."""
-        found = []
-        for kind in (~self.sparse, self.sparse):
-            scores = np.abs(self.scores[kind])
-            found.append(ErrorScale.of(scores, np.ones(len(scores)), 0.0))
-        return found
+        return [ErrorScale.of_scores(self.scores[kind]) for kind in (~self.sparse, self.sparse)]
 
     @cached_property
     def naive_scale(self) -> ErrorScale:
@@ -104,39 +102,62 @@ class StackLesson:
         return weights
 
     def score(
-        self, hindsight: dict[int, Hindsight], sparse: Mask, short: Mask, grain: Array
+        self,
+        hindsight: dict[int, Hindsight],
+        sparse: Mask,
+        prepared: PreparedPanel,
     ) -> Array:
-        """Return scores (n, n_windows, h) of the mixture at the ends of series."""
+        """Return scores (n, n_windows, h, q) of the mixture at the ends of series."""
         n_windows = max(len(block.distances) for block in self.blocks)
-        scores = np.full((sparse.size, n_windows, self.h), np.nan)
+        counts = find_counts([series.y for series in prepared.panel])[:, None]
+        grain, ends_at_0 = np.where(counts, 0.5, 0.0), prepared.never_negative[:, None]
+        n_each, log = _SPREAD if counts.any() else 1, self.plan.log
+        scores = np.full((sparse.size, n_windows, self.h, n_each), np.nan)
         for j, block in enumerate(self.blocks):
-            found, of_median = self._weights_of(j, sparse.astype(np.int64), short)
+            found, of_median = self._weights_of(j, sparse.astype(np.int64), prepared.is_short)
             steps = slice(block.first, min(block.last, self.h))
             for k, distance in enumerate(block.distances):
                 past = hindsight[distance]
                 errors, came = past.errors[:, :, steps], past.actual[:, steps]
                 mixed = combine(errors, found + of_median * find_medians(errors))
-                away = _link(came, self.plan.log) - _link(came + mixed, self.plan.log)
-                scores[:, k, steps] = to_scores(away, past.distances[:, steps], grain[:, None])
+                point = _link(came + mixed, log)
+                low, high = (_link(came + sign * grain, log) - point for sign in (-1.0, 1.0))
+                low = np.where(ends_at_0 & (came == 0.0) & np.isfinite(low), -np.inf, low)
+                own = low, high, past.distances[:, steps]
+                scores[:, k, steps] = spread_scores(*own, n_each)
         return scores
 
     def whole_windows(self) -> Array:
         """Return scores (n, n_windows, k) by the windows of the first block, the latest last.
 
+        A value that stands for many has one of their scores, drawn by chance: the mean of them
+        would have the same sign for all zeros, as if errors went together.
         Later blocks add their steps to windows that begin where one of theirs does; k is the last
         step that any window has. Windows of the first block may lie inside of such a longer one:
         the same days are then forecast twice, from origins that are apart, and count twice.
         """
-        first = self.blocks[0].distances
-        found = np.full((len(self.scores), len(first), self.h), np.nan)
+        first, scores = self.blocks[0].distances, self._draw_scores()
+        found = np.full((len(scores), len(first), self.h), np.nan)
         last = 0
         for block in self.blocks:
             steps = slice(block.first, block.last)
             for k, distance in enumerate(block.distances):
                 if distance in first:
-                    found[:, first.index(distance), steps] = self.scores[:, k, steps]
+                    found[:, first.index(distance), steps] = scores[:, k, steps]
                     last = block.last
         return found[:, ::-1, :last]
+
+    def _draw_scores(self) -> Array:
+        """Return one of the scores (n, n_windows, h) of each value, whatever other series do."""
+        *shape, n_each = self.scores.shape[1:]
+        if n_each == 1:
+            return self.scores[..., 0]
+        drawn = np.empty((len(self.scores), *shape, 1), dtype=np.int64)
+        for own, y in zip(drawn, self.usable, strict=True):
+            digest = blake2b(y.tobytes(), digest_size=8).digest()
+            generator = np.random.default_rng(int.from_bytes(digest))
+            own[..., 0] = generator.integers(n_each, size=shape)
+        return np.take_along_axis(self.scores, drawn, axis=3)[..., 0]
 
     def _weights_of(self, block: int, kind: Ints, short: Mask) -> tuple[Array, Array]:
         """Return weights of members (M, n, 1) and of their median (n, 1) in a block of steps.
@@ -201,19 +222,13 @@ class StackPart:
         return find_sparse([series.y[:origin] for series, origin in pairs])
 
     @cached_property
-    def grain(self) -> Array:
-        """Half of the distance between values that a series can have (n,): of counts, of 1."""
-        counts = find_counts([series.y for series in self.window.prepared.panel])
-        return np.where(counts, 0.0 if self.lesson.plan.log else 0.5, 0.0)
-
-    @cached_property
     def scores(self) -> Array:
-        """Scores of errors of the mixture at the ends of the series, (n, n_windows, h)."""
-        lesson, ready = self.lesson, self.window.prepared
+        """Scores of errors of the mixture at the ends of the series, (n, n_windows, h, q)."""
+        lesson = self.lesson
         hindsight = self.hindsight or {
             distance: _look_back(self, distance) for distance in lesson.windows if distance
         }
-        return lesson.score(hindsight, self.sparse, ready.is_short, self.grain)
+        return lesson.score(hindsight, self.sparse, self.window.prepared)
 
     def mix(self, ahead: Sequence[Array]) -> Mixture:
         """Mix the members' forecasts, with the effects of inputs ahead."""
@@ -257,14 +272,14 @@ class StackPart:
             found, sure = lesson.naive_scale.half_widths(nothing, changes, levels)
             widths[others], enough[others] = found, sure
         quantiles = centers[:, :, None] + side * widths[:, :, which]
+        scores = np.empty(quantiles.shape)
         for scale, kind in zip(lesson.scales, (~self.sparse, self.sparse), strict=True):
             own = kind & modeled
-            ones, scores = np.ones(own.sum()), np.abs(self.scores[own])
-            found, _ = scale.half_widths(scores, ones, levels)
-            widths[own] = correct_scores(found, scale.usual_widths(levels), scale.count, levels)
-        scores = widths[modeled][:, :, which]
+            sizes = mean_scores(self.scores[own])
+            bounds = [-scale.correct(sizes, levels, -1.0), scale.correct(sizes, levels, 1.0)]
+            scores[own] = np.where(side < 0.0, *(bound[:, :, which] for bound in bounds))
         distances = self.window.distances_of_all(ahead)[modeled]
-        found = _link(centers[modeled], log)[:, :, None] + to_errors(side * scores, distances)
+        found = _link(centers[modeled], log)[:, :, None] + to_errors(scores[modeled], distances)
         quantiles[modeled] = np.expm1(found) if log else found
         for i, table in self._forecast_own(ahead, probabilities).items():
             quantiles[i] = table
@@ -379,8 +394,8 @@ def learn(
     h = request.h
     panel, origins = _latest(request, plan)
     ready = _prepare(panel, origins, plan, prepared)
-    fitted, short = ready.is_ready, ready.is_short
-    blocks = split_steps(h, plan.season_length, origins[fitted & ~short])
+    long = ready.is_ready & ~ready.is_short
+    blocks = split_steps(h, plan.season_length, origins[long])
     repeats = has_one_or_two_seasons(origins, blocks[0].last, plan.season_length)
     n_steps = {d: block.last for block in blocks for d in block.distances}
     # Inside of a backtest as far as other windows look:
@@ -407,7 +422,7 @@ def learn(
     units = measure_units(ready.usable, plan.season_length)[:, None, None]
     lesson = StackLesson(
         *(plan, h, tuple(now.forecasts), blocks, windows, n_steps),
-        *([], [], [], np.empty((0, 1, h)), ready.usable),
+        *([], [], [], np.empty((0, 1, h, 1)), ready.usable),
         np.empty(0, dtype=bool),
     )
     part = StackPart(lesson, panel, origins, now, n_jobs, hindsight)
@@ -419,7 +434,7 @@ def learn(
         lesson.weights.append(weights)
         lesson.of_median.append(of_median)
         lesson.tested.append(np.asarray(np.isfinite(errors).any(axis=(1, 2, 3))))
-    lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, short, part.grain))
+    lesson = replace(lesson, scores=lesson.score(hindsight, part.sparse, ready))
     return lesson, replace(part, lesson=lesson)
 
 
