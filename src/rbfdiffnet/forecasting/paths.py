@@ -47,7 +47,7 @@ from itertools import product
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri
 
-from rbfdiffnet.forecasting.together import Likeness, find_likeness
+from rbfdiffnet.forecasting.together import Likeness, Shared, find_likeness
 from rbfdiffnet.pretrained.network import PROBABILITIES
 from rbfdiffnet.series.outliers import find_wild
 from rbfdiffnet.support.arrays import Array, Ints, Mask, mean_of_known
@@ -100,7 +100,7 @@ class Dependence:
     seen: Array = field(default_factory=lambda: np.empty((0, 1)))
     lasting: Mapping[int, float] = field(default_factory=dict)
 
-    def draw_common(self, h: int, n_paths: int, seed: int) -> tuple[Array, Array] | None:
+    def draw_common(self, h: int, n_paths: int, seed: int) -> Shared | None:
         """Return the shocks that series have in common, the same for whichever are drawn."""
         generator = _generator(seed, 2)
         fill = partial(self._draw_shocks, generator)
@@ -112,7 +112,7 @@ class Dependence:
         n_paths: int,
         seed: int,
         first: int = 0,
-        common: tuple[Array, Array] | None = None,
+        common: Shared | None = None,
     ) -> Array:
         """Return paths (n, h, n_paths) of series from `first` on, given quantiles (n, h, P).
 
