@@ -1279,11 +1279,14 @@ class RBFDiffNet(BaseEstimator):
             whole = np.zeros((1, panel.n_series), dtype=np.int64) if joint else None
             yield from pipeline.simulate(*args, groups=whole)
             return
-        drawn = pipeline.simulate(*args, groups=number_groups(panel, self.options.hierarchy))
-        paths = np.concatenate([own for _, own in drawn])
+        paths = np.empty((panel.n_series, request.h, n_paths))
+        groups = number_groups(panel, self.options.hierarchy)
+        for first, own in pipeline.simulate(*args, groups=groups):
+            paths[first : first + len(own)] = own
         quantiles, _ = pipeline.find_quantiles(state.model, request, GRID_PROBABILITIES)
         away = reconciliation.find_moves(find_means(quantiles), find_far(request.excess))
-        yield 0, reconciliation.add_up_paths(paths, away)
+        reconciliation.add_up_paths(paths, away)
+        yield 0, paths
 
     def _scenarios(
         self, state: FittedPanel, h: int, X_df: Any

@@ -14,6 +14,7 @@ from rbfdiffnet.forecasting.chunks import forecast_in_chunks
 from rbfdiffnet.forecasting.groups import count_summed, find_hierarchy
 from rbfdiffnet.forecasting.hierarchy import Hierarchy, Reconciler, make_reconciler
 from rbfdiffnet.forecasting.options import ALONE, MEAN, NAME, Options
+from rbfdiffnet.forecasting.paths import VALUES_AT_ONCE
 from rbfdiffnet.forecasting.pipeline import Pipeline, hold_forecasts
 from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.models.stack.mixing import measure_changes
@@ -26,6 +27,7 @@ from rbfdiffnet.series.series import FEWEST_VALUES
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.memo import share_results
 from rbfdiffnet.support.notes import AT_BOUND, Note
+from rbfdiffnet.support.parallel import even_chunks
 from rbfdiffnet.support.progress import progress_between
 
 #: How many errors of each series are needed, in at least how many windows.
@@ -127,15 +129,19 @@ class Reconciliation:
         moved = {name: np.clip(own + away, self.low, self.high) for name, own in columns.items()}
         return hold_forecasts({NAME: values, **moved})
 
-    def add_up_paths(self, paths: Array, away: Array) -> Array:
-        """Return paths (n, h, m) of which those of groups are sums of those of their series.
+    def add_up_paths(self, paths: Array, away: Array) -> None:
+        """Move paths (n, h, m) of series, in place, and make those of groups their sums.
 
-        Paths of series are moved by how far (n, h) their means were.
+        Paths of series move by how far (n, h) their means do.
         """
-        own = self.hierarchy.bottom
-        low, high = self.low[own, :, None], self.high[own, :, None]
-        paths[own] = np.clip(paths[own] + away[own][:, :, None], low, high)
-        return self.hierarchy.sum_up(paths)
+        own, groups, members = self.hierarchy.bottom, self.hierarchy.groups, self.hierarchy.members
+        low, high, away = self.low[own, :, None], self.high[own, :, None], away[own, :, None]
+        at_once = max(VALUES_AT_ONCE // max(away.size, 1), 1)
+        for some in even_chunks(paths.shape[2], at_once):
+            series = np.clip(paths[own, :, some] + away, low, high)
+            paths[own, :, some] = series
+            sums = members @ series.reshape(own.size, -1)
+            paths[groups, :, some] = sums.reshape(groups.size, *series.shape[1:])
 
 
 def find_reconciliation(

@@ -19,7 +19,7 @@ from rbfdiffnet.support.checks import call_given, is_number
 
 #: Paths from which quantiles of totals are found.
 N_PATHS = 1_000
-_FEWEST_PATHS, _MOST_VALUES = 100, 10**8  # where paths of all series are in memory together
+_FEWEST_PATHS, _MOST_VALUES = 100, 4 * 10**7  # where paths of all series are in memory together
 
 
 def fit_paths(n_values: int) -> int:
