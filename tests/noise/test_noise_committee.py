@@ -244,6 +244,47 @@ def test_a_clean_series_is_forecast_far_without_settings(make) -> None:  # type:
     np.testing.assert_array_equal(model.forecast(8), model.forecast(8, s[:600]))
 
 
+def duffing_map(n: int, y: float = 0.1) -> np.ndarray:
+    """Duffing's map, which stays in one of two lobes for a while."""
+    z = [0.11, y]
+    for _ in range(n + 198):
+        z.append(-0.2 * z[-2] + 2.75 * z[-1] - z[-1] ** 3)
+    return np.array(z[200:])
+
+
+def cubic_map(n: int) -> np.ndarray:
+    z = [0.1]
+    for _ in range(n + 199):
+        z.append(2.61 * z[-1] - z[-1] ** 3)
+    return np.array(z[200:])
+
+
+@pytest.mark.parametrize("s", [duffing_map(608), cubic_map(608)])
+def test_a_map_that_hops_between_lobes_is_learned_step_by_step(s: np.ndarray) -> None:
+    """The autocorrelation tells how long it stays in a lobe, not how quickly it turns."""
+    assert quarter_period(s[:600]) > 8
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s[:600])
+    assert (model.delay_, model.noise_std_) == (1, 0.0)
+    assert np.abs(model.forecast(8) - s[600:]).max() < 0.01 * s.std()
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        henon_map(600) + 4.0 * henon_map(600).std() * np.linspace(0.0, 1.0, 600),
+        duffing_map(600),
+    ],
+)
+def test_noise_is_not_more_than_a_map_of_observed_windows_leaves(s: np.ndarray) -> None:
+    """Values of a map are no smooth shapes; what those leave of a clean series is no noise."""
+    shapes = find_shapes(s, np.ones(s.size, dtype=bool), quarter_period(s))
+    assert shapes is not None
+    assert shapes.noise > 0.1 * s.std()
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s)
+    assert model.noise_std_ < 0.02 * s.std()
+    np.testing.assert_allclose(model.latent_, s, atol=0.05 * s.std())
+
+
 def test_a_noisy_map_is_forecast_by_its_filter() -> None:
     clean = henon_map(820).ravel()[:820]
     noisy = clean + 0.1 * clean.std() * np.random.default_rng(3).normal(size=820)

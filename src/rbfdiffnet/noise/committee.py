@@ -479,7 +479,7 @@ def _choose_shapes(
 
     Delays are compared first, with windows of one kind.
     """
-    delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
+    delays = sorted({1} | {max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
     elif len(delays) > _BEST_DELAYS:

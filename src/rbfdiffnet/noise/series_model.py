@@ -435,6 +435,8 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
         if trajectory.on:
             found.append(trajectory)
         reason = trajectory.reason
+        if shapes is not None and shapes.noise > trajectory.blurred_error:
+            found = [own for own in found if own is not shapes]
     if not found:
         return None, reason
     lowest = min(cleaner.left_out for cleaner in found)
