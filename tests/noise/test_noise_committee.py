@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
+from rbfdiffnet.datasets import henon_map, logistic_map, lorenz, mackey_glass
 from rbfdiffnet.noise import committee as committee_module
 from rbfdiffnet.noise import series_model
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
@@ -147,12 +147,39 @@ def test_quantiles_are_those_of_the_errors_held_out(monkeypatch: pytest.MonkeyPa
 
     errors = np.linspace(-1.0, 1.0, 201)[:, None] * np.array([1.0, 2.0])
     bounds = np.array([-9.0]), np.array([9.0])
-    committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], *bounds)
+    committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], np.ones(1), *bounds)
     middle = committee.forecast(np.zeros((3, 1)), 4)
     found = committee.around(middle, np.array([0.1, 0.5, 0.9]))[:, 0]
     np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-12)
     np.testing.assert_allclose(found[0], [-0.804, 0.0, 0.804], atol=2e-3)
     np.testing.assert_allclose(found[1:], [[-1.608, 0.0, 1.608]] * 3, atol=4e-3)
+
+
+def test_quantiles_beyond_the_measured_steps_grow_as_errors_did() -> None:
+    rng = np.random.default_rng(0)
+    steps = np.arange(1, 41)
+    errors = rng.normal(size=(400, 1)) * 0.01 * np.exp(0.1 * steps)  # .55 at the end
+    bounds = np.array([-99.0]), np.array([99.0])
+    committee = Committee((), np.ones(1), 0.5, errors[:, :, None], np.ones(1), *bounds)
+    found = committee.around(np.zeros((60, 1)), np.array([0.1, 0.5, 0.9]))[:, 0]
+    np.testing.assert_allclose(committee.growth, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(found[44, [0, 2]] / found[39, [0, 2]], np.exp(0.5), rtol=1e-6)
+    of_difference = 1.2816 * np.sqrt(2.0)  # of two unrelated values
+    np.testing.assert_allclose(found[59], [-of_difference, 0.0, of_difference], atol=1e-3)
+
+
+@pytest.mark.parametrize("make", [henon_map, lambda n: logistic_map(n, s1=0.3)])
+def test_quantiles_of_clean_maps_hold_what_they_promise_far_ahead(make) -> None:  # type: ignore[no-untyped-def]
+    """Errors double every other step, long after the 20 steps on which maps are compared."""
+    inside = []
+    for first in range(0, 600, 100):
+        s = np.asarray(make(1040))[first : first + 440]
+        low, high = (
+            RBFDiffNetRegressor(noise=None).fit_series(s[:400]).forecast(40, quantiles=[0.1, 0.9]).T
+        )
+        inside.append((s[400:] >= low) & (s[400:] <= high))
+    for steps in np.split(np.mean(inside, axis=0), 4):
+        assert 0.6 <= steps.mean()
 
 
 def test_held_out_forecasts_see_nothing_that_comes_later() -> None:

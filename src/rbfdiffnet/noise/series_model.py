@@ -27,6 +27,7 @@ from rbfdiffnet.noise.committee import (
     learn_committee,
     mean_error,
     origins_of,
+    told_of,
     values_ahead,
 )
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
@@ -218,18 +219,19 @@ class SeriesModel:
         is_noisy = s.shape[1] == 1 and self.cleaners[0] is not None and not self.filters
         if not is_noisy or is_flat or origins[0] < reader.FEWEST:
             return self
-        h = committee.errors.shape[1]
+        h = horizon_of(len(s), self.quarter)
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
         ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
         # Errors are those against the clean series: noise would make all of them alike.
-        own = committee.errors
+        own = committee.errors[:, :h]
         others = np.where(np.isfinite(own), told - clean, np.nan)
         size, others_size = errors_until(own / scale), errors_until(others / scale)
         ratio = np.minimum(others_size / np.maximum(_OPTIMISM * size, 1e-300), 1e6)
         share = np.where(others_size > 0.0, 1.0 / (1.0 + ratio**_POWER), 0.0)
         mixed = own + share[:, None] * (others - own)
         error = mean_error((mixed + clean) / scale, ahead / scale) * scale
-        committee = replace(committee, errors=mixed)
+        errors = np.concatenate([mixed, committee.errors[:, h:]], axis=1)
+        committee = replace(committee, errors=errors)
         return replace(self, committee=committee, error=error, share=share)
 
 
@@ -408,9 +410,9 @@ def _learn(
             own = [part[:, k] for part in parts]
             made = list(map(fill_missing, own)) if cleaner is None else cleaner.clean_each(own)
             histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
-    h = horizon_of(len(last), quarter)
+    h, told = horizon_of(len(last), quarter), told_of(len(last), quarter)
     found = learn_committee(
-        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags
+        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, told
     )
     return found, clean[-1]
 
