@@ -511,19 +511,23 @@ def _choose_shapes(
 ) -> list[tuple[int, int, float]]:
     """Return numbers of lags, delays and decays to compare.
 
-    Delays are compared first, with windows of one kind.
+    Delays are compared first, with windows of one kind. A delay of one step, where it is no share
+    of a quarter, is for systems that hop between lobes, whose quarter is the time in a lobe. It
+    joins the best ones if it would be one of them, and takes nobody's place.
     """
-    delays = sorted({1} | {max(1, round(quarter * share)) for share in _DELAYS})
+    delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
     elif len(delays) > _BEST_DELAYS:
         errors = {}
-        for apart in delays:
+        for apart in sorted({1, *delays}):
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
                 errors[apart] = trial.error(probe, _FIRST_LOOK)
         delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
+        if errors[1] < errors[delays[-1]]:
+            delays.append(1)
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
     return [
