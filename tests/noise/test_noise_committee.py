@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -442,13 +443,18 @@ def test_given_lags_and_delay_are_kept() -> None:
     s = mackey_glass(400, step=2.0)
     model = RBFDiffNetRegressor(noise=None).fit_series(s, n_lags=5, delay=3)
     assert (model.n_lags_, model.delay_, model.n_features_in_) == (5, 3, 5)
+    long = RBFDiffNetRegressor(noise=None).fit_series(s, delay=25)  # beyond the usual history
+    assert long.delay_ == 25
+    assert RBFDiffNetRegressor(noise=None).fit_series(s, delay="auto").delay_ < 25
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_lags": "many"}, "n_lags"),
+        ({"n_lags": "many"}, 'integer or "auto"'),
+        ({"n_lags": None}, 'integer or "auto"'),
         ({"delay": 0}, "delay"),
+        ({"delay": 60}, "a delay shorter than 60"),
         ({"times": np.arange(99.0)}, "times must have shape"),
         ({"times": np.zeros(100)}, "times must rise"),
         ({"times": np.append(np.arange(99.0), np.inf)}, "times holds inf"),
@@ -558,6 +564,69 @@ def test_several_trajectories_teach_one_map() -> None:
 def test_sensors_and_trajectories_that_cannot_be(s, settings, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=message):
         RBFDiffNetRegressor().fit_series(s, **settings)
+
+
+def test_trajectories_may_be_any_lists_and_those_that_say_nothing_are_left_out() -> None:
+    s = mackey_glass(400, step=6.0)
+    parts = [s[:150], s[150:]]
+    expected = RBFDiffNetRegressor(noise="auto").fit_series(parts).forecast(5)
+    nothing = [np.zeros(0), s[:5], np.full(30, np.nan)]
+    for same in ([pd.Series(v) for v in parts], [v.tolist() for v in parts], [*nothing, *parts]):
+        found = RBFDiffNetRegressor(noise="auto").fit_series(same)
+        np.testing.assert_array_equal(found.forecast(5), expected)
+    rows = lorenz(200)[:, :2]
+    assert RBFDiffNetRegressor().fit_series(rows.tolist()).latent_.shape == (200, 2)
+    with pytest.raises(ValueError, match="None of the trajectories"):
+        RBFDiffNetRegressor().fit_series(nothing[2:])
+
+
+def test_a_gap_does_not_change_the_period() -> None:
+    s = np.asarray(lorenz(400, step=0.1)[:, :1])
+    holes = s.copy()
+    holes[100:140] = np.nan
+    assert quarter_period(s) < 15
+    assert abs(learn_series(holes, None).quarter - quarter_period(s)) <= 2
+
+
+def test_a_given_noise_is_kept_on_fine_series_too() -> None:
+    x = np.asarray(lorenz(1000, step=0.02)[:, 0])
+    noisy = x + 0.2 * x.std() * np.random.default_rng(0).normal(size=1000)
+    for level in (0.1, 0.2, 0.4):
+        model = RBFDiffNetRegressor(noise=level * x.std()).fit_series(noisy)
+        assert model.noise_std_ == pytest.approx(level * x.std())
+    left = find_shapes(noisy, np.ones(1000, dtype=bool), quarter_period(noisy), 0.2 * x.std())
+    assert left is not None
+    assert np.std(left.clean(noisy) - x) < 0.1 * x.std()
+
+
+def test_several_sensors_are_compared_with_a_whole_committee(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object) -> float:
+        raise AssertionError
+
+    s = lorenz(400, step=0.05)[:, :2]
+    noisy = s + 0.2 * s.std(axis=0) * np.random.default_rng(0).normal(size=s.shape)
+    monkeypatch.setattr(series_model, "_glance", never)
+    found, plain = learn_series(noisy), learn_series(noisy, None)
+    assert found.error <= plain.error
+
+
+@pytest.mark.parametrize(("at", "settings"), [(797, {}), (799, {}), (797, {"n_lags": 8})])
+def test_a_spike_counts_as_missing(at: int, settings: dict[str, int]) -> None:
+    """In the series, in what its forecasts start from, and in other histories."""
+    x = np.asarray(lorenz(830, step=0.02)[:, 0])
+    s = x[:800] + 0.2 * x.std() * np.random.default_rng(0).normal(size=800)
+    spiked, missing = s.copy(), s.copy()
+    spiked[at] += 30.0 * x.std()
+    missing[at] = np.nan
+    one, other = (
+        RBFDiffNetRegressor(noise="auto").fit_series(v, **settings) for v in (spiked, missing)
+    )
+    np.testing.assert_array_equal(one.forecast(30), other.forecast(30))
+    ahead = [other.forecast(30, history=v) for v in (spiked, missing)]
+    np.testing.assert_array_equal(*ahead)
+    assert abs(one.latent_[at] - x[at]) < 0.6 * x.std()
 
 
 def test_what_is_missing_at_the_end_is_forecast_and_left_out() -> None:

@@ -274,10 +274,10 @@ def learn_committee(
     for paths, early in _hopeful_maps(trial, _choose_shapes(trial, quarter, delay, n_lags)):
         tried.append((mean_error(paths, trial.ahead), paths, early))
     if not tried:
-        raise ValueError(
-            f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
-            "outliers, perhaps."
-        )
+        why = "there are gaps or outliers, perhaps"
+        if delay is not None:
+            why = f"give a delay shorter than {delay}, or fewer lags"
+        raise ValueError(f"{len(z)} values are too few, or too much alike, to compare maps; {why}.")
     for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
         if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
             paths = trial.paths(Analogs(z[: trial.end], width))

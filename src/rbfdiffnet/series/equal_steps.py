@@ -27,8 +27,8 @@ def to_equal_steps(times: Array, values: Array) -> tuple[Array, float]:
     span, after = (at[-1] - at[0]) / step, (times[-1] - at[-1]) / step
     if span + after > _MOST_STEPS * at.size:
         raise ValueError(
-            f"times reach over {span + after:g} steps of {step:g}, their median distance, with only "
-            f"{at.size} known values; is there a wrong one, or a wrong unit?"
+            f"times reach over {span + after:g} steps of {step:g}, their median distance, with "
+            f"only {at.size} known values; is there a wrong one, or a wrong unit?"
         )
     count = int(np.floor(span * (1.0 + 1e-12)))
     grid = at[-1] - step * np.arange(count, -1.0, -1.0)
