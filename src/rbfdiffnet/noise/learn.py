@@ -35,7 +35,7 @@ class Trajectory:
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
     ``left_out`` is how far observations are from what the others alone say of them (root mean
     square). ``estimate`` is of the series less ``shift``, divided by ``scale``, and
-    ``spikes`` finds those of the series and of others.
+    ``spikes`` finds those of other series.
     """
 
     network: Network
@@ -111,16 +111,14 @@ def learn_trajectory(
 
     With a known standard deviation ``noise``, or with the ``shape`` of a map that a part of the
     series has shown, the trajectory is on in any case. A ``quick`` search is a little less
-    exact, for trajectories of which the mean is taken, and looks for no spikes. A ValueError says
-    what is wrong with a series that cannot be learned from.
+    exact, for trajectories of which the mean is taken. A ValueError says what is wrong with a
+    series that cannot be learned from.
     """
     known = np.isfinite(s)
     _check(s, known, n_lags)
-    spikes = None
-    if not quick:
-        spikes, gone = learn_spikes(s, n_lags)
-        known &= ~gone
-        s = np.where(known, s, np.nan)
+    spikes, gone = learn_spikes(s, n_lags)
+    known &= ~gone
+    s = np.where(known, s, np.nan)
     first, last = np.flatnonzero(known)[[0, -1]]
     if first > 0 or last < s.size - 1:
         inner = slice(int(first), int(last) + 1)

@@ -9,7 +9,7 @@ place that is close to what it predicted: what a jump or a burst begins goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _WIDTHS = (1.0, 2.0)
 _ROWS = 8  # for each lag, at least
 _FAR = 8.0  # robust standard deviations
 _SMALLEST = 0.25  # standard deviations of the series
+_OUTSIDE = 0.5  # the same, beyond the range of the series
 _ROUNDS = 3
 _MOST = 0.05  # of the observations
 _PLACES = 21  # values in place of a spike that are tried
@@ -40,7 +41,8 @@ _TOGETHER = 2  # spikes within a window, at most
 class SpikeFinder:
     """The map of observed windows of a series less ``shift``, divided by ``scale``.
 
-    Errors beyond the ``limit`` are too large.
+    Errors beyond the ``limit`` are too large. In this unit, spikes lie clearly below ``low`` or
+    above ``high``: a clean series that bursts has values inside of its range that no map foresees.
     """
 
     fitted: FittedMap
@@ -48,6 +50,8 @@ class SpikeFinder:
     shift: float
     scale: float
     limit: float
+    low: float = np.inf
+    high: float = -np.inf
 
     def find(self, s: Array, found: Mask | None = None) -> Mask:
         """Find the spikes of a series (T,), NaN where missing, besides those already ``found``.
@@ -66,7 +70,7 @@ class SpikeFinder:
         for at in (np.flatnonzero(whole)[error > self.limit] + self.n_lags).tolist():
             if at > last:
                 gone, last = self._follow(z, at)
-                spikes[gone] = True
+                spikes[gone] = (z[gone] < self.low - _OUTSIDE) | (z[gone] > self.high + _OUTSIDE)
         few = spikes.sum() <= max(_MOST * known.sum(), 1)
         return spikes if few else np.zeros(s.size, dtype=bool)
 
@@ -103,6 +107,7 @@ def learn_spikes(s: Array, n_lags: int) -> tuple[SpikeFinder | None, Mask]:
     """Return what finds spikes in other values of a series (T,), and those of the series itself.
 
     Without enough windows there is nothing, and a series with many spikes has another distribution.
+    Those of the series itself may lie inside of its range, too.
     """
     known = np.isfinite(s)
     finder, found = None, np.zeros(s.size, dtype=bool)
@@ -121,11 +126,12 @@ def learn_spikes(s: Array, n_lags: int) -> tuple[SpikeFinder | None, Mask]:
         limit = max(_FAR * error / 0.6745, _SMALLEST)
         finder = SpikeFinder(fitted, n_lags, shift, scale, limit)
         now = finder.find(s, found)
-        if not now.any():  # there are none, or too many
-            return finder, now
         if np.array_equal(now, found):
             break
         found = now
+    if finder is not None:
+        z = (s[known & ~found] - finder.shift) / finder.scale
+        finder = replace(finder, low=float(z.min()), high=float(z.max()))
     return finder, found
 
 
