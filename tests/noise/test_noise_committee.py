@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from rbfdiffnet import RBFDiffNetRegressor
-from rbfdiffnet.datasets import henon_map, lorenz, mackey_glass
+from rbfdiffnet.datasets import henon_map, logistic_map, lorenz, mackey_glass
 from rbfdiffnet.noise import committee as committee_module
 from rbfdiffnet.noise import series_model
 from rbfdiffnet.noise.cleaning import find_shapes, quarter_period
@@ -147,12 +148,39 @@ def test_quantiles_are_those_of_the_errors_held_out(monkeypatch: pytest.MonkeyPa
 
     errors = np.linspace(-1.0, 1.0, 201)[:, None] * np.array([1.0, 2.0])
     bounds = np.array([-9.0]), np.array([9.0])
-    committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], *bounds)
+    committee = Committee((Flat(),), np.ones(1), 0.5, errors[:, :, None], np.ones(1), *bounds)
     middle = committee.forecast(np.zeros((3, 1)), 4)
     found = committee.around(middle, np.array([0.1, 0.5, 0.9]))[:, 0]
     np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-12)
     np.testing.assert_allclose(found[0], [-0.804, 0.0, 0.804], atol=2e-3)
     np.testing.assert_allclose(found[1:], [[-1.608, 0.0, 1.608]] * 3, atol=4e-3)
+
+
+def test_quantiles_beyond_the_measured_steps_grow_as_errors_did() -> None:
+    rng = np.random.default_rng(0)
+    steps = np.arange(1, 41)
+    errors = rng.normal(size=(400, 1)) * 0.01 * np.exp(0.1 * steps)  # .55 at the end
+    bounds = np.array([-99.0]), np.array([99.0])
+    committee = Committee((), np.ones(1), 0.5, errors[:, :, None], np.ones(1), *bounds)
+    found = committee.around(np.zeros((60, 1)), np.array([0.1, 0.5, 0.9]))[:, 0]
+    np.testing.assert_allclose(committee.growth, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(found[44, [0, 2]] / found[39, [0, 2]], np.exp(0.5), rtol=1e-6)
+    of_difference = 1.2816 * np.sqrt(2.0)  # of two unrelated values
+    np.testing.assert_allclose(found[59], [-of_difference, 0.0, of_difference], atol=1e-3)
+
+
+@pytest.mark.parametrize("make", [henon_map, lambda n: logistic_map(n, s1=0.3)])
+def test_quantiles_of_clean_maps_hold_what_they_promise_far_ahead(make) -> None:  # type: ignore[no-untyped-def]
+    """Errors double every other step, long after the 20 steps on which maps are compared."""
+    inside = []
+    for first in range(0, 600, 100):
+        s = np.asarray(make(1040))[first : first + 440]
+        low, high = (
+            RBFDiffNetRegressor(noise=None).fit_series(s[:400]).forecast(40, quantiles=[0.1, 0.9]).T
+        )
+        inside.append((s[400:] >= low) & (s[400:] <= high))
+    for steps in np.split(np.mean(inside, axis=0), 4):
+        assert steps.mean() >= 0.6
 
 
 def test_held_out_forecasts_see_nothing_that_comes_later() -> None:
@@ -242,6 +270,47 @@ def test_a_clean_series_is_forecast_far_without_settings(make) -> None:  # type:
     ahead = float(model.predict(windows[None])[0])
     assert abs(ahead - s[599 + model.delay_]) < 0.02 * s.std()
     np.testing.assert_array_equal(model.forecast(8), model.forecast(8, s[:600]))
+
+
+def duffing_map(n: int, y: float = 0.1) -> np.ndarray:
+    """Duffing's map, which stays in one of two lobes for a while."""
+    z = [0.11, y]
+    for _ in range(n + 198):
+        z.append(-0.2 * z[-2] + 2.75 * z[-1] - z[-1] ** 3)
+    return np.array(z[200:])
+
+
+def cubic_map(n: int) -> np.ndarray:
+    z = [0.1]
+    for _ in range(n + 199):
+        z.append(2.61 * z[-1] - z[-1] ** 3)
+    return np.array(z[200:])
+
+
+@pytest.mark.parametrize("s", [duffing_map(608), cubic_map(608)])
+def test_a_map_that_hops_between_lobes_is_learned_step_by_step(s: np.ndarray) -> None:
+    """The autocorrelation tells how long it stays in a lobe, not how quickly it turns."""
+    assert quarter_period(s[:600]) > 8
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s[:600])
+    assert (model.delay_, model.noise_std_) == (1, 0.0)
+    assert np.abs(model.forecast(8) - s[600:]).max() < 0.01 * s.std()
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        henon_map(600) + 4.0 * henon_map(600).std() * np.linspace(0.0, 1.0, 600),
+        duffing_map(600),
+    ],
+)
+def test_noise_is_not_more_than_a_map_of_observed_windows_leaves(s: np.ndarray) -> None:
+    """Values of a map are no smooth shapes; what those leave of a clean series is no noise."""
+    shapes = find_shapes(s, np.ones(s.size, dtype=bool), quarter_period(s))
+    assert shapes is not None
+    assert shapes.noise > 0.1 * s.std()
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s)
+    assert model.noise_std_ < 0.02 * s.std()
+    np.testing.assert_allclose(model.latent_, s, atol=0.05 * s.std())
 
 
 def test_a_noisy_map_is_forecast_by_its_filter() -> None:
@@ -358,17 +427,34 @@ def test_times_that_are_not_even_are_brought_to_equal_steps() -> None:
     assert np.abs(model.forecast(20) - expected).max() < 0.1
 
 
+def test_times_after_the_last_known_value_are_forecast_and_left_out() -> None:
+    x = np.asarray(lorenz(420, step=0.1)[:, 0])
+    s = np.append(x[:390], np.full(10, np.nan))
+    plain = RBFDiffNetRegressor().fit_series(s)
+    timed = RBFDiffNetRegressor().fit_series(s, times=np.arange(400.0))
+    np.testing.assert_allclose(timed.forecast(10), plain.forecast(10), atol=1e-9)
+    assert np.abs(timed.forecast(10) - x[400:410]).max() < 0.1 * x.std()
+    later = RBFDiffNetRegressor().fit_series(s, times=np.append(np.arange(399.0), 401.7))
+    plain = RBFDiffNetRegressor().fit_series(np.append(s, [np.nan, np.nan]))
+    np.testing.assert_allclose(later.forecast(10), plain.forecast(10), atol=1e-9)
+
+
 def test_given_lags_and_delay_are_kept() -> None:
     s = mackey_glass(400, step=2.0)
     model = RBFDiffNetRegressor(noise=None).fit_series(s, n_lags=5, delay=3)
     assert (model.n_lags_, model.delay_, model.n_features_in_) == (5, 3, 5)
+    long = RBFDiffNetRegressor(noise=None).fit_series(s, delay=25)  # beyond the usual history
+    assert long.delay_ == 25
+    assert RBFDiffNetRegressor(noise=None).fit_series(s, delay="auto").delay_ < 25
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_lags": "many"}, "n_lags"),
+        ({"n_lags": "many"}, 'integer or "auto"'),
+        ({"n_lags": None}, 'integer or "auto"'),
         ({"delay": 0}, "delay"),
+        ({"delay": 60}, "a delay shorter than 60"),
         ({"times": np.arange(99.0)}, "times must have shape"),
         ({"times": np.zeros(100)}, "times must rise"),
         ({"times": np.append(np.arange(99.0), np.inf)}, "times holds inf"),
@@ -480,6 +566,69 @@ def test_sensors_and_trajectories_that_cannot_be(s, settings, message) -> None: 
         RBFDiffNetRegressor().fit_series(s, **settings)
 
 
+def test_trajectories_may_be_any_lists_and_those_that_say_nothing_are_left_out() -> None:
+    s = mackey_glass(400, step=6.0)
+    parts = [s[:150], s[150:]]
+    expected = RBFDiffNetRegressor(noise="auto").fit_series(parts).forecast(5)
+    nothing = [np.zeros(0), s[:5], np.full(30, np.nan)]
+    for same in ([pd.Series(v) for v in parts], [v.tolist() for v in parts], [*nothing, *parts]):
+        found = RBFDiffNetRegressor(noise="auto").fit_series(same)
+        np.testing.assert_array_equal(found.forecast(5), expected)
+    rows = lorenz(200)[:, :2]
+    assert RBFDiffNetRegressor().fit_series(rows.tolist()).latent_.shape == (200, 2)
+    with pytest.raises(ValueError, match="None of the trajectories"):
+        RBFDiffNetRegressor().fit_series(nothing[2:])
+
+
+def test_a_gap_does_not_change_the_period() -> None:
+    s = np.asarray(lorenz(400, step=0.1)[:, :1])
+    holes = s.copy()
+    holes[100:140] = np.nan
+    assert quarter_period(s) < 15
+    assert abs(learn_series(holes, None).quarter - quarter_period(s)) <= 2
+
+
+def test_a_given_noise_is_kept_on_fine_series_too() -> None:
+    x = np.asarray(lorenz(1000, step=0.02)[:, 0])
+    noisy = x + 0.2 * x.std() * np.random.default_rng(0).normal(size=1000)
+    for level in (0.1, 0.2, 0.4):
+        model = RBFDiffNetRegressor(noise=level * x.std()).fit_series(noisy)
+        assert model.noise_std_ == pytest.approx(level * x.std())
+    left = find_shapes(noisy, np.ones(1000, dtype=bool), quarter_period(noisy), 0.2 * x.std())
+    assert left is not None
+    assert np.std(left.clean(noisy) - x) < 0.1 * x.std()
+
+
+def test_several_sensors_are_compared_with_a_whole_committee(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object) -> float:
+        raise AssertionError
+
+    s = lorenz(400, step=0.05)[:, :2]
+    noisy = s + 0.2 * s.std(axis=0) * np.random.default_rng(0).normal(size=s.shape)
+    monkeypatch.setattr(series_model, "_glance", never)
+    found, plain = learn_series(noisy), learn_series(noisy, None)
+    assert found.error <= plain.error
+
+
+@pytest.mark.parametrize(("at", "settings"), [(797, {}), (799, {}), (797, {"n_lags": 8})])
+def test_a_spike_counts_as_missing(at: int, settings: dict[str, int]) -> None:
+    """In the series, in what its forecasts start from, and in other histories."""
+    x = np.asarray(lorenz(830, step=0.02)[:, 0])
+    s = x[:800] + 0.2 * x.std() * np.random.default_rng(0).normal(size=800)
+    spiked, missing = s.copy(), s.copy()
+    spiked[at] += 30.0 * x.std()
+    missing[at] = np.nan
+    one, other = (
+        RBFDiffNetRegressor(noise="auto").fit_series(v, **settings) for v in (spiked, missing)
+    )
+    np.testing.assert_array_equal(one.forecast(30), other.forecast(30))
+    ahead = [other.forecast(30, history=v) for v in (spiked, missing)]
+    np.testing.assert_array_equal(*ahead)
+    assert abs(one.latent_[at] - x[at]) < 0.6 * x.std()
+
+
 def test_what_is_missing_at_the_end_is_forecast_and_left_out() -> None:
     s = mackey_glass(430, step=6.0)
     gap = s[:400].copy()
@@ -508,6 +657,7 @@ def test_hopeless_maps_are_left_out_after_a_first_look(monkeypatch: pytest.Monke
         return roll(self, histories, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LaggedMap, "roll", count)
+    monkeypatch.setattr(series_model, "told_of", lambda *_: 0)  # members roll no farther
     model = learn_series(henon_map(400)[:, None], None)
     few, others = min(rolled), max(rolled)
     assert few == 8

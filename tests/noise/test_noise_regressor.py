@@ -253,10 +253,11 @@ def test_forecasts_have_the_shape_of_what_is_asked(name, request):
         ({"h": 0}, "h must be an integer of at least 1"),
         ({"h": 2.5}, "h must be an integer of at least 1"),
         ({"h": 1, "history": [1.0]}, "history has 1 values; 2 are needed"),
-        ({"h": 1, "history": [1.0, np.inf]}, "infinite at position 1"),
+        ({"h": 1, "history": [1.0, np.inf]}, "The history is infinite at position 1"),
         ({"h": 1, "quantiles": [0.5, 1.5]}, "quantiles must lie between 0 and 1"),
         ({"h": 1, "quantiles": [np.nan]}, "quantiles must lie between 0 and 1"),
-        ({"h": 1, "quantiles": [[0.5]]}, "quantiles must lie between 0 and 1"),
+        ({"h": 1, "quantiles": [[0.5]]}, "quantiles must be a sequence"),
+        ({"h": 1, "quantiles": 0.5}, "quantiles must be a sequence"),
     ],
 )
 def test_forecasts_that_make_no_sense_are_refused(arguments, message, model, plain):

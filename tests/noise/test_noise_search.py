@@ -5,8 +5,8 @@ import pytest
 
 from rbfdiffnet.datasets import henon_map, logistic_map
 from rbfdiffnet.noise import learn_trajectory
-from rbfdiffnet.noise.learn import find_spikes
 from rbfdiffnet.noise.search import largest_noise
+from rbfdiffnet.noise.spikes import learn_spikes
 
 N = 400
 HENON = henon_map(N)
@@ -241,7 +241,7 @@ def test_spikes_count_as_missing(level):
     s = HENON + level * noise(0)
     at = [50, 120, 300]
     s[at] += [4.0, -5.0, 3.0]
-    np.testing.assert_array_equal(np.flatnonzero(find_spikes(s, 2)), at)
+    np.testing.assert_array_equal(np.flatnonzero(learn_spikes(s, 2)[1]), at)
     found = learn_trajectory(s, n_lags=2)
     assert found.on == (level > 0.0)
     np.testing.assert_allclose(found.latent[at], HENON[at], atol=0.01 + 2.0 * level)
@@ -249,7 +249,22 @@ def test_spikes_count_as_missing(level):
 
 def test_ordinary_series_have_no_spikes():
     for s in (HENON, HENON + 0.3 * noise(0), autoregression(0), noise(1), logistic_map(N)):
-        assert not find_spikes(s, 2).any()
+        assert not learn_spikes(s, 2)[1].any()
+
+
+def test_bursts_and_jumps_are_no_spikes():
+    """What they begin goes on, so they belong to the series."""
+    s = HENON + 0.01 * noise(2)
+    s[300:312] += 4.0
+    assert not learn_spikes(s, 4)[1][298:302].any()
+    finder, found = learn_spikes(HENON + 0.01 * noise(2), 4)
+    assert finder is not None
+    assert not found.any()
+    later = henon_map(N, start=(0.3, 0.2)) + 0.01 * noise(3)
+    later[[200, 203]] += 6.0
+    later[250] = 0.0  # inside of the range: a clean series may do so
+    np.testing.assert_array_equal(np.flatnonzero(finder.find(later)), [200, 203])
+    assert not finder.find(np.where(STEPS > 350, later + 6.0, later))[340:390].any()
 
 
 def test_a_single_exception_is_no_trajectory():

@@ -4,7 +4,8 @@ The windows of a series that is sampled finely lie close to a space of few dimen
 spreads evenly over all of them. So windows of a quarter of a period are projected on those of their
 principal directions whose singular values stand out of the noise (Gavish and Donoho, 2014: above
 :math:`\omega(\beta)` times the median, for matrices of shape ratio :math:`\beta`), and every value
-is the mean over the windows that it is in. The level of the noise comes from the median itself.
+is the mean over the windows that it is in. The level of the noise comes from the median itself,
+or is known: then n windows have singular values above :math:`\lambda(\beta) \sqrt{n}` times it.
 """
 
 from __future__ import annotations
@@ -80,8 +81,13 @@ class SmoothShapes:
         return np.asarray(total / inside + self.level)
 
 
-def find_shapes(s: Array, known: Mask, quarter: int) -> SmoothShapes | None:
-    """Find the shapes of a series (T,), or None where it is not sampled finely enough for them."""
+def find_shapes(
+    s: Array, known: Mask, quarter: int, noise: float | None = None
+) -> SmoothShapes | None:
+    """Find the shapes of a series (T,), or None where it is not sampled finely enough for them.
+
+    The standard deviation of the noise may be known.
+    """
     size = min(quarter, _WIDEST)
     if size < _NARROWEST or s.size < 4 * size:
         return None
@@ -92,11 +98,17 @@ def find_shapes(s: Array, known: Mask, quarter: int) -> SmoothShapes | None:
     windows = windows - level
     values, vectors = np.linalg.eigh(windows.T @ windows)
     values = np.sqrt(np.maximum(values, 0.0))
+    ratio = size / len(windows)
     middle = float(np.median(values))
-    limit = middle * float(np.polyval(_RATIO, size / len(windows)))
+    limit = middle * float(np.polyval(_RATIO, ratio))
+    if noise is None:
+        noise = middle / float(np.sqrt(len(windows)))
+    else:
+        under = ratio + 1.0 + np.sqrt(ratio**2 + 14.0 * ratio + 1.0)
+        limit = noise * float(np.sqrt(len(windows) * (2.0 * (ratio + 1.0) + 8.0 * ratio / under)))
     kept = values > limit
     kept[-1] = True
-    found = SmoothShapes(vectors[:, kept], level, middle / float(np.sqrt(len(windows))))
+    found = SmoothShapes(vectors[:, kept], level, noise)
     rest = (s - found.clean(np.where(known, s, np.nan)))[known]
     own = np.count_nonzero(kept) / size  # share of an observation in its clean value
     left_out = float(np.sqrt(np.mean(rest**2))) / max(1.0 - own, 1e-3)

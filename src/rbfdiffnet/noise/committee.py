@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsytrd
+from scipy.special import ndtri
 
 from rbfdiffnet.network.basis import squared_distances
 from rbfdiffnet.network.network import Network
@@ -52,10 +53,12 @@ _FIRST_LOOK = slice(None, None, 4)  # origins that are looked at first
 _HOPEFUL, _MOST_HOPEFUL = 1.5, 12  # times the lowest error, and number of maps, after a first look
 _PERIODS = 2  # that maps are compared on
 _FEWEST_STEPS, _MOST_SHARE = 20, 0.2  # the same in steps, and as a share of the series
+_TOLD_STEPS = 40  # up to which errors for quantiles are measured, at least
 _FARTHEST = 2.0  # error beyond which nothing gets worse, in standard deviations
 _SHARPNESS = 8.0  # power of the errors that members are weighed by
 _LEAST_WEIGHT = 0.01  # of the best member's
 _WIDER = 1.3  # quantiles than those of errors by which members were chosen (66 chaotic systems)
+_FEWEST_FOR_GROWTH, _MOST_GROWTH = 4, 50.0  # steps, and the logarithm of how much spreads grow
 _STEPS_ALIKE = 1.25  # factor between steps whose errors are looked at together
 _MARGIN = 0.1  # of the range of the series, by which a forecast may leave it
 _QUICK_LAGS, _QUICK_DELAY = (4, 8), 0.25  # of maps for a quick look; of a quarter of a period
@@ -70,14 +73,15 @@ class Committee:
     """Members, best first, their ``weight`` (m,), and how far off they were where held out.
 
     ``error`` is the mean size of the errors against what was observed, and ``errors`` (n, H, k) are
-    those against the series that was learned from, for n origins, NaN where it had ended. Forecasts
-    stay between ``low`` and ``high`` (k,).
+    those against the series that was learned from, for n origins, NaN where it had ended. Its
+    standard deviation is ``scale`` (k,). Forecasts stay between ``low`` and ``high`` (k,).
     """
 
     members: tuple[Member, ...]
     weight: Array
     error: float
     errors: Array
+    scale: Array
     low: Array
     high: Array
 
@@ -100,7 +104,8 @@ class Committee:
         """Return quantiles (h, k, q) around a forecast (h, k), of which .5 is the forecast.
 
         They are those of the errors around their median. Of n origins, the outer quantiles are
-        those of n + 1, which hold what they promise.
+        those of n + 1, which hold what they promise. After the last step whose errors are known,
+        they grow as errors did on the way there, up to those of unrelated values of the series.
         """
         middle = np.clip(middle, self.low, self.high)
         if np.all(quantiles == 0.5):
@@ -120,8 +125,25 @@ class Committee:
             outer = np.quantile(errors, 1.0 - levels, axis=0).T
             away[k - 1] = _WIDER * (np.median(errors, axis=0)[:, None] - outer)
         spread = away[np.minimum(np.arange(h), size - 1)]
+        if h > size:
+            last, farther = away[-1], np.arange(1, h - size + 1)[:, None, None]
+            grown = last * np.exp(np.minimum(self.growth[:, None] * farther, _MOST_GROWTH))
+            most = np.sqrt(2.0) * self.scale[:, None] * np.abs(ndtri(quantiles))  # of a difference
+            most = np.maximum(most, np.abs(last))
+            spread[size:] = np.clip(grown, -most, most)
         low, high = self.low[:, None], self.high[:, None]
         return np.asarray(np.clip(middle[:, :, None] + spread, low, high))
+
+    @cached_property
+    def growth(self) -> Array:
+        """How much the logarithm of errors rises in a step, on the second half of those known."""
+        known = np.isfinite(self.errors).all(axis=2).sum(axis=0)
+        last = np.count_nonzero(known > 0.5 * len(self.errors))
+        at = np.arange(last // 2, last)
+        if at.size < _FEWEST_FOR_GROWTH:
+            return np.zeros(self.scale.size)
+        size = np.log(np.maximum(np.nanmean(np.abs(self.errors[:, at]), axis=0), 1e-300))
+        return np.asarray(np.maximum(np.polyfit(at, size, 1)[0], 0.0))
 
 
 def weighted_median(values: Array, weight: Array) -> Array:
@@ -167,15 +189,18 @@ class _Trial:
         early = slice(self.end)
         return fit_lagged(self.z[early], self.runs[early], n_lags, delay, decay, level)
 
-    def fit_again(self, early: LaggedMap) -> LaggedMap:
-        """Fit a map of the part before the origins to all values."""
+    def fit_again(self, early: Member) -> Member:
+        """Learn a member of the part before the origins from all values."""
+        if isinstance(early, Analogs):
+            return replace(early, past=self.z)
+        assert isinstance(early, LaggedMap)
         shape = early.n_lags, early.delay, float(early.network.metric[0])
         level = float(early.network.beta[0]), early.penalty
         return fit_lagged(self.z, self.runs, *shape, level) or early
 
-    def paths(self, member: Member, at: Mask | slice = _ALL) -> Array:
+    def paths(self, member: Member, at: Mask | slice = _ALL, h: int = 0) -> Array:
         """Return the forecasts of a member from some origins, shape (n, H, k)."""
-        return member.roll(self.histories[at], self.ahead.shape[1], self.low, self.high)
+        return member.roll(self.histories[at], h or self.ahead.shape[1], self.low, self.high)
 
     def error(self, member: Member, at: Mask | slice = _ALL) -> float:
         """Return the mean error of a member's forecasts from some origins."""
@@ -185,6 +210,11 @@ class _Trial:
 def horizon_of(size: int, quarter: int) -> int:
     """Number of steps that maps of a series are compared on: some periods, or a fifth of it."""
     return int(np.clip(4 * _PERIODS * quarter, _FEWEST_STEPS, max(_MOST_SHARE * size, 1)))
+
+
+def told_of(size: int, quarter: int) -> int:
+    """Number of steps whose errors give quantiles."""
+    return max(horizon_of(size, quarter), int(min(_TOLD_STEPS, _MOST_SHARE * size)))
 
 
 def origins_of(size: int, quarter: int) -> Ints:
@@ -225,44 +255,48 @@ def learn_committee(
     quarter: int,
     delay: int | None = None,
     n_lags: int | None = None,
+    told: int = 0,
 ) -> Committee:
     """Learn a committee from a series (T, k) without gaps that repeats itself after 4 quarters.
 
     Values belong to trajectories, the numbers of which are ``runs`` (T,); those with 0 take no part
     in learning. ``observed`` (T, k), NaN where missing, is what members are to come close to on
     the held-out part: h steps after each of the ``origins`` (n,). ``histories`` (n, L, k) are the
-    values before these, as they were known then. Lags and delay may be given.
+    values before these, as they were known then. Lags and delay may be given. Errors of the
+    committee are measured up to step ``told``, if that is beyond h.
     """
     usable = runs > 0
     shift, scale = z[usable].mean(axis=0), z[usable].std(axis=0)
     z, observed, histories = ((v - shift) / scale for v in (z, observed, histories))
     trial = _Trial.of(z, runs, observed, histories, origins, h)
-    clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, h)
+    clean = values_ahead(np.where(usable[:, None], z, np.nan), origins, max(h, told))
     tried: list[tuple[float, Array, Member]] = []
     for paths, early in _hopeful_maps(trial, _choose_shapes(trial, quarter, delay, n_lags)):
         tried.append((mean_error(paths, trial.ahead), paths, early))
     if not tried:
-        raise ValueError(
-            f"{len(z)} values are too few, or too much alike, to compare maps; there are gaps or "
-            "outliers, perhaps."
-        )
+        why = "there are gaps or outliers, perhaps"
+        if delay is not None:
+            why = f"give a delay shorter than {delay}, or fewer lags"
+        raise ValueError(f"{len(z)} values are too few, or too much alike, to compare maps; {why}.")
     for width in sorted({max(2, round(quarter * share)) for share in _ANALOG_WIDTHS}):
         if 3 * width < trial.end and width <= histories.shape[1] and (runs == 1).all():
             paths = trial.paths(Analogs(z[: trial.end], width))
-            tried.append((mean_error(paths, trial.ahead), paths, Analogs(z, width)))
+            tried.append((mean_error(paths, trial.ahead), paths, Analogs(z[: trial.end], width)))
     best_map = min(error for error, _, member in tried if isinstance(member, LaggedMap))
     best = max(min(error for error, *_ in tried), 1e-300)
     tried.sort(key=lambda one: one[0])
     weight = np.array([max(error / best, 1.0) ** -_SHARPNESS for error, *_ in tried])
     keep = [k for k, one in enumerate(tried) if weight[k] > _LEAST_WEIGHT or one[0] == best_map]
-    paths = weighted_median(np.array([tried[k][1] for k in keep]), weight[keep])
     kept = [tried[k][2] for k in keep]
-    members = [trial.fit_again(own) if isinstance(own, LaggedMap) else own for own in kept]
+    rolled = [trial.paths(own, h=told) for own in kept] if told > h else [tried[k][1] for k in keep]
+    paths = weighted_median(np.array(rolled), weight[keep])
+    members = [trial.fit_again(member) for member in kept]
     return Committee(
         tuple(_in_units(member, shift, scale) for member in members),
         weight[keep],
-        mean_error(paths, trial.ahead) * float(scale.mean()),
+        mean_error(paths[:, :h], trial.ahead) * float(scale.mean()),
         (paths - clean) * scale,
+        scale,
         trial.low * scale + shift,
         trial.high * scale + shift,
     )
@@ -477,19 +511,23 @@ def _choose_shapes(
 ) -> list[tuple[int, int, float]]:
     """Return numbers of lags, delays and decays to compare.
 
-    Delays are compared first, with windows of one kind.
+    Delays are compared first, with windows of one kind. A delay of one step, where it is no share
+    of a quarter, is for systems that hop between lobes, whose quarter is the time in a lobe. It
+    joins the best ones if it would be one of them, and takes nobody's place.
     """
     delays = sorted({max(1, round(quarter * share)) for share in _DELAYS})
     if delay is not None:
         delays = [delay]
     elif len(delays) > _BEST_DELAYS:
         errors = {}
-        for apart in delays:
+        for apart in sorted({1, *delays}):
             probe = trial.fit(_PROBE[0], apart, _PROBE[1])
             errors[apart] = np.inf
             if probe is not None and probe.reach <= trial.histories.shape[1]:
                 errors[apart] = trial.error(probe, _FIRST_LOOK)
         delays = sorted(delays, key=errors.__getitem__)[:_BEST_DELAYS]
+        if errors[1] < errors[delays[-1]]:
+            delays.append(1)
     numbers = _LAGS if n_lags is None else (n_lags,)
     longest = trial.histories.shape[1]
     return [

@@ -37,7 +37,8 @@ from rbfdiffnet.support.arrays import Array
 #: Number of values before a window that are tracked: what lies further back is forgotten.
 MEMORY = 60
 
-_PARTICLES = 400
+_PARTICLES, _FORECAST_PARTICLES = 400, 2_000
+_SPIKE = 8.0  # standard deviations outside of anything that could be observed
 _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
 _LOST = 0.01  # chance of losing the track at a step
@@ -78,7 +79,7 @@ class StateFilter:
         The history (T,) has at least l values, NaN where missing, of which the last ones count (see
         `MEMORY`). The quantile .5 is the forecast.
         """
-        *_, cloud = self.track(history[-self.n_lags - MEMORY :])
+        *_, cloud = self.track(history[-self.n_lags - MEMORY :], _FORECAST_PARTICLES)
         return np.asarray(np.quantile(self.roll(cloud, h), quantiles, axis=0).T)
 
     def predict(self, histories: Array) -> Array:
@@ -103,23 +104,29 @@ class StateFilter:
                 if k >= length - self.n_lags:
                     yield cloud
 
-    def track(self, history: Array) -> Iterator[Array]:
-        """Follow a noisy history (T,) and yield a cloud of clean windows (N, l) after each step.
+    def track(self, history: Array, n: int = _PARTICLES) -> Iterator[Array]:
+        """Follow a noisy history (T,) and yield a cloud of n clean windows (n, l) after each step.
 
         The first cloud is that after l values.
         """
-        for X, _ in self._follow(history):
+        for X, _ in self._follow(history, n):
             yield X
 
     def log_likelihood(self, history: Array) -> float:
         """Sum the logarithms of how likely each observation was before it was made."""
         return sum(value for _, value in self._follow(history))
 
-    def _follow(self, history: Array) -> Iterator[tuple[Array, float]]:
+    def _without_spikes(self, history: Array) -> Array:
+        """Return a history (T,) with NaN for values that no noise can explain."""
+        far = _SPIKE * float(np.hypot(self.noise, self.slack)) + 0.5 * (self.high - self.low)
+        out = (history < self.low - far) | (history > self.high + far)
+        return np.where(out, np.nan, history)
+
+    def _follow(self, history: Array, n: int = _PARTICLES) -> Iterator[tuple[Array, float]]:
         """Yield clouds, and the logarithm of how likely the last observation was."""
         rng = np.random.default_rng(1)
-        windows = cut_windows(history, self.n_lags)
-        X = self.draw_near(windows[0], _PARTICLES, rng)
+        windows = cut_windows(self._without_spikes(history), self.n_lags)
+        X = self.draw_near(windows[0], n, rng)
         yield X, 0.0
         for window in windows[1:]:
             X, likelihood = self._observe(X, window, rng)

@@ -9,18 +9,9 @@ import numpy as np
 
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.noise.filtering import StateFilter
-from rbfdiffnet.noise.maps import (
-    CENTERS,
-    MapShape,
-    are_known,
-    best_map,
-    count_centers,
-    fill_by_map,
-    fit_maps,
-    known_rows,
-    some_windows,
-)
+from rbfdiffnet.noise.maps import MapShape, are_known, fill_by_map
 from rbfdiffnet.noise.search import MapSearch
+from rbfdiffnet.noise.spikes import SpikeFinder, learn_spikes
 from rbfdiffnet.noise.trajectory import Estimate, Observations, smooth_latent
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Mask
@@ -30,14 +21,6 @@ SMALLEST, _LARGEST = 1e-140, 1e140  # whose squares are neither 0 nor infinite
 _TRACKED = 300  # last values on which the filter is tuned
 _SMOOTHED = 300  # latest values of a series that are cleaned
 _LONGEST = 4_000  # values from which map and variances are learned
-
-_SPIKE_DECAYS = (1.0, 0.25)
-_SPIKE_WIDTHS = (1.0, 2.0)
-_SPIKE_ROWS = 8  # for each lag, at least
-_SPIKE_FAR = 8.0  # robust standard deviations of a spike
-_SMALLEST_SPIKE = 0.25  # standard deviations of the series
-_SPIKE_ROUNDS = 3
-_MOST_SPIKES = 0.05  # of the observations
 
 
 @dataclass(frozen=True)
@@ -51,7 +34,8 @@ class Trajectory:
     blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
     ``left_out`` is how far observations are from what the others alone say of them (root mean
-    square). ``estimate`` is of the series less ``shift``, divided by ``scale``.
+    square). ``estimate`` is of the series less ``shift``, divided by ``scale``, and
+    ``spikes`` finds those of other series.
     """
 
     network: Network
@@ -68,6 +52,7 @@ class Trajectory:
     estimate: Estimate | None = None
     shift: float = 0.0
     scale: float = 1.0
+    spikes: SpikeFinder | None = None
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,), NaN where missing, without gaps, its latest values without noise.
@@ -131,7 +116,8 @@ def learn_trajectory(
     """
     known = np.isfinite(s)
     _check(s, known, n_lags)
-    known &= ~find_spikes(s, n_lags)
+    spikes, gone = learn_spikes(s, n_lags)
+    known &= ~gone
     s = np.where(known, s, np.nan)
     first, last = np.flatnonzero(known)[[0, -1]]
     if first > 0 or last < s.size - 1:
@@ -173,36 +159,8 @@ def learn_trajectory(
         estimate=found,
         shift=shift,
         scale=scale,
+        spikes=spikes,
     )
-
-
-def find_spikes(s: Array, n_lags: int) -> Mask:
-    """Find single observations that have nothing to do with the series around them, shape (T,).
-
-    Noise is taken to be normal, and spikes are not, so they count as missing. A map is fitted to
-    the observed windows. Where it errs by more than eight robust standard deviations, and by a
-    quarter of the series' own, the first value to do so is a spike, and the errors right after it
-    are its doing. A series with many such values has another distribution, not spikes.
-    """
-    known = np.isfinite(s)
-    found = np.zeros(s.size, dtype=bool)
-    for _ in range(_SPIKE_ROUNDS):
-        usable = known & ~found
-        whole = are_known(usable, n_lags + 1)
-        if whole.sum() < _SPIKE_ROWS * (n_lags + 1):
-            break
-        X, y = known_rows((s - s[usable].mean()) / s[usable].std(), usable, n_lags)
-        n_centers = count_centers(len(X), CENTERS // 2)
-        start = some_windows(X, n_centers)
-        maps = fit_maps(X, y, _SPIKE_DECAYS, _SPIKE_WIDTHS, n_centers, start)
-        error = np.abs(y - best_map(maps.values()).predict(X))
-        limit = max(_SPIKE_FAR * float(np.median(error)) / 0.6745, _SMALLEST_SPIKE)
-        far = np.flatnonzero(whole)[error > limit] + n_lags
-        new = far[np.diff(far, prepend=-n_lags - 1) > n_lags]
-        if not new.size:
-            break
-        found[new] = True
-    return found if found.sum() <= _MOST_SPIKES * known.sum() else np.zeros(s.size, dtype=bool)
 
 
 def _check(s: Array, known: Mask, n_lags: int) -> None:

@@ -16,6 +16,7 @@ from rbfdiffnet.noise.learn import Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import are_known, known_rows
 from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.series_model import SeriesModel, learn_series
+from rbfdiffnet.noise.spikes import SpikeFinder, without_spikes
 from rbfdiffnet.series.equal_steps import to_equal_steps
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.recursion import forecast_recursive
@@ -41,13 +42,14 @@ class SeriesMixin(ABC):
     _tracker: StateFilter | None
     _rolls: Network | None  # to forecast with, if not the network
     _series: SeriesModel | None  # the same, where lags were not given
+    _spikes: tuple[SpikeFinder | None, ...]  # of each sensor
 
     @public_call("Fitting")
     def fit_series(
         self,
         s: npt.ArrayLike,
         n_lags: int | str = "auto",
-        delay: int | None = None,
+        delay: int | str | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Self:
         """Train on the windows of a series.
@@ -58,13 +60,15 @@ class SeriesMixin(ABC):
             Values in the order of time; NaN where missing. Columns are sensors of one system, and
             one map is learned of all of them. A list of arrays has several trajectories of one
             system: the map is learned from all of them, and forecasts go on from the last one.
-            Both are for ``n_lags="auto"``.
+            Both are for ``n_lags="auto"``, or a delay of at least 2. A list of pandas series, or of
+            lists of different lengths, has trajectories, too; a list of lists of one length is an
+            array. Trajectories without a known value are left out.
         n_lags : int or "auto", default="auto"
             Length of the windows. With "auto", maps with many kinds of windows are compared by how
             well they continue the series, and forecasts are the median of the good ones; `predict`
             is the best of them, or the map that the clean series was learned with. With a number,
             the estimator's own settings decide.
-        delay : int, optional
+        delay : int or "auto", optional
             Steps between the values of a window, and from the last of them to the value that is
             predicted. By default 1 where `n_lags` is a number, otherwise found in the data.
         times : array-like of shape (T,), optional
@@ -113,8 +117,11 @@ class SeriesMixin(ABC):
         """
         check_noise(self.noise, self.basis)
         chosen = not isinstance(n_lags, str) or n_lags != "auto"
+        if n_lags is None or (chosen and isinstance(n_lags, str)):
+            raise ValueError(f'n_lags must be a positive integer or "auto", got {n_lags!r}.')
         if chosen:
             check_number("n_lags", n_lags, at_least=1, integer=True)
+        delay = None if isinstance(delay, str) and delay == "auto" else delay
         if delay is not None:
             check_number("delay", delay, at_least=1, integer=True)
             delay = int(delay)  # small types of NumPy overflow
@@ -147,7 +154,8 @@ class SeriesMixin(ABC):
         else:
             self._series = found
         self._adopt(best.network, best.penalty, found.committee.error)
-        self._history = values[-1]
+        self._spikes = found.spikes
+        self._history = found.observed if values[-1].ndim > 1 else found.observed[:, 0]
         shown = found.aside or found
         noise = shown.noise
         ratio = np.var(shown.latent, axis=0) / np.where(noise > 0.0, noise, np.nan) ** 2
@@ -170,6 +178,9 @@ class SeriesMixin(ABC):
             )
         found, reason = self._learn(values, n_lags)
         self._rolls = self._tracker = self._series = None
+        self._spikes = (None if found is None else found.spikes,)
+        values = without_spikes(values[:, None], self._spikes)[:, 0]
+        known = np.isfinite(values)
         if found is not None and found.on:
             self._adopt(found.network, found.penalty, found.process, found.width)
             self._tracker = found.tracker(values)
@@ -283,7 +294,7 @@ class SeriesMixin(ABC):
         fewest: int = self.n_features_in_ if series is None else series.committee.reach
         values = self._history
         if history is not None:
-            values = _check_series(history)
+            values = _check_series(history, "The history")
             if values.shape[1:] != self._history.shape[1:]:
                 raise ValueError(
                     f"The history has shape {values.shape}, and the series that was learned "
@@ -294,8 +305,12 @@ class SeriesMixin(ABC):
         if not np.isfinite(values).any(axis=0).all():
             raise ValueError("The history has no known value.")
         _check_nearness(values, self._history)
+        if history is not None and series is None:
+            values = without_spikes(values[:, None], self._spikes)[:, 0]
         levels = as_floats("quantiles", [0.5] if quantiles is None else quantiles)
-        if levels.ndim != 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
+        if levels.ndim != 1:
+            raise ValueError(f"quantiles must be a sequence such as [0.1, 0.9], got {quantiles}.")
+        if not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"quantiles must lie between 0 and 1, got {quantiles}.")
         if series is not None:
             columns = None if history is None else values.reshape(len(values), -1)
@@ -358,13 +373,18 @@ def _roll(network: Network, histories: Array, h: int) -> Array:
 
 def _check_trajectories(s: Any, by_committee: bool) -> list[Array]:
     """Return one series or several as arrays, or raise an error that says what is wrong."""
-    several = isinstance(s, (list, tuple)) and bool(s)
-    several = several and all(isinstance(own, np.ndarray) and own.ndim for own in s)
+    several = isinstance(s, (list, tuple)) and bool(s) and all(_is_list(own) for own in s)
+    if several and all(isinstance(own, (list, tuple)) for own in s):
+        several = len({len(own) for own in s}) > 1  # else rows of one array
     values = [_check_series(own) for own in (s if several else [s])]
+    if several:
+        values = [own for own in values if np.isfinite(own).any()]
+        if not values:
+            raise ValueError("None of the trajectories has a known value.")
     if not by_committee and (len(values) > 1 or values[0].ndim > 1):
         raise ValueError(
-            "Several sensors or trajectories are for n_lags='auto'; with a number of lags, give "
-            "one series of shape (T,)."
+            "Several sensors or trajectories are for n_lags='auto', or for a delay of at least 2; "
+            "with windows of consecutive values, give one series of shape (T,)."
         )
     if len({own.shape[1:] for own in values}) > 1:
         shapes = ", ".join(str(own.shape) for own in values)
@@ -372,17 +392,21 @@ def _check_trajectories(s: Any, by_committee: bool) -> list[Array]:
     return values
 
 
-def _check_series(s: npt.ArrayLike) -> Array:
+def _is_list(values: Any) -> bool:
+    """Tell whether something has values of its own: an array, a pandas series, or a list."""
+    return isinstance(values, (list, tuple)) or getattr(values, "ndim", 0) > 0
+
+
+def _check_series(s: npt.ArrayLike, name: str = "The series") -> Array:
     """Return a series (T,) or (T, k), or raise an error that says what is wrong with it."""
-    values = as_floats("The series", s)
+    values = as_floats(name, s)
     if values.ndim not in (1, 2) or (values.ndim == 2 and not values.shape[1]):
-        raise ValueError(
-            f"The series must have shape (T,), or (T, k) for k sensors; got {values.shape}."
-        )
+        shape = values.shape
+        raise ValueError(f"{name} must have shape (T,), or (T, k) for k sensors; got {shape}.")
     if np.isinf(values).any():
         position = int(np.argwhere(np.isinf(values))[0, 0])
-        raise ValueError(f"The series is infinite at position {position}; use NaN where missing.")
-    check_size("The series", values)
+        raise ValueError(f"{name} is infinite at position {position}; use NaN where missing.")
+    check_size(name, values)
     return values
 
 

@@ -27,6 +27,7 @@ from rbfdiffnet.noise.committee import (
     learn_committee,
     mean_error,
     origins_of,
+    told_of,
     values_ahead,
 )
 from rbfdiffnet.noise.filtering import MEMORY, StateFilter
@@ -34,11 +35,13 @@ from rbfdiffnet.noise.learn import SMALLEST, Trajectory, learn_trajectory
 from rbfdiffnet.noise.maps import shape_of
 from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.reader import series as reader
+from rbfdiffnet.noise.spikes import SpikeFinder, learn_spikes, without_spikes
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.support.arrays import Array, Ints
 from rbfdiffnet.support.progress import progress_between
 
 _FEWEST = 60  # values
+_FEWEST_LAGS = 2  # of maps that are compared
 _LONGEST_WINDOW = 8  # quarters of a period
 _SHORTEST_HISTORY = 40
 _SHORTEST_TRAJECTORY = 20
@@ -117,7 +120,8 @@ class SeriesModel:
     series, and ``early`` that filter, as it was there. ``aside`` is the model of the cleaned
     series where its noise is beyond doubt, but forecasts do not gain from taking it out. The series
     repeats itself after 4 times a ``quarter``, and the reader has a ``share`` (H,) of the forecast,
-    by steps ahead.
+    by steps ahead. Spikes count as missing in the ``observed`` series; for each sensor, ``spikes``
+    finds those of other series.
     """
 
     committee: Committee
@@ -131,6 +135,7 @@ class SeriesModel:
     aside: SeriesModel | None = None
     quarter: int = 1
     share: Array | None = None
+    spikes: tuple[SpikeFinder | None, ...] = (None,)
 
     @property
     def noise(self) -> Array:
@@ -176,7 +181,7 @@ class SeriesModel:
         """
         if history is None and self.filters and self.tracker is not None:
             return self.tracker.forecast(self.observed[:, 0], h, quantiles)[:, None]
-        observed = self.observed if history is None else history
+        observed = self.observed if history is None else without_spikes(history, self.spikes)
         known = np.asarray(np.isfinite(observed).all(axis=1))
         gap = int(known[::-1].argmax())
         observed = observed[: len(observed) - gap]
@@ -218,18 +223,19 @@ class SeriesModel:
         is_noisy = s.shape[1] == 1 and self.cleaners[0] is not None and not self.filters
         if not is_noisy or is_flat or origins[0] < reader.FEWEST:
             return self
-        h = committee.errors.shape[1]
+        h = horizon_of(len(s), self.quarter)
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
         ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
         # Errors are those against the clean series: noise would make all of them alike.
-        own = committee.errors
+        own = committee.errors[:, :h]
         others = np.where(np.isfinite(own), told - clean, np.nan)
         size, others_size = errors_until(own / scale), errors_until(others / scale)
         ratio = np.minimum(others_size / np.maximum(_OPTIMISM * size, 1e-300), 1e6)
         share = np.where(others_size > 0.0, 1.0 / (1.0 + ratio**_POWER), 0.0)
         mixed = own + share[:, None] * (others - own)
         error = mean_error((mixed + clean) / scale, ahead / scale) * scale
-        committee = replace(committee, errors=mixed)
+        errors = np.concatenate([mixed, committee.errors[:, h:]], axis=1)
+        committee = replace(committee, errors=errors)
         return replace(self, committee=committee, error=error, share=share)
 
 
@@ -246,6 +252,14 @@ def learn_series(
     with a series.
     """
     trajectories = _latest([s] if isinstance(s, np.ndarray) else list(s))
+    # What is shorter than a window of a trajectory says nothing, and cannot be cleaned.
+    long = [own for own in trajectories[:-1] if len(own) > _TRAJECTORY_LAGS[-1]]
+    trajectories = [*long, trajectories[-1]]
+    spikes: tuple[SpikeFinder | None, ...] = (None,) * trajectories[0].shape[1]
+    if noise is not None and noise != 0.0:
+        longest = max(trajectories, key=len)
+        spikes = tuple(learn_spikes(own, _TRAJECTORY_LAGS[0])[0] for own in longest.T)
+        trajectories = [without_spikes(own, spikes) for own in trajectories]
     whole = np.concatenate(trajectories)
     known = np.isfinite(whole).all(axis=1)
     if known.sum() < _FEWEST or np.any(np.ptp(whole[known], axis=0) <= 0.0):
@@ -262,7 +276,8 @@ def learn_series(
         )
     untreated = (None,) * whole.shape[1]
     longest = max(trajectories, key=len)
-    quarter = quarter_period(_clean(longest, untreated))
+    # Lines across gaps would look like a slow series; their mean adds nothing to its products.
+    quarter = quarter_period(np.where(np.isfinite(longest), longest, np.nanmean(longest, axis=0)))
     settings = quarter, n_lags, delay
     found: list[tuple[Cleaner | None, str]] = [(None, "noise is not treated")]
     if noise is not None and noise != 0.0:
@@ -272,7 +287,7 @@ def learn_series(
     def learn(cleaners: tuple[Cleaner | None, ...], reason: str = "") -> SeriesModel:
         committee, latent = _learn(trajectories, cleaners, *settings)
         model = SeriesModel(committee, last, latent, cleaners, reason, committee.error)
-        return replace(model, quarter=quarter)
+        return replace(model, quarter=quarter, spikes=spikes)
 
     last, cleaners = trajectories[-1], tuple(cleaner for cleaner, _ in found)
     if not any(cleaners):
@@ -287,8 +302,10 @@ def learn_series(
             model = replace(model, error=error, early=early, filters=True)
     if noise == "auto":
         with progress_between(0.8, 0.9):
-            glance = _glance(trajectories, untreated, quarter, model.committee.best_map)
-        if model.error >= _GLANCE * glance:  # in doubt
+            glance = np.inf
+            if whole.shape[1] == 1:
+                glance = _glance(trajectories, untreated, quarter, model.committee.best_map)
+        if whole.shape[1] > 1 or model.error >= _GLANCE * glance:  # in doubt
             with progress_between(0.9, 1.0):
                 plain = learn(untreated, _NO_GAIN)
             if model.error >= plain.error:
@@ -396,7 +413,7 @@ def _learn(
     runs = np.where(known, numbers, 0)
     first, last = len(whole) - len(clean[-1]), trajectories[-1]
     origins = origins_of(len(last), quarter)
-    histories = past_of(clean[-1], origins, quarter, (n_lags or 0) * (delay or 1))
+    histories = past_of(clean[-1], origins, quarter, (n_lags or _FEWEST_LAGS) * (delay or 1))
     if treated.any():
         length = histories.shape[1] + _BEFORE
         parts = [last[max(origin - length, 0) : origin] for origin in origins]
@@ -408,9 +425,9 @@ def _learn(
             own = [part[:, k] for part in parts]
             made = list(map(fill_missing, own)) if cleaner is None else cleaner.clean_each(own)
             histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
-    h = horizon_of(len(last), quarter)
+    h, told = horizon_of(len(last), quarter), told_of(len(last), quarter)
     found = learn_committee(
-        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags
+        whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, told
     )
     return found, clean[-1]
 
@@ -418,13 +435,13 @@ def _learn(
 def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner | None, str]:
     """Return what cleans a series (T,), or None and why there is nothing."""
     filled, known = fill_missing(s), np.isfinite(s)
-    shapes = find_shapes(filled, known, quarter)
+    given = None if noise == "auto" else float(noise)
+    shapes = find_shapes(filled, known, quarter, given)
     found: list[Cleaner] = [] if shapes is None else [shapes]
-    if shapes is not None and noise == "auto" and shapes.noise < _CLEAN * float(filled.std()):
+    if shapes is not None and given is None and shapes.noise < _CLEAN * float(filled.std()):
         return None, "the series is clean"
     reason = ""
     for n_lags in _TRAJECTORY_LAGS:
-        given = None if noise == "auto" else float(noise)
         try:
             trajectory = learn_trajectory(s, n_lags, given, quick=True)
         except (ValueError, np.linalg.LinAlgError) as error:
@@ -435,6 +452,8 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
         if trajectory.on:
             found.append(trajectory)
         reason = trajectory.reason
+        if given is None and shapes is not None and shapes.noise > trajectory.blurred_error:
+            found = [own for own in found if own is not shapes]
     if not found:
         return None, reason
     lowest = min(cleaner.left_out for cleaner in found)
