@@ -94,8 +94,33 @@ def level_shifts(rng: Any, T: int) -> Simulated:
 
 
 def mixed_lengths(rng: Any, T: int) -> Simulated:
-    others = [family for family in FAMILIES.values() if family not in (level_shifts, mixed_lengths)]
+    others = list(FAMILIES.values())[:8]  # those before new levels
     return others[rng.integers(len(others))](rng, int(rng.integers(T // 3, T + 1)))
+
+
+def exponential(rng: Any, T: int) -> Simulated:
+    return Simulated(rng.exponential(1.0, T), 1.0)
+
+
+def lognormal(rng: Any, T: int) -> Simulated:
+    return Simulated(rng.lognormal(size=T), np.sqrt((np.e - 1.0) * np.e))
+
+
+def gamma(rng: Any, T: int) -> Simulated:
+    return Simulated(rng.gamma(2.0, 5.0, T), np.sqrt(50.0))
+
+
+def rare_counts(rng: Any, T: int) -> Simulated:
+    return Simulated(rng.poisson(0.2, T).astype(np.float64), np.sqrt(0.2))
+
+
+def low_counts(rng: Any, T: int) -> Simulated:
+    return Simulated(rng.poisson(1.0, T).astype(np.float64), 1.0)
+
+
+def negative_binomial(rng: Any, T: int) -> Simulated:
+    rate = 4.0 * rng.gamma(2.0, 0.5, T)  # the mean 4, the variance 4 + 4^2 / 2
+    return Simulated(rng.poisson(rate).astype(np.float64), np.sqrt(12.0))
 
 
 FAMILIES: dict[str, Callable[[Any, int], Simulated]] = {
@@ -109,6 +134,12 @@ FAMILIES: dict[str, Callable[[Any, int], Simulated]] = {
     "GARCH": garch,
     "level shifts": level_shifts,
     "mixed lengths": mixed_lengths,
+    "exponential": exponential,
+    "lognormal": lognormal,
+    "gamma(2)": gamma,
+    "Poisson(0.2)": rare_counts,
+    "Poisson(1)": low_counts,
+    "negative binomial": negative_binomial,
 }
 
 

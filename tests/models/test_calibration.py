@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rbfdiffnet.models.calibration import Calibration, _fit_curves, _leave_themselves_out
+from rbfdiffnet.models.calibration import (
+    _SIDES,
+    Calibration,
+    _compare_sides,
+    _fit_curves,
+    _leave_themselves_out,
+)
 
 LEVELS = {0.95: 1.959964, 0.99: 2.575829}
 
@@ -17,10 +23,11 @@ def flagged(scores, sparse=False):
     return {level: float((normal > z).mean()) for level, z in LEVELS.items()}
 
 
-@pytest.mark.parametrize("heavy", [-0.05, 0.0, 1e-9, 0.1, 0.3])
+@pytest.mark.parametrize("heavy", [-0.18, -0.05, 0.0, 1e-9, 0.1, 0.3])
 @pytest.mark.parametrize("side", [0.0, 0.3])
 def test_to_normal_is_the_inverse_of_from_normal(heavy, side):
-    calibration = Calibration(np.array([0.2]), np.array([side]), np.array([heavy]))
+    scale, tails = np.array([[0.2 - side], [0.2 + side]]), np.array([[heavy], [-0.1]])
+    calibration = Calibration(scale, tails)
     for z in (0.01, 0.5, 1.0, 2.0, 2.5, 3.5):
         below, above = calibration.from_normal(z)
         scores = np.concatenate([-below, above])
@@ -28,8 +35,8 @@ def test_to_normal_is_the_inverse_of_from_normal(heavy, side):
 
 
 def test_scores_are_bounded_and_keep_their_order():
-    for heavy in (-0.05, 0.0, 0.2):
-        calibration = Calibration(np.zeros(1), np.zeros(1), np.array([heavy]))
+    for heavy in (-0.18, -0.05, 0.0, 0.2):
+        calibration = Calibration(np.zeros((2, 1)), np.full((2, 1), heavy))
         scores = np.array([-np.inf, -50.0, -3.0, 0.0, 2.0, 4.0, 9.0, np.inf])
         normal = calibration.to_normal(scores, np.zeros(scores.size, int))
         assert (np.diff(normal) >= 0.0).all()
@@ -42,17 +49,40 @@ def test_curves_are_those_of_generalized_least_squares(rng):
     a, h, n = 0.3, 0.1, 400
     z = rng.normal(size=(1500, n))
     sizes = np.exp(a) * np.abs(z) * np.exp(h * z**2 / 2.0)
-    found, precision, _ = _fit_curves(list(sizes))
+    counts = np.full(1500, n)
+    found, precision, _ = _fit_curves(list(sizes), counts)
     np.testing.assert_allclose(found.mean(axis=0), [a, h], atol=0.01)
-    plain, _, _ = _fit_curves(list(np.abs(z)))
+    plain, _, _ = _fit_curves(list(np.abs(z)), counts)
     np.testing.assert_allclose(np.linalg.inv(precision[0]), np.cov(plain.T), rtol=0.25, atol=2e-4)
+
+
+def test_sides_are_compared_by_generalized_least_squares(rng):
+    """Half the differences of a and h are found, as precisely as is said."""
+    b, k, n = 0.2, 0.05, 400
+    counts, z = np.full(1500, n), rng.normal(size=(1500, n))
+    sign = np.sign(z)
+    found, precision, _ = _compare_sides(list(z * np.exp(sign * (b + k * z**2 / 2.0))), counts)
+    np.testing.assert_allclose(found.mean(axis=0), [b, k], atol=0.01)
+    plain, _, _ = _compare_sides(list(z), counts)
+    np.testing.assert_allclose(np.linalg.inv(precision[0]), np.cov(plain.T), rtol=0.25, atol=2e-4)
+
+
+def test_one_value_moves_the_sides_apart_as_is_said(rng):
+    """What one far value tells, against many values with a few more there."""
+    z, few = np.sort(rng.normal(size=200_001)), 400
+    more = np.concatenate([z, np.full(few, LEVELS[0.99])])
+    counts = np.array([z.size, more.size])
+    found, precision, pull = _compare_sides([z, more], counts)
+    told = precision[0] / z.size @ (found[1] - found[0]) * more.size / few
+    np.testing.assert_allclose(told, pull[0][1], rtol=0.05)
+    assert _SIDES[-1] < 0.975  # values in 1 % of one side hardly count
 
 
 @pytest.mark.parametrize("n", [120, 200])
 def test_values_that_found_their_own_limits_pass_them_as_often_as_the_level_says(rng, n):
     """Without the change of order 1/n fewer values pass the limit of the level 99."""
     sizes = np.abs(rng.normal(size=(600_000 // n, n)))
-    found, precision, pull = _fit_curves(list(sizes))
+    found, precision, pull = _fit_curves(list(sizes), np.full(len(sizes), n))
     changed = found + _leave_themselves_out(np.linalg.inv(precision), pull)
 
     def share(a, h, z):
@@ -71,16 +101,19 @@ def test_values_that_found_their_own_limits_pass_them_as_often_as_the_level_says
         lambda rng, size: rng.normal(size=size),
         lambda rng, size: rng.standard_t(4, size),
         lambda rng, size: np.where((z := rng.normal(size=size)) > 0.0, 2.0 * z, z),
+        lambda rng, size: rng.exponential(size=size) - np.log(2.0),
+        lambda rng, size: np.log(2.0) - rng.exponential(size=size),
+        lambda rng, size: rng.lognormal(size=size) - 1.0,
     ],
-    ids=["normal", "heavy tails", "asymmetric"],
+    ids=["normal", "heavy tails", "asymmetric", "exponential", "mirrored", "lognormal"],
 )
 def test_clean_scores_are_flagged_as_often_as_the_level_says(rng, draw, scale):
     panel = list(scale * draw(rng, (200, 200)))
     found = flagged(panel)
-    assert 0.035 < found[0.95] < 0.065
+    assert 0.03 < found[0.95] < 0.065
     assert 0.007 < found[0.99] < 0.013
     alone = [flagged([own]) for own in panel[:60]]
-    assert 0.035 < np.mean([own[0.95] for own in alone]) < 0.065
+    assert 0.03 < np.mean([own[0.95] for own in alone]) < 0.065
     assert 0.007 < np.mean([own[0.99] for own in alone]) < 0.015
 
 
@@ -89,6 +122,25 @@ def test_each_side_has_its_own_threshold(rng):
     calibration = Calibration.of(list(np.where(z > 0.0, 3.0 * z, z)), np.zeros(50, bool))
     below, above = calibration.from_normal(2.0)
     np.testing.assert_allclose(np.median(above / below), 3.0, rtol=0.15)
+
+
+def test_each_side_has_a_tail_of_its_own(rng):
+    """Exponential above, uniform below: the limit above is the quantile of 99.5 %."""
+    scores = rng.exponential(size=(60, 400)) - np.log(2.0)
+    found = Calibration.of(list(scores), np.zeros(60, bool))
+    below, above = found.from_normal(LEVELS[0.99])
+    assert np.median(above) == pytest.approx(-np.log(0.005) - np.log(2.0), rel=0.15)
+    assert np.log(2.0) < np.median(below) < 1.0  # no value is farther below than log 2
+    assert (found.heavy[1] > found.heavy[0] + 0.1).all()
+
+
+def test_values_spread_over_their_units_count_once(rng):
+    """Five copies of each value are as sure as the values: the same limits."""
+    scores = [rng.standard_t(5, 150) for _ in range(20)]
+    once = Calibration.of(scores, np.zeros(20, bool))
+    copies = Calibration.of([np.tile(own, (5, 1)) for own in scores], np.zeros(20, bool))
+    np.testing.assert_allclose(copies.scale, once.scale, atol=0.03)
+    np.testing.assert_allclose(copies.heavy, once.heavy, atol=0.03)
 
 
 def test_anomalies_hardly_move_the_thresholds(rng):
@@ -108,8 +160,9 @@ def test_a_short_series_is_drawn_to_the_panel(rng):
     short = 0.1 * rng.normal(size=4)
     nothing = np.empty(0)
     found = Calibration.of([*panel, short, nothing], np.zeros(52, bool))
-    assert (np.log(2.0) + np.log(0.1)) / 2.0 < found.scale[50] < np.log(2.0)
-    assert found.scale[51] == pytest.approx(np.log(2.0), abs=0.1)
+    short, nothing = found.scale.mean(axis=0)[50:]
+    assert (np.log(2.0) + np.log(0.1)) / 2.0 < short < np.log(2.0)
+    assert nothing == pytest.approx(np.log(2.0), abs=0.1)
 
 
 def test_zeros_of_sparse_series_say_nothing_about_the_scale(rng):
@@ -126,9 +179,9 @@ def test_the_order_of_series_does_not_matter(rng):
     order = rng.permutation(30)
     a = Calibration.of(scores, sparse)
     b = Calibration.of([scores[i] for i in order], sparse[order])
-    for name in ("scale", "side", "heavy"):
+    for name in ("scale", "heavy"):
         np.testing.assert_allclose(
-            getattr(b, name), getattr(a, name)[order], rtol=1e-12, atol=1e-14
+            getattr(b, name), getattr(a, name)[:, order], rtol=1e-12, atol=1e-14
         )
 
 
