@@ -1,12 +1,12 @@
 """How well anomalies are found: ``python benchmarks/anomalies.py``.
 
-Sixteen families of simulated series, of 120 and of 400 months. First, shares of clean values that are
-taken for anomalies at the levels 95 and 99: in panels of 200 series, and of single series, each for
-itself. Then precision and recall at the level 99 in panels of 100 series of 400 values: for spikes
-of 4 and of 6 standard deviations of the noise in 1 % of the values, and for one new level in each
-series, 5 standard deviations away, which is found if one of its first three values is. Beside are
-two simple rules: how many standard deviations a value is from the mean of the last 24, and how far
-its change over a year is from the median change, in units of the median absolute deviation.
+Sixteen families of simulated series, of 120 and of 400 months. First, shares of clean values that
+are taken for anomalies at the levels 95 and 99: in panels of 200 series, and of single series, each
+for itself. Then precision and recall at the level 99 in panels of 100 series of 400 values: for
+spikes of 4 and of 6 standard deviations of the noise in 1 % of the values, and for one new level in
+each series, 5 standard deviations away, which is found if one of its first three values is. Beside
+are two simple rules: how many standard deviations a value is from the mean of the last 24, and how
+far its change over a year is from the median change, in units of the median absolute deviation.
 """
 
 from __future__ import annotations
