@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from rbfdiffnet.forecasting.options import NAME, label_percent
-from rbfdiffnet.models.calibration import Calibration, find_size
+from rbfdiffnet.models.calibration import Calibration
 from rbfdiffnet.models.one_step import (
     Look,
     explain_unready,
@@ -176,7 +176,7 @@ class _Judged:
         inside, unless the forecast is still farther out.
         """
         median, below, above = self.ahead[self.at].T
-        far = np.exp(calibration.scale[:, i]) * find_size(z, calibration.heavy[:, i])
+        far = calibration.from_normal(z)[:, i]
         ends = np.stack([median, median - far[0] * below, median + far[1] * above])
         if self.way:
             ends = self.way.restore(ends, self.inputs)

@@ -2,16 +2,17 @@ r"""Scores of one-step forecasts, made normal by what the scores of a series and
 
 A network's scores of clean values are about normal. What is left is corrected for each series,
 
-.. math:: |s| = e^{a \pm b} \, |z| \, e^{(h \pm k) z^2 / 2}, \qquad z \sim N(0, 1)
+.. math:: |s| = e^{a \pm b} \, |z| \, e^{(h z^2 \pm k \min(|z|, 2.24)^2) / 2}, \qquad z \sim N(0, 1)
 
 where a is the scale of the scores s and h how heavy their tails are (Tukey's h); above the forecast
-both are larger by b and k, and below smaller. Logarithms of quantiles, divided by those of z, are
-linear in these numbers, so they are found by weighted least squares, with the known covariance of
-quantiles: b and k from half the differences of logarithms of quantiles above and below the
-forecast, a and h from quantiles of :math:`|s|` once b and k are taken out. Only quantiles up to
-97.5 % of sizes count, and up to 95 % on each side: anomalies lie beyond, so they hardly move the
-curve, and the tail that is missing follows from it. Then scores beyond 3.5 are left out, and all is
-found again.
+both are larger by b and k, and below smaller. Beyond 97.5 % of sizes (z = 2.24) both sides have the
+same tail: of one side alone too few values lie there, and anomalies among them, so a difference
+that went on growing would hide these. Logarithms of quantiles, divided by those of z, are linear in
+these numbers, so they are found by weighted least squares, with the known covariance of quantiles:
+b and k from half the differences of logarithms of quantiles above and below the forecast, a and h
+from quantiles of :math:`|s|` once b and k are taken out. Only quantiles up to 97.5 % of sizes
+count, and up to 95 % on each side: anomalies lie beyond, so they hardly move the curve, and the
+tail that is missing follows from it. Then scores beyond 3.5 are left out, and all is found again.
 
 Tails of bounded errors are thin. A curve that ends could be missed by a little and then be passed
 by many scores. So beyond 97.5 % sizes grow at least as z to the power 0.7.
@@ -25,10 +26,10 @@ Scores are judged by an a and an h that were found from themselves, too. A score
 moves the limit away by :math:`d' C t` in logarithms, where C is the covariance of what is unknown
 of a and h, :math:`d = (1, z^2 / 2)`, and t is what such a score tells: its influence on them, times
 the precision. What is unknown of the limit lets more scores pass, as many as if the limit were
-:math:`(z^2 - 1) d' C d / 2` closer, since the normal tail is curved. So it is with b and k. All
-these are of order 1/n; a and h are changed by the differences, so that the levels 95 and 99 mark as
-many as they say. Below 80 scores terms of higher order count, too, so less of the change is made,
-and none below 20.
+:math:`(z^2 - 1) d' C d / 2` closer, since the normal tail is curved. So it is with b and k, where z
+is at most 2.24 in d. All these are of order 1/n; a and h are changed by the differences, so that
+the levels 95 and 99 mark as many as they say. Below 80 scores terms of higher order count, too, so
+less of the change is made, and none below 20.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ _STEEP = -0.06  # least h that makes sizes beyond the last quantile grow more sl
 
 @dataclass(frozen=True)
 class Calibration:
-    """What makes the scores of n series normal: scales a and tails h, below and above, (2, n)."""
+    """What makes the scores of n series normal: scales a and tails h, below and above, (2, n).
+
+    Those tails are of scores up to the last quantile, beyond which both sides have the mean tail.
+    """
 
     scale: Array
     heavy: Array
@@ -88,12 +92,22 @@ class Calibration:
     def to_normal(self, scores: Array, series: Ints) -> Array:
         """Return the normal scores of scores of these series, both of shape (m,)."""
         side = (scores >= 0.0).astype(np.int64), series
-        size = np.abs(scores) * np.exp(-self.scale[side])
-        return np.copysign(_find_normal(size, self.heavy[side]), scores)
+        size = np.abs(scores)
+        near, far = (
+            _find_normal(size * np.exp(-scale[side]), heavy[side])
+            for scale, heavy in ((self.scale, self.heavy), self._beyond())
+        )
+        return np.copysign(np.where(near < _LAST, near, far), scores)
 
     def from_normal(self, z: float) -> Array:
         """Return the sizes of the scores (2, n) below and above that have a normal score z."""
-        return np.exp(self.scale) * find_size(z, self.heavy)
+        scale, heavy = (self.scale, self.heavy) if z < _LAST else self._beyond()
+        return np.exp(scale) * find_size(z, heavy)
+
+    def _beyond(self) -> tuple[Array, Array]:
+        """Return scales and tails (2, n) beyond the last quantile, where tails are the same."""
+        heavy = np.broadcast_to(self.heavy.mean(axis=0), self.heavy.shape)
+        return self.scale + (self.heavy - heavy) * _LAST**2 / 2.0, heavy
 
 
 def find_size(z: float, heavy: Array) -> Array:
@@ -135,7 +149,7 @@ def _calibrate(scores: Sequence[Array], is_sparse: bool) -> Calibration:
         parts = [np.empty(0)] * len(scores) if is_sparse else np.split(flat[clean], ends)
         found, precision, pull = _compare_sides(parts, n)
         apart, cover = _shrink(found, precision, *_USUAL_APART)
-        change = _leave_themselves_out(cover, pull)
+        change = _leave_themselves_out(cover, pull, _LAST)
         b, k = apart.T
         even = sizes * np.exp(-sign * (b[owner] + k[owner] * np.minimum(z, _LAST) ** 2 / 2.0))
         found, precision, pull = _fit_curves(np.split(even[clean], ends), n)
@@ -211,10 +225,11 @@ _WEIGHTS = [_weights(_GRID[first:], False) for first in range(_GRID.size - 1)]
 _WEIGHTS_APART = [_weights(_SIDES[first:], True) for first in range(_SIDES.size - 1)]
 
 
-def _leave_themselves_out(cover: Array, pull: Array) -> Array:
+def _leave_themselves_out(cover: Array, pull: Array, end: float = np.inf) -> Array:
     """Return changes (n, 2) of a and h that let values be judged as if by others; see above."""
-    unknown = np.einsum("za,nab,zb->nz", _AT_LIMITS, cover, _AT_LIMITS)
-    moved = np.einsum("za,nab,nzb->nz", _AT_LIMITS, cover, pull)
+    at = np.minimum(_AT_LIMITS, [1.0, end**2 / 2.0])
+    unknown = np.einsum("za,nab,zb->nz", at, cover, at)
+    moved = np.einsum("za,nab,nzb->nz", at, cover, pull)
     change = (_LIMITS**2 - 1.0) / 2.0 * unknown - moved
     change[~pull.any(axis=(1, 2))] = 0.0  # nothing was found from them
     return np.asarray(change @ np.linalg.inv(_AT_LIMITS).T)
