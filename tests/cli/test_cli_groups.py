@@ -198,3 +198,9 @@ def test_a_missing_group_is_named(capsys, files):
 
 def test_groups_are_about_a_file(capsys):
     assert "--group is about a FILE" in fails(capsys, "forecast", *FAST, "--group", "state")
+
+
+@pytest.mark.parametrize("command", ["forecast", "evaluate", "explain"])
+def test_reconcile_is_about_groups(capsys, files, command):
+    said = fails(capsys, command, files[0], *FAST, "--reconcile", "mint")
+    assert "--reconcile is about groups; give --group" in said

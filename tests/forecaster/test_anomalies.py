@@ -169,6 +169,28 @@ def test_ends_of_counts_are_whole_and_mark_the_same_values(rng, level):
     assert ((found["y"] < low) | (found["y"] > high)).eq(found["anomaly"]).all()
 
 
+def test_a_frequent_count_is_no_anomaly(rng):
+    """Ones come in 16 % of the steps, and twos in 1.6 %: at the level 95 and 99, hardly any is."""
+    y = rng.poisson(0.2, (20, 200)).astype(float)
+    days, ids = pd.date_range("2024-01-01", periods=200), np.repeat(np.arange(20), 200)
+    df = pd.DataFrame({"unique_id": ids, "ds": np.tile(days, 20), "y": y.ravel()})
+    for level, most, share in ((80, 0.0, 0.0), (95, 1.0, 0.1), (99, 2.0, 0.6)):
+        found = RBFDiffNet("D").detect_anomalies(df, level=level)
+        own = found[(found["y"] > 0.0) & (found["y"] <= most)]
+        assert own["anomaly"].sum() <= share * len(own)
+        assert found.loc[found["y"] >= 4.0, "anomaly"].all()
+        limit = ndtri(0.5 + level / 200.0)
+        assert (found["anomaly"] == (found["score"].abs() > limit)).all()
+
+
+def test_skewed_values_are_marked_about_as_often_as_the_level_says(rng):
+    y = rng.exponential(size=(20, 200))
+    days, ids = pd.date_range("2024-01-01", periods=200), np.repeat(np.arange(20), 200)
+    df = pd.DataFrame({"unique_id": ids, "ds": np.tile(days, 20), "y": y.ravel()})
+    found = RBFDiffNet("D").detect_anomalies(df, level=99)
+    assert 0.006 < found["anomaly"].mean() < 0.0155
+
+
 def test_forecasts_and_ends_stay_within_bounds(rng):
     df = counts(rng)
     columns = ["RBFDiffNet", "RBFDiffNet-lo-99", "RBFDiffNet-hi-99"]

@@ -269,8 +269,8 @@ def _add_model(parser: argparse.ArgumentParser, *, level: bool = True) -> argpar
     _add_bounds(add)
     add("--jobs", metavar="N", type=positive, default=1, help=jobs)
     _add_groups(add)
-    reconcile = "how forecasts of groups and series are made to add up (default: variance)"
-    add("--reconcile", choices=RECONCILERS, default=RECONCILERS[0], help=reconcile)
+    reconcile = "how forecasts with --group are made to add up (default: variance)"
+    add("--reconcile", choices=RECONCILERS, help=reconcile)
     _add_printing(parser)
     return group
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from rbfdiffnet.cli.arguments import hint_to_put_file_first
+from rbfdiffnet.forecasting.hierarchy import RECONCILERS
 from rbfdiffnet.panel.calendar import (
     describe_closed,
     find_closed_weekdays,
@@ -108,6 +109,8 @@ def _first(seasons: int | tuple[int, ...] | None) -> int | None:
 
 def read_input(arguments: argparse.Namespace) -> Data:
     """Read the data that the arguments name."""
+    if getattr(arguments, "reconcile", None) and not arguments.group:
+        raise CommandError("--reconcile is about groups; give --group")
     if arguments.file is None:
         for name in _FILE_OPTIONS:
             if given := getattr(arguments, name, None):
@@ -220,7 +223,8 @@ class Job:
         """The arguments of the forecaster that are about groups, if there are any."""
         if self.data.groups is None:
             return {}
-        return {"hierarchy": self.arguments.group, "reconcile": self.arguments.reconcile}
+        reconcile = self.arguments.reconcile or RECONCILERS[0]
+        return {"hierarchy": self.arguments.group, "reconcile": reconcile}
 
     def forecast(self, *, totals: bool = True) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Forecast all series; return the forecasts, and the notes as in ``RBFDiffNet.notes_``.

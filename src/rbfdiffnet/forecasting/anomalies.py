@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from rbfdiffnet.forecasting.options import NAME, label_percent
 from rbfdiffnet.models.calibration import Calibration
@@ -33,6 +33,7 @@ from rbfdiffnet.support.checks import is_number
 
 #: Values before the judged ones that tell how large errors usually are.
 TO_CALIBRATE = 100
+_ROUNDED = np.array([-0.4, -0.2, 0.0, 0.2, 0.4])  # away from a whole number
 
 
 @dataclass(frozen=True)
@@ -100,28 +101,104 @@ def judge_values(
     steps = [np.flatnonzero(np.isfinite(own[:, 0])) for own in found]
     values = [own.y for own in panel]
     sparse, counts = find_sparse(values), find_counts(values)
-    scores = [
-        np.where(is_sparse & (own.y[at] == 0.0), 0.0, score(u[at], ahead[at]))  # zeros are usual
-        for own, u, ahead, at, is_sparse in zip(panel, series, found, steps, sparse, strict=True)
+    judged = [
+        _Judged(*parts)
+        for parts in zip(panel, ways, found, steps, sparse.tolist(), counts.tolist(), strict=True)
     ]
-    calibration = Calibration.of(scores, sparse)
+    calibration = Calibration.of([own.find_scores() for own in judged], sparse)
+    z = float(ndtri(0.5 + level / 2.0))
+    columns = [
+        (*own.find_ends(z, calibration, i, within), own.find_normal(own.y, calibration, i))
+        for i, (own, within) in enumerate(zip(judged, limits, strict=True))
+    ]
     owner = np.repeat(np.arange(len(steps)), [at.size for at in steps])
-    normal = calibration.to_normal(np.concatenate([*scores, np.empty(0)]), owner)
-
-    limit = float(ndtri(0.5 + level / 2.0))
-    below, above = calibration.from_normal(limit)
-    factors = np.stack([-below, above])
-    ends = [
-        _find_ends(own, way, ahead, at, factors[:, i], kinds, within)
-        for i, (own, way, ahead, at, kinds, within) in enumerate(
-            zip(panel, ways, found, steps, zip(sparse, counts, strict=True), limits, strict=True)
-        )
-    ]
     step = np.concatenate([*steps, np.empty(0, dtype=np.int64)])
     y = panel.y[panel.starts[owner] + step]
-    columns = (owner, step, y, *np.concatenate([*ends, np.empty((3, 0))], axis=1), normal)
+    parts = np.concatenate([*columns, np.empty((4, 0))], axis=1)
     kept = step >= (0 if last is None else (panel.ends - panel.starts)[owner] - last)
-    return JudgedValues(*(column[kept] for column in columns)), reasons
+    return JudgedValues(*(column[kept] for column in (owner, step, y, *parts))), reasons
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A series, its forecasts (T, 3) one step ahead, and the steps (m,) that are judged.
+
+    It may be often zero, where a zero is never far, and it may hold counts. A count stands for all
+    values that are rounded to it.
+    """
+
+    series: Series
+    way: Preparation | None
+    ahead: Array
+    at: Ints
+    is_sparse: bool
+    is_count: bool
+
+    @property
+    def y(self) -> Array:
+        """The judged values (m,)."""
+        return self.series.y[self.at]
+
+    @property
+    def inputs(self) -> Array:
+        """The inputs of the judged steps, (m, q)."""
+        return self.series.known_ahead[self.at]
+
+    def find_scores(self) -> Array:
+        """Return the scores of the judged values (m,), or (k, m) of those that counts stand for."""
+        y = self.y
+        scores = self._score(y + _ROUNDED[:, None] if self.is_count else y)
+        return np.where(self.is_sparse & (y == 0.0), 0.0, scores)
+
+    def find_normal(self, y: Array, calibration: Calibration, i: int) -> Array:
+        """Return normal scores of values (m,) at the judged steps; the series has the number i.
+
+        A count is not taken to be rarer than the share of values that are rounded to it.
+        """
+
+        def to_normal(values: Array) -> Array:
+            return calibration.to_normal(self._score(values), np.full(values.size, i))
+
+        z = to_normal(y)
+        if self.is_count:
+            sign = np.copysign(1.0, z)
+            below = np.where(y > 0.0, to_normal(y - 0.5), -np.inf)
+            near, far = np.sort(sign * np.stack([below, to_normal(y + 0.5)]), axis=0)
+            share = ndtr(-near) - ndtr(-far)
+            z = sign * np.minimum(np.abs(z), -ndtri(share / 2.0))
+        return np.where(self.is_sparse & (y == 0.0), 0.0, z)
+
+    def find_ends(self, z: float, calibration: Calibration, i: int, bounds: Array) -> Array:
+        """Return forecasts and the ends of intervals (3, m), in units of the values.
+
+        Ends have the normal score z. Those of series that never were negative are not either. In
+        series that are often zero, a zero is inside. Ends of counts are the outermost whole numbers
+        inside, unless the forecast is still farther out.
+        """
+        median, below, above = self.ahead[self.at].T
+        far = calibration.from_normal(z)[:, i]
+        ends = np.stack([median, median - far[0] * below, median + far[1] * above])
+        if self.way:
+            ends = self.way.restore(ends, self.inputs)
+        if not np.any(self.series.y < 0.0):
+            ends = np.maximum(ends, 0.0)
+        if self.is_sparse:
+            ends[1] = np.minimum(ends[1], 0.0)
+        lowest, highest = _take(bounds, self.at)
+        ends = np.clip(ends, lowest, highest)
+        if self.is_count:
+            low, high = np.ceil(ends[1]), np.floor(ends[2])
+            for end, beyond in ((low, low - 1.0), (high, high + 1.0)):
+                inside = np.abs(self.find_normal(beyond, calibration, i)) <= z
+                inside &= (beyond >= np.maximum(lowest, 0.0)) & (beyond <= highest)
+                end[inside] = beyond[inside]
+            ends[1:] = np.minimum(low, ends[0]), np.maximum(high, ends[0])
+        return np.asarray(ends)
+
+    def _score(self, y: Array) -> Array:
+        """Return scores of values (..., m) at the judged steps."""
+        u = self.way.without_effects(y, self.inputs) if self.way else y
+        return score(u, self.ahead[self.at])
 
 
 def _bound_medians(series: Series, way: Preparation | None, ahead: Array, bounds: Array) -> None:
@@ -144,38 +221,6 @@ def _bound_medians(series: Series, way: Preparation | None, ahead: Array, bounds
 def _take(bounds: Array, at: Ints) -> Array:
     """Return bounds, (2, T) or (2, 1), of some steps."""
     return bounds if bounds.shape[1] == 1 else bounds[:, at]
-
-
-def _find_ends(
-    series: Series,
-    way: Preparation | None,
-    ahead: Array,
-    at: Ints,
-    factors: Array,
-    kinds: tuple[bool, bool],
-    bounds: Array,
-) -> Array:
-    """Return forecasts and the ends of intervals (3, m) of steps (m,), in units of the values.
-
-    Ends are spreads (T, 3) times factors (2,) away from the forecasts. Those of series that never
-    were negative are not either. `kinds` tell whether the series is often zero, where a zero is
-    inside, and whether it holds counts, whose ends are the outermost whole numbers inside, unless
-    the forecast is still farther out.
-    """
-    median, *spreads = ahead[at].T
-    ends = np.stack([median, *(median + f * own for f, own in zip(factors, spreads, strict=True))])
-    if way:
-        ends = way.restore(ends, series.known_ahead[at])
-    if not np.any(series.y < 0.0):
-        ends = np.maximum(ends, 0.0)
-    is_sparse, is_count = kinds
-    if is_sparse:
-        ends[1] = np.minimum(ends[1], 0.0)
-    ends = np.clip(ends, *_take(bounds, at))
-    if is_count:
-        ends[1] = np.minimum(np.ceil(ends[1]), ends[0])
-        ends[2] = np.maximum(np.floor(ends[2]), ends[0])
-    return np.asarray(ends)
 
 
 def _find_preparations(panel: SeriesPanel, plan: Plan, n_jobs: int) -> Sequence[Preparation | None]:
