@@ -1,4 +1,4 @@
-r"""Sums and mixtures of forecast distributions that are known by their quantiles.
+r"""Forecast distributions that are known by their quantiles: sums, mixtures, known zeros.
 
 Between two quantiles, values lie on a line in the quantiles of a normal variable. That is cut into
 cells so small that values in a cell :math:`[a_j, b_j]` of probability :math:`w_j` may be taken to
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from rbfdiffnet.models.base import ForecastRequest
 from rbfdiffnet.support.arrays import Array, Mask
 from rbfdiffnet.support.parallel import even_chunks
 
@@ -27,6 +28,8 @@ _REACH = 9.0  # standard deviations beyond which no quantile lies
 _STEPS = 60
 _PRECISION = 1e-8  # of the width of a distribution
 _AT_ONCE = 2**20  # values
+_FEWEST_ZEROS = 4  # in a row at a phase of the season, before the next one is held at 0
+_CHANCE = 1e-4  # of so many zeros, where they are usual
 
 
 def add_normal(
@@ -106,3 +109,48 @@ def _invert(edges: Array, shares: Array, std: Array, wanted: Array) -> Array:
 
 def _normal_density(t: Array) -> Array:
     return np.asarray(np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi))
+
+
+def spread_single_values(
+    request: ForecastRequest, quantiles: Array, probabilities: Sequence[float]
+) -> None:
+    """Spread quantiles (n, h, P) of series of one value, of whose changes nothing is known.
+
+    They are those of a normal variable whose standard deviation is half the value (of 0, one half),
+    but never below 0 if the value is not.
+    """
+    for i in np.flatnonzero((np.ptp(quantiles, axis=2) == 0.0).all(axis=1)).tolist():
+        y = request.panel[i].until(int(request.origins[i])).y
+        (known,) = np.nonzero(np.isfinite(y))
+        if known.size == 1:
+            value = float(y[known[0]])
+            spread = value + 0.5 * (abs(value) or 1.0) * ndtri(np.asarray(probabilities))
+            quantiles[i] = np.maximum(spread, 0.0) if value >= 0.0 else spread
+
+
+def hold_at_zero(
+    request: ForecastRequest, quantiles: Array, probabilities: Sequence[float], season_length: int
+) -> None:
+    """Set quantiles (n, h, P) to 0 at phases of the season that always were, such as Sundays.
+
+    After k zeros in a row another value has a probability of 1 / (k + 2), and quantiles beyond that
+    stay. Phases of a series that is often zero are not held: there k zeros may be chance. Nor are
+    steps with inputs that none of these zeros had, such as a Sunday on which a shop opens.
+    """
+    p = np.asarray(probabilities)
+    for i, series in enumerate(request.panel):
+        end, m = int(request.origins[i]), season_length
+        first, y = end % m, series.y[:end]
+        if m < 2 or end < _FEWEST_ZEROS * m or not np.any(y == 0.0) or np.nanmin(y) < 0.0:
+            continue
+        seasons = y[first:].reshape(-1, m)[::-1]  # the latest first
+        still = np.logical_and.accumulate(~(seasons > 0.0), axis=0) & (seasons == 0.0)
+        in_row = still.sum(axis=0)
+        others = np.isfinite(seasons).sum() - np.isfinite(seasons).sum(axis=0)
+        usual = ((seasons == 0.0).sum() - (seasons == 0.0).sum(axis=0)) / np.maximum(others, 1)
+        inputs = series.known_ahead[first:end].reshape(len(seasons), m, -1)[::-1]
+        for phase in np.flatnonzero((in_row >= _FEWEST_ZEROS) & (usual**in_row < _CHANCE)).tolist():
+            had, ahead = inputs[still[:, phase], phase], request.ahead[i][phase::m]
+            alike = ((ahead >= had.min(axis=0)) & (ahead <= had.max(axis=0))).all(axis=1)
+            steps = np.arange(phase, request.h, m)[alike]
+            quantiles[i, steps[:, None], p <= 1.0 - 1.0 / (in_row[phase] + 2.0)] = 0.0

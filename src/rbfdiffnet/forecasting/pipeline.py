@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from rbfdiffnet.forecasting.distributions import add_normal, mix_quantiles
+from rbfdiffnet.forecasting.distributions import (
+    add_normal,
+    hold_at_zero,
+    mix_quantiles,
+    spread_single_values,
+)
 from rbfdiffnet.forecasting.options import MEAN, NAME, Options
 from rbfdiffnet.forecasting.paths import (
     GRID,
@@ -37,8 +42,6 @@ from rbfdiffnet.support.notes import Note
 from rbfdiffnet.support.parallel import count_threads, even_chunks
 from rbfdiffnet.support.progress import progress_between, report_progress
 
-_FEWEST_ZEROS = 4  # in a row at a phase of the season, before the next one is held at 0
-_CHANCE = 1e-4  # of so many zeros, where they are usual
 _FAST = 8e-6, 2e-5  # seconds for a value, and for a step ahead, of networks trained all at once
 
 
@@ -235,8 +238,8 @@ class Pipeline:
     ) -> tuple[Array, Mask]:
         """Return quantiles (n, h, P) that know of all but bounds."""
         found, enough = self._sure_quantiles(model, request, probabilities, pools)
-        _spread_single_values(request, found, probabilities)
-        _hold_at_zero(request, found, probabilities, self.plan.season_length)
+        spread_single_values(request, found, probabilities)
+        hold_at_zero(request, found, probabilities, self.plan.season_length)
         if request.excess is not None:
             found = self._stretch(model, request, request.excess, found, probabilities)
         return found, enough
@@ -485,51 +488,6 @@ class Pipeline:
             elif self.plan.noise and self.plan.noise != "auto":
                 notes.append(Note(i, kinds.NOISE_LEFT, "noise was not treated", detail=reason))
         return notes
-
-
-def _spread_single_values(
-    request: ForecastRequest, quantiles: Array, probabilities: Sequence[float]
-) -> None:
-    """Spread quantiles (n, h, P) of series of one value, of whose changes nothing is known.
-
-    They are those of a normal variable whose standard deviation is half the value (of 0, one half),
-    but never below 0 if the value is not.
-    """
-    for i in np.flatnonzero((np.ptp(quantiles, axis=2) == 0.0).all(axis=1)).tolist():
-        y = request.panel[i].until(int(request.origins[i])).y
-        (known,) = np.nonzero(np.isfinite(y))
-        if known.size == 1:
-            value = float(y[known[0]])
-            spread = value + 0.5 * (abs(value) or 1.0) * ndtri(np.asarray(probabilities))
-            quantiles[i] = np.maximum(spread, 0.0) if value >= 0.0 else spread
-
-
-def _hold_at_zero(
-    request: ForecastRequest, quantiles: Array, probabilities: Sequence[float], season_length: int
-) -> None:
-    """Set quantiles (n, h, P) to 0 at phases of the season that always were, such as Sundays.
-
-    After k zeros in a row another value has a probability of 1 / (k + 2), and quantiles beyond that
-    stay. Phases of a series that is often zero are not held: there k zeros may be chance. Nor are
-    steps with inputs that none of these zeros had, such as a Sunday on which a shop opens.
-    """
-    p = np.asarray(probabilities)
-    for i, series in enumerate(request.panel):
-        end, m = int(request.origins[i]), season_length
-        first, y = end % m, series.y[:end]
-        if m < 2 or end < _FEWEST_ZEROS * m or not np.any(y == 0.0) or np.nanmin(y) < 0.0:
-            continue
-        seasons = y[first:].reshape(-1, m)[::-1]  # the latest first
-        still = np.logical_and.accumulate(~(seasons > 0.0), axis=0) & (seasons == 0.0)
-        in_row = still.sum(axis=0)
-        others = np.isfinite(seasons).sum() - np.isfinite(seasons).sum(axis=0)
-        usual = ((seasons == 0.0).sum() - (seasons == 0.0).sum(axis=0)) / np.maximum(others, 1)
-        inputs = series.known_ahead[first:end].reshape(len(seasons), m, -1)[::-1]
-        for phase in np.flatnonzero((in_row >= _FEWEST_ZEROS) & (usual**in_row < _CHANCE)).tolist():
-            had, ahead = inputs[still[:, phase], phase], request.ahead[i][phase::m]
-            alike = ((ahead >= had.min(axis=0)) & (ahead <= had.max(axis=0))).all(axis=1)
-            steps = np.arange(phase, request.h, m)[alike]
-            quantiles[i, steps[:, None], p <= 1.0 - 1.0 / (in_row[phase] + 2.0)] = 0.0
 
 
 def _find_counts(request: ForecastRequest) -> Mask:
