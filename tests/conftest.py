@@ -3,9 +3,10 @@ import os
 import pytest
 from hypothesis import settings
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core, so one thread for each process
-    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-        os.environ.setdefault(f"{limit}_THREADS", "1")
+# One thread for each process, since pytest-xdist starts one for each core. Its processes inherit
+# these limits from the first one: their plugins may load NumPy before they come here.
+for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+    os.environ.setdefault(f"{limit}_THREADS", "1")
 
 import numpy as np  # reads the limits of threads
 from sklearn.datasets import make_friedman1
