@@ -5,8 +5,9 @@ from hypothesis import settings
 
 # One thread for each process, since pytest-xdist starts one for each core. Its processes inherit
 # these limits from the first one: their plugins may load NumPy before they come here.
-for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ.setdefault(f"{limit}_THREADS", "1")
+if "OMP_NUM_THREADS" not in os.environ:
+    for limit in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+        os.environ.setdefault(f"{limit}_THREADS", "1")
 
 import numpy as np  # reads the limits of threads
 from sklearn.datasets import make_friedman1
