@@ -36,8 +36,9 @@ from rbfdiffnet.support.arrays import Array
 
 #: Number of values before a window that are tracked: what lies further back is forgotten.
 MEMORY = 60
+#: Number of windows in a cloud, and in one that is forecast from.
+PARTICLES, FORECAST_PARTICLES = 400, 2_000
 
-_PARTICLES, _FORECAST_PARTICLES = 400, 2_000
 _SPIKE = 8.0  # standard deviations outside of anything that could be observed
 _ORBIT_STEPS = 100
 _SETTLED = 20  # steps until a window is on the orbit
@@ -79,32 +80,32 @@ class StateFilter:
         The history (T,) has at least l values, NaN where missing, of which the last ones count (see
         `MEMORY`). The quantile .5 is the forecast.
         """
-        *_, cloud = self.track(history[-self.n_lags - MEMORY :], _FORECAST_PARTICLES)
+        *_, cloud = self.track(history[-self.n_lags - MEMORY :], FORECAST_PARTICLES)
         return np.asarray(np.quantile(self.roll(cloud, h), quantiles, axis=0).T)
 
     def predict(self, histories: Array) -> Array:
         """Predict the clean value after each noisy history (B, L), shape (B,)."""
         return np.array([self.ahead(cloud).mean() for cloud in self.clouds(histories)])
 
-    def clouds(self, histories: Array) -> Iterator[Array]:
-        """Yield the cloud of clean windows (N, l) at the end of each history (B, L).
+    def clouds(self, histories: Array, n: int = PARTICLES) -> Iterator[Array]:
+        """Yield the cloud of n clean windows (n, l) at the end of each history (B, L).
 
         Rows that go on where the one before ends, as windows of one series do, are tracked as one:
         each profits from the values before it, never from those after it.
         """
-        n, length = histories.shape
-        goes_on = np.zeros(n, dtype=bool)
+        n_rows, length = histories.shape
+        goes_on = np.zeros(n_rows, dtype=bool)
         if length > 1:
             before, after = histories[:-1, 1:], histories[1:, :-1]
             goes_on[1:] = ((before == after) | (np.isnan(before) & np.isnan(after))).all(axis=1)
         starts = np.flatnonzero(~goes_on)
-        for first, end in zip(starts, np.append(starts[1:], n), strict=True):
+        for first, end in zip(starts, np.append(starts[1:], n_rows), strict=True):
             whole = np.concatenate([histories[first], histories[first + 1 : end, -1]])
-            for k, cloud in enumerate(self.track(whole)):
+            for k, cloud in enumerate(self.track(whole, n)):
                 if k >= length - self.n_lags:
                     yield cloud
 
-    def track(self, history: Array, n: int = _PARTICLES) -> Iterator[Array]:
+    def track(self, history: Array, n: int = PARTICLES) -> Iterator[Array]:
         """Follow a noisy history (T,) and yield a cloud of n clean windows (n, l) after each step.
 
         The first cloud is that after l values.
@@ -122,7 +123,7 @@ class StateFilter:
         out = (history < self.low - far) | (history > self.high + far)
         return np.where(out, np.nan, history)
 
-    def _follow(self, history: Array, n: int = _PARTICLES) -> Iterator[tuple[Array, float]]:
+    def _follow(self, history: Array, n: int = PARTICLES) -> Iterator[tuple[Array, float]]:
         """Yield clouds, and the logarithm of how likely the last observation was."""
         rng = np.random.default_rng(1)
         windows = cut_windows(self._without_spikes(history), self.n_lags)

@@ -8,6 +8,7 @@ from rbfdiffnet.models.networks.series_model import fit_tracked
 from rbfdiffnet.models.networks.window_model import WindowModel, fit_windows, window_rows
 from rbfdiffnet.network.train import Settings
 from rbfdiffnet.noise import learn_trajectory
+from rbfdiffnet.noise.filtering import FORECAST_PARTICLES
 from rbfdiffnet.noise.maps import shape_of
 
 N = 400
@@ -119,12 +120,13 @@ def test_forecasts_are_those_of_the_filter():
     windows = fit_tracked(z, everywhere(z), 2, 0.1, never)
     rows = np.stack([z[o - 62 : o] for o in (100, 200, 300)])
     path, inputs = windows.forecast(rows, 5, np.zeros((3, 0)))
-    for row, history in zip(path, rows, strict=True):
-        *_, cloud = windows.tracker.track(history)
-        np.testing.assert_array_equal(row, np.median(windows.tracker.roll(cloud, 5), axis=0))
+    for row, expected in zip(path, rows, strict=True):
+        np.testing.assert_array_equal(
+            row, windows.tracker.forecast(expected, 5, np.array([0.5]))[:, 0]
+        )
     assert [x.shape for x in inputs] == [(3, 2)] * 5
     np.testing.assert_array_equal(inputs[2], path[:, :2])
-    *_, cloud = windows.tracker.track(rows[1])
+    *_, cloud = windows.tracker.track(rows[1], FORECAST_PARTICLES)
     np.testing.assert_array_equal(inputs[0][1], np.median(cloud, axis=0))
 
 

@@ -28,7 +28,7 @@ from rbfdiffnet.batch.train import BatchNetworks, train
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.network.network import Network
 from rbfdiffnet.network.train import Settings, fit_network
-from rbfdiffnet.noise.filtering import MEMORY, StateFilter
+from rbfdiffnet.noise.filtering import FORECAST_PARTICLES, MEMORY, PARTICLES, StateFilter
 from rbfdiffnet.series.prepare import PreparedSeries
 from rbfdiffnet.series.series import Series, UnfitError
 from rbfdiffnet.series.windows import cut_windows
@@ -118,22 +118,32 @@ class WindowModel:
         return path[:, length : length + h], PathInputs(self, path, length, extra)
 
     def roll_noisy(
-        self, z: Array, h: int, n: int | None = None, after: Mask | None = None
+        self,
+        z: Array,
+        h: int,
+        n: int | None = None,
+        after: Mask | None = None,
+        size: int = PARTICLES,
     ) -> tuple[Array, Array, Array]:
         """Continue noisy histories (B, L), NaN where missing, from the states filtered out of them.
 
-        `n` says how many windows of each cloud are sent on, `after` (B,) which histories are
-        continued; by default all. Returned are the medians of the clouds (B, h), the standard
-        deviations of the observations to come (B, h), and the clean windows (B, n_lags) that the
-        clouds lie around.
+        `n` says how many windows of each cloud, of that `size`, are sent on, `after` (B,) which
+        histories are continued; by default all. Returned are the medians of the clouds (B, h), the
+        standard deviations of the observations to come (B, h), and the clean windows (B, n_lags)
+        that the clouds lie around.
         """
-        clouds, ahead = self.roll_clouds(z, h, n, after)
+        clouds, ahead = self.roll_clouds(z, h, n, after, size)
         noise = 0.0 if self.tracker is None else self.tracker.noise
         spread = np.sqrt(ahead.var(axis=1) + noise**2)
         return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
 
     def roll_clouds(
-        self, z: Array, h: int, n: int | None = None, after: Mask | None = None
+        self,
+        z: Array,
+        h: int,
+        n: int | None = None,
+        after: Mask | None = None,
+        size: int = PARTICLES,
     ) -> tuple[Array, Array]:
         """Return the clouds at the ends of noisy histories (B, N, n_lags), and their steps ahead.
 
@@ -142,7 +152,7 @@ class WindowModel:
         if self.tracker is None:
             raise ValueError("Without a tracker there are no clouds.")
         followed = []
-        for k, cloud in enumerate(self.tracker.clouds(z)):
+        for k, cloud in enumerate(self.tracker.clouds(z, size)):
             report_progress(k / len(z))
             if after is None or after[k]:
                 followed.append(cloud)
@@ -153,7 +163,7 @@ class WindowModel:
 
     def _forecast_noisy(self, z: Array, h: int) -> tuple[Array, Sequence[Array]]:
         """Continue series from states filtered out of their noise."""
-        path, _, states = self.roll_noisy(z, h)
+        path, _, states = self.roll_noisy(z, h, size=FORECAST_PARTICLES)
         whole = np.concatenate([states, path], axis=1)
         return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 
