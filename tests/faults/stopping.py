@@ -36,18 +36,9 @@ def noisy(n):
 
 
 def calls(path):
-    """Long calls from Python, given the number of threads; one writes a file over and over."""
+    """Calls from Python, given the number of threads; one writes a file."""
     df, chaos = many(1000), noisy(30)
     model = RBFDiffNet("D").fit(many(200))
-
-    def write(_):
-        while True:
-            model.save(path)
-
-    def fast(n_jobs):
-        while True:
-            RBFDiffNet("D", preset="fast", n_jobs=n_jobs).forecast(df, 14, level=[80])
-
     return {
         "forecast": lambda n_jobs: RBFDiffNet("D", n_jobs=n_jobs).forecast(df, 28, level=[80]),
         "cross_validation": lambda n_jobs: RBFDiffNet("D", n_jobs=n_jobs).cross_validation(
@@ -59,17 +50,20 @@ def calls(path):
         "forecast of noisy series": lambda n_jobs: RBFDiffNet(
             1, noise="auto", n_jobs=n_jobs
         ).forecast(chaos, 12, level=[80]),
-        "fast": fast,
+        "fast": lambda n_jobs: RBFDiffNet("D", preset="fast", n_jobs=n_jobs).forecast(
+            df, 14, level=[80]
+        ),
         "explain": lambda _: model.explain(14),
-        "save": write,
+        "save": lambda _: model.save(path),
     }
 
 
 def interrupted(call, n_jobs):
-    """Return 130 if Ctrl-C ends a call and all of its threads."""
+    """Return 130 if Ctrl-C ends a call, made over and over, and all of its threads."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
     try:
-        call(n_jobs)
+        while True:
+            call(n_jobs)
     except (KeyboardInterrupt, ValueError) as error:  # zip files complain of not being closed
         stopped = KeyboardInterrupt in (type(error), type(error.__context__))
         return 130 if stopped and threading.active_count() == 1 else 1
