@@ -118,21 +118,16 @@ class WindowModel:
         return path[:, length : length + h], PathInputs(self, path, length, extra)
 
     def roll_noisy(
-        self,
-        z: Array,
-        h: int,
-        n: int | None = None,
-        after: Mask | None = None,
-        size: int = PARTICLES,
+        self, z: Array, h: int, n: int | None = None, after: Mask | None = None
     ) -> tuple[Array, Array, Array]:
         """Continue noisy histories (B, L), NaN where missing, from the states filtered out of them.
 
-        `n` says how many windows of each cloud, of that `size`, are sent on, `after` (B,) which
-        histories are continued; by default all. Returned are the medians of the clouds (B, h), the
-        standard deviations of the observations to come (B, h), and the clean windows (B, n_lags)
-        that the clouds lie around.
+        `n` says how many windows of each cloud are sent on, `after` (B,) which histories are
+        continued; by default all. Returned are the medians of the clouds (B, h), the standard
+        deviations of the observations to come (B, h), and the clean windows (B, n_lags) that the
+        clouds lie around.
         """
-        clouds, ahead = self.roll_clouds(z, h, n, after, size)
+        clouds, ahead = self.roll_clouds(z, h, n, after)
         noise = 0.0 if self.tracker is None else self.tracker.noise
         spread = np.sqrt(ahead.var(axis=1) + noise**2)
         return np.median(ahead, axis=1), spread, np.median(clouds, axis=1)
@@ -163,7 +158,8 @@ class WindowModel:
 
     def _forecast_noisy(self, z: Array, h: int) -> tuple[Array, Sequence[Array]]:
         """Continue series from states filtered out of their noise."""
-        path, _, states = self.roll_noisy(z, h, size=FORECAST_PARTICLES)
+        clouds, ahead = self.roll_clouds(z, h, size=FORECAST_PARTICLES)
+        path, states = np.median(ahead, axis=1), np.median(clouds, axis=1)
         whole = np.concatenate([states, path], axis=1)
         return path, [whole[:, k : k + len(self.lags)] for k in range(h)]
 
