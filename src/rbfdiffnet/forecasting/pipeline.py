@@ -435,16 +435,14 @@ class Pipeline:
     def bound(self, values: Array) -> Array:
         """Return forecasts within what was asked for, and what a number can hold.
 
-        In a hierarchy bounds are those of its series, not of groups; see `bound_series`.
+        In a hierarchy bounds are those of its series, not of groups; see `forecasting.reconcile`.
         """
         largest = np.finfo(np.float64).max / 4
         values = np.clip(values, -largest, largest)
-        return values if self.options.hierarchy is not None else self.bound_series(values)
-
-    def bound_series(self, values: Array) -> Array:
-        """Return values of series within what was asked for."""
         lower, upper = self.options.lower, self.options.upper
-        return values if lower is None and upper is None else np.clip(values, lower, upper)
+        if self.options.hierarchy is not None or (lower is None and upper is None):
+            return values
+        return np.clip(values, lower, upper)
 
     def notes(
         self,
