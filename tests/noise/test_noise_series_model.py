@@ -450,3 +450,46 @@ def test_clean_values_before_a_gap_as_long_as_a_history_are_used() -> None:
     noisy[400:560] = np.nan
     model = learn_series(noisy[:, None])
     assert np.isfinite(model.forecast(None, 5, np.array([0.5]))).all()
+
+
+@pytest.mark.parametrize(
+    "clean", [lorenz(600, step=0.1, discard=500)[:, 0], mackey_glass(600, step=6.0)]
+)
+def test_a_long_gap_ends_one_piece_of_a_series_and_begins_the_next(clean: np.ndarray) -> None:
+    """Nothing is known of what lies in it, so noise is found and taken out as without it."""
+    sigma = 0.1 * clean.std()
+    s = clean + sigma * np.random.default_rng(0).normal(size=600)
+    s[250:350] = np.nan
+    model = RBFDiffNetRegressor(noise="auto").fit_series(s)
+    assert model.noise_std_ == pytest.approx(sigma, rel=0.1)
+    assert (model.latent_.shape, model.noise_reason_) == ((600,), "")
+    assert np.isfinite(model.latent_).all()
+    assert np.std((model.latent_ - clean)[np.isfinite(s)]) < 0.5 * sigma
+    times = np.flatnonzero(np.isfinite(s))
+    timed = RBFDiffNetRegressor(noise="auto").fit_series(s[times], times=times)
+    np.testing.assert_allclose(timed.forecast(5), model.forecast(5), atol=1e-6)
+    found = learn_trajectory(s, 4)
+    assert found.noise == pytest.approx(sigma, rel=0.1)
+    assert found.latent.shape == (600,)
+
+
+def test_how_long_a_gap_is_does_not_matter_beyond_a_period() -> None:
+    clean = henon_map(600)
+    noisy = clean + 0.1 * clean.std() * np.random.default_rng(3).normal(size=600)
+    gaps = [np.concatenate([noisy[:300], np.full(n, np.nan), noisy[300:]]) for n in (30, 80)]
+    one, other = (learn_trajectory(s, 4, quick=True) for s in gaps)
+    assert one.noise == other.noise
+    np.testing.assert_array_equal(one.latent[:300], other.latent[:300])
+    np.testing.assert_array_equal(one.latent[330:], other.latent[380:])
+
+
+def test_histories_are_cleaned_on_each_side_of_a_long_gap() -> None:
+    clean = henon_map(700)
+    noisy = clean + 0.1 * clean.std() * np.random.default_rng(0).normal(size=700)
+    found = learn_trajectory(noisy[:500], 3)
+    history = noisy[500:].copy()
+    history[80:120] = np.nan
+    before, after = found.clean_each([history[:80], history[120:]])
+    made = found.clean(history)
+    np.testing.assert_allclose(made[:80], before, atol=1e-3)
+    np.testing.assert_allclose(made[120:], after, atol=1e-3)

@@ -20,6 +20,7 @@ from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Mask
 
 _NARROWEST, _WIDEST = 20, 100  # windows
+_BRIDGED, _MOST_BRIDGED = 4, 100  # quarters of a period, and values, of gaps that are not long
 _FILLINGS = 10
 _RATIO = (0.56, -0.95, 1.82, 1.43)  # polynomial of beta
 
@@ -28,13 +29,27 @@ def quarter_period(s: Array) -> int:
     """Return the first lag at which the autocorrelation of a series (T,) is not positive.
 
     For oscillations it is a quarter of the period. White noise does not change it. Of several
-    sensors (T, k) it is that of the fastest.
+    sensors (T, k) it is that of the fastest. Values may be missing (NaN): lines across gaps would
+    look like a slow series, but the mean adds nothing to the products.
     """
     z, size = s.reshape(len(s), -1).T, len(s)
-    z = z - z.mean(axis=1, keepdims=True)
+    z = z - np.nanmean(z, axis=1, keepdims=True)
+    z = np.where(np.isfinite(z), z, 0.0)
     power = np.abs(np.fft.rfft(z, 2 * size)) ** 2
     below = np.fft.irfft(power)[:, : size // 2 + 1] <= 0.0
     return int(np.where(below.any(axis=1), below.argmax(axis=1), size // 2).min())
+
+
+def in_long_gaps(known: Mask, quarter: int) -> Mask:
+    """Tell which values (T,) lie in gaps so long that nothing is known of what happened there.
+
+    They end one piece of a series and begin the next.
+    """
+    at = np.concatenate([[-1], np.flatnonzero(known), [known.size]])
+    long = np.zeros(known.size, dtype=bool)
+    for k in np.flatnonzero(np.diff(at) > min(_BRIDGED * quarter, _MOST_BRIDGED) + 1):
+        long[at[k] + 1 : at[k + 1]] = True
+    return long
 
 
 @dataclass(frozen=True)

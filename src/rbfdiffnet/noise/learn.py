@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rbfdiffnet.network.network import Network
+from rbfdiffnet.noise.cleaning import in_long_gaps, quarter_period
 from rbfdiffnet.noise.filtering import StateFilter
 from rbfdiffnet.noise.maps import MapShape, are_known, fill_by_map
 from rbfdiffnet.noise.search import MapSearch
@@ -34,8 +35,8 @@ class Trajectory:
     blurred map's residuals, in units of the series; ``width`` is that of the basis, in units of the
     windows' spread; ``penalty`` is that on the smooth weights, for the mean squared residual.
     ``left_out`` is how far observations are from what the others alone say of them (root mean
-    square). ``estimate`` is of the series less ``shift``, divided by ``scale``, and
-    ``spikes`` finds those of other series.
+    square). ``estimate`` is of the series less ``shift``, divided by ``scale``, ``spikes`` finds
+    those of other series, and ``quarter`` is that of a period.
     """
 
     network: Network
@@ -53,6 +54,7 @@ class Trajectory:
     shift: float = 0.0
     scale: float = 1.0
     spikes: SpikeFinder | None = None
+    quarter: int = 1
 
     def clean(self, s: Array) -> Array:
         """Return a series (T,), NaN where missing, without gaps, its latest values without noise.
@@ -74,6 +76,8 @@ class Trajectory:
         known = np.isfinite(np.concatenate([s[-_SMOOTHED:] for s in parts])).astype(np.float64)
         of = np.repeat(np.arange(len(parts)), [s.size for s in latest])
         joined = (of[n_lags:] == of[:-n_lags]).astype(np.float64)
+        long = [in_long_gaps(np.isfinite(s), self.quarter)[-_SMOOTHED:] for s in parts]
+        joined *= are_known(~np.concatenate(long), n_lags + 1)
         observed = Observations(z, known, self.estimate.noise, joined=joined)
         smooth = smooth_latent(observed, replace(self.estimate, z=z)).z * self.scale + self.shift
         ends = np.cumsum([s.size for s in latest])[:-1]
@@ -111,8 +115,9 @@ def learn_trajectory(
 
     With a known standard deviation ``noise``, or with the ``shape`` of a map that a part of the
     series has shown, the trajectory is on in any case. A ``quick`` search is a little less
-    exact, for trajectories of which the mean is taken. A ValueError says what is wrong with a
-    series that cannot be learned from.
+    exact, for trajectories of which the mean is taken. No window reaches into a long gap: what
+    lies between such gaps are several trajectories of one map. A ValueError says what is wrong with
+    a series that cannot be learned from.
     """
     known = np.isfinite(s)
     _check(s, known, n_lags)
@@ -123,11 +128,17 @@ def learn_trajectory(
     if first > 0 or last < s.size - 1:
         inner = slice(int(first), int(last) + 1)
         return _extend(learn_trajectory(s[inner], n_lags, noise, shape, quick=quick), inner, s.size)
+    quarter = quarter_period(s)
+    long = in_long_gaps(known, quarter)
+    kept = ~long | ~np.append(False, long[:-1])  # one missing value stands for a long gap
+    s, known, apart = s[kept], known[kept], long[kept]
+    joined = are_known(~apart, n_lags + 1).astype(np.float64) if apart.any() else 1.0
     shift, scale = float(s[known].mean()), float(s[known].std())
     filled = (fill_missing(s) - shift) / scale
     recent = slice(max(s.size - _LONGEST, 0), None)
     level = noise / scale if noise else None
-    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape, quick)
+    some = joined if isinstance(joined, float) else joined[recent]
+    search = MapSearch.start(filled[recent], known[recent], n_lags, level, shape, quick, some)
     found, reason = search.run() if shape is None else (search.run_with_shape(shape), "")
     basis, fit = search.blurred.basis, search.blurred.regression
     blurred = basis.network(fit.w, shift, scale)
@@ -139,15 +150,22 @@ def learn_trajectory(
     else:
         if s.size > _LONGEST:
             start = np.concatenate([filled[: -found.z.size], found.z])
-            everything = Observations(filled, known.astype(np.float64), found.noise)
+            everything = Observations(filled, known.astype(np.float64), found.noise, joined=joined)
             found = smooth_latent(everything, replace(found, z=start))
         basis, filled = found.basis, found.z
         network = basis.network(found.w, shift, scale)
         noise_found, process, prior = found.noise, found.process, found.prior
+    latent = filled * scale + shift
+    if apart.any():
+        whole = np.full(kept.size, np.nan)
+        whole[~long] = latent[~apart]
+        latent = fill_missing(whole)
+        if found is not None:
+            latent = _fill_by(network, latent, ~long)
     return Trajectory(
         network,
         blurred,
-        filled * scale + shift,
+        latent,
         noise=scale * float(np.sqrt(noise_found)),
         process=scale * float(np.sqrt(process)),
         blurred_error=scale * float(np.sqrt(fit.variance)),
@@ -160,6 +178,7 @@ def learn_trajectory(
         shift=shift,
         scale=scale,
         spikes=spikes,
+        quarter=quarter,
     )
 
 
@@ -193,7 +212,9 @@ def _extend(found: Trajectory, inner: slice, size: int) -> Trajectory:
     """
     latent = np.full(size, found.latent[0])
     latent[inner] = found.latent
-    known = np.arange(size) < inner.stop
-    network = found.network
-    latent = fill_by_map(latent, known, network.n_lags, lambda X: network.predict(X)[:, 0])
-    return replace(found, latent=latent)
+    return replace(found, latent=_fill_by(found.network, latent, np.arange(size) < inner.stop))
+
+
+def _fill_by(network: Network, s: Array, known: Mask) -> Array:
+    """Return a series (T,) whose unknown values are those that a network predicts."""
+    return fill_by_map(s, known, network.n_lags, lambda X: network.predict(X)[:, 0])

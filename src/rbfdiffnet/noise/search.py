@@ -112,11 +112,12 @@ class MapSearch:
         noise: float | None,
         shape: MapShape | None = None,
         quick: bool = False,
+        joined: Array | float = 1.0,
     ) -> MapSearch:
         """Fit maps to the observed windows and bound the noise.
 
         ``s`` (T,) is standardized and its gaps are filled. ``noise`` is a standard deviation and
-        ``shape`` that of the map, where they are known.
+        ``shape`` that of the map, where they are known. ``joined`` is that of `Observations`.
         """
         X, y = known_rows(s, known, n_lags)
         usual = _QUICK_CENTERS if quick and not _folds(s) else CENTERS
@@ -150,21 +151,21 @@ class MapSearch:
             most = least = noise**2
         thin = max(1, len(X) // _QUICK_WINDOWS) if quick else 1
         haste = _QUICK_HASTE if quick else 1.0
-        observed = Observations(s, known.astype(np.float64), most, least, thin, haste)
+        observed = Observations(s, known.astype(np.float64), most, least, thin, haste, joined)
         return cls(observed, n_lags, n_centers, maps, blurred, noise is not None, quick, centers)
 
     def run(self) -> tuple[Estimate | None, str]:
         """Return the estimate found, or None and the reason why the trajectory is off."""
         observed, blurred = self.observed, self.blurred
         if not self.noise_given:
-            X = cut_windows(observed.s, self.n_lags)[:-1]
+            X, _ = self._rows(observed.s)
             slopes = blurred.basis.slopes(X, blurred.basis.activations(X), blurred.regression.w)
             carried = observed.most_noise * (1.0 + float((slopes**2).sum(axis=1).mean()))
             if carried < _GUARD * blurred.regression.variance:
                 return None, "windows of this length do not tell where the series goes"
         # Rows with gaps have no part in the evidence of the observed windows, and the variance of
         # the noise is one more unknown.
-        known = float(observed.seen[self.n_lags :].sum())
+        known = float((observed.seen[self.n_lags :] * observed.joined).sum())
         rows = float(are_known(observed.seen > 0.0, self.n_lags + 1).sum())
         blurred_evidence = blurred.regression.evidence * known / max(rows, 1.0) - np.log(known)
         best, lowest = self._begin_quickly() if self.quick else self._begin()
@@ -223,7 +224,7 @@ class MapSearch:
         """
         widths = _QUICK_WIDTHS if _folds(self.observed.s) else _QUICK_WIDTHS[1:]
         decay = best_map(self.blurred_maps.values()).basis.decay
-        windows = self._windows(self.observed.s)
+        windows, _ = self._rows(self.observed.s)
         centers = place_centers(windows, decay, self.n_centers, self.centers)
         tried: list[tuple[Estimate, Estimate]] = []
         for k, width in enumerate(widths):
@@ -244,7 +245,7 @@ class MapSearch:
                 if not 0 <= at < len(_FINE_DECAYS):
                     break
                 decay = _FINE_DECAYS[at]
-                windows = self._windows(found.z)
+                windows, _ = self._rows(found.z)
                 start = some_windows(windows, self.n_centers)
                 centers = place_centers(windows, decay, self.n_centers, start)
                 basis = make_basis(centers, decay, found.basis.width)
@@ -263,7 +264,7 @@ class MapSearch:
     ) -> tuple[Estimate, Estimate]:
         """Improve a map with this basis, from the latent series of the one before it."""
         z = self.observed.s if before is None else before.z
-        fit = fit_map(basis, self._windows(z), z[self.n_lags :])
+        fit = fit_map(basis, *self._rows(z))
         start = self._first(fit)
         if before is not None:
             start = first_estimate(basis, fit.regression, z, before.noise, before.process)
@@ -273,8 +274,10 @@ class MapSearch:
     def _enough(self) -> float:
         return _QUICK_ENOUGH * self.observed.s.size if self.quick else 0.0
 
-    def _windows(self, z: Array) -> Array:
-        return cut_windows(z, self.n_lags)[:-1]
+    def _rows(self, z: Array) -> tuple[Array, Array]:
+        """Return the windows (n, l) of a series that are joined, and the values after them (n,)."""
+        X, y, joined = cut_windows(z, self.n_lags)[:-1], z[self.n_lags :], self.observed.joined
+        return (X, y) if isinstance(joined, float) else (X[joined > 0.0], y[joined > 0.0])
 
     def _refine(self, start: Estimate) -> tuple[Estimate, Estimate]:
         """Go from smooth maps to this shape and those around it; return as `improve` does."""
@@ -294,7 +297,7 @@ class MapSearch:
         """Go on with more and narrower basis functions where the evidence gains from them."""
         if (basis := self._larger_basis(last)) is None:
             return last, low
-        fit = fit_map(basis, self._windows(last.z), last.z[self.n_lags :])
+        fit = fit_map(basis, *self._rows(last.z))
         start = first_estimate(basis, fit.regression, last.z, last.noise, last.process)
         start, _ = improve(self.observed, start, _ROUNDS, _PULL)
         found = improve(self.observed, start, _LAST_ROUNDS, _LAST_PULL)
@@ -306,11 +309,12 @@ class MapSearch:
         They cannot where some directions of the basis are negligible already.
         """
         most = _QUICK_MORE_CENTERS if self.quick else _MORE_CENTERS
-        more = count_centers(len(last.z) - self.n_lags, most)
+        windows, _ = self._rows(last.z)
+        more = count_centers(len(windows), most)
         if more <= self.n_centers or last.basis.n_smooth < self.n_centers:
             return None
         decay, width = last.basis.decay, _NARROWER * last.basis.width
-        return make_basis(place_centers(self._windows(last.z), decay, more), decay, width)
+        return make_basis(place_centers(windows, decay, more), decay, width)
 
     def _descend(
         self, shape: MapShape, wider: Sequence[float], ends: Sequence[float]
@@ -340,7 +344,7 @@ class MapSearch:
     def _fit(self, z: Array, shape: MapShape, n_centers: int | None = None) -> FittedMap:
         """Fit a map to a series that is taken as it is."""
         decay, width = shape
-        X, y = cut_windows(z, self.n_lags)[:-1], z[self.n_lags :]
+        X, y = self._rows(z)
         placed = place_centers(X, decay, n_centers or self.n_centers)
         return fit_map(make_basis(placed, decay, width), X, y)
 

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rbfdiffnet.noise.cleaning import SmoothShapes, find_shapes, quarter_period
+from rbfdiffnet.noise.cleaning import SmoothShapes, find_shapes, in_long_gaps, quarter_period
 from rbfdiffnet.noise.committee import (
     Committee,
     errors_until,
@@ -276,8 +276,7 @@ def learn_series(
         )
     untreated = (None,) * whole.shape[1]
     longest = max(trajectories, key=len)
-    # Lines across gaps would look like a slow series; their mean adds nothing to its products.
-    quarter = quarter_period(np.where(np.isfinite(longest), longest, np.nanmean(longest, axis=0)))
+    quarter = quarter_period(longest)
     settings = quarter, n_lags, delay
     found: list[tuple[Cleaner | None, str]] = [(None, "noise is not treated")]
     if noise is not None and noise != 0.0:
@@ -409,8 +408,9 @@ def _learn(
     whole, observed = np.concatenate(clean), np.concatenate(trajectories)
     numbers = np.repeat(np.arange(1, len(clean) + 1), [len(own) for own in clean])
     treated = np.array([own is not None for own in cleaners])
-    known = (np.isfinite(observed) | treated).all(axis=1)
-    runs = np.where(known, numbers, 0)
+    known = np.isfinite(observed)
+    long = np.stack([in_long_gaps(own, quarter) for own in known.T], axis=1)
+    runs = np.where((known | (treated & ~long)).all(axis=1), numbers, 0)
     first, last = len(whole) - len(clean[-1]), trajectories[-1]
     origins = origins_of(len(last), quarter)
     histories = past_of(clean[-1], origins, quarter, (n_lags or _FEWEST_LAGS) * (delay or 1))

@@ -72,6 +72,14 @@ class Observations:
         """Sum the squared differences between observations and a latent series."""
         return float(np.sum(self.seen * (self.s - z) ** 2))
 
+    @cached_property
+    def lone(self) -> Array | float:
+        """1 for values (T,) of which neither observations nor others say anything, else 0."""
+        if isinstance(self.joined, float):
+            return 0.0
+        around = np.convolve(self.joined, np.ones(self.s.size - self.joined.size + 1))
+        return np.asarray(self.seen + around == 0.0, dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -117,24 +125,34 @@ def first_estimate(
 
 @dataclass(frozen=True)
 class _MapAlong:
-    """A map evaluated along a latent series: windows (n, l), features (n, p), residuals (n,)."""
+    """A map evaluated along a latent series: windows (n, l), features (n, p), residuals (n,).
+
+    The last two are 0 for windows that are not ``joined``.
+    """
 
     basis: MapBasis
     X: Array
     phi: Array
     residual: Array
+    joined: Array
 
     @classmethod
     def evaluate(cls, observed: Observations, z: Array, w: Array, basis: MapBasis) -> _MapAlong:
         n_lags = basis.metric.size
         X = cut_windows(z, n_lags)[:-1]
         phi = basis.activations(X)
-        residual = (z[n_lags:] - basis.values(X, phi, w)) * observed.joined
-        return cls(basis, X, phi, residual)
+        joined = np.broadcast_to(observed.joined, len(X))
+        residual = (z[n_lags:] - basis.values(X, phi, w)) * joined
+        return cls(basis, X, phi, residual, joined)
 
     @cached_property
     def features(self) -> Array:
-        return self.basis.features(self.X, self.phi)
+        return self.basis.features(self.X, self.phi) * self.joined[:, None]
+
+    @property
+    def n(self) -> float:
+        """Number of windows that are joined."""
+        return float(self.joined.sum())
 
     @property
     def unexplained(self) -> float:
@@ -342,8 +360,8 @@ def _linearize(
     R, Q = estimate.noise, estimate.process
     slopes = -estimate.basis.slopes(along.X, along.phi, estimate.w)
     J = np.concatenate([slopes, np.ones((len(slopes), 1))], axis=1)
-    J *= np.reshape(observed.joined, (-1, 1))
-    H = BandedCholesky.factor(gram_band(J, Q, observed.seen / R + _ANYWHERE))
+    J *= along.joined[:, None]
+    H = BandedCholesky.factor(gram_band(J, Q, observed.seen / R + _ANYWHERE + observed.lone))
     by_z = _times_transpose(J, along.residual) / Q
     by_z -= observed.seen * (observed.s - estimate.z) / R
     return J, H, by_z
@@ -377,7 +395,7 @@ def _evidence(observed: Observations, estimate: Estimate, along: _MapAlong, step
         + along.unexplained / Q
         + estimate.smooth_size / prior
         + observed.seen.sum() * np.log(R)
-        + len(along.X) * np.log(Q)
+        + along.n * np.log(Q)
         + estimate.basis.n_smooth * np.log(prior)
         + step.log_determinant
     )
@@ -418,19 +436,20 @@ def _update_variances(
     takes up of them.
     """
     basis, R, Q, prior = before.basis, before.noise, before.process, before.prior
-    r, n, known = basis.n_smooth, len(along.X), float(observed.seen.sum())
+    r, n, known = basis.n_smooth, along.n, float(observed.seen.sum())
     covariance = step.H.inverse_windows(basis.metric.size + 1)
     in_noise = _explained(observed, before, step, covariance)
     in_prior = float(np.trace(step.S_inverse[:r, :r])) / prior
-    in_process = moved.z.size + moved.w.size - in_noise - in_prior
+    in_process = moved.z.size - np.sum(observed.lone) + moved.w.size - in_noise - in_prior
     noise = observed.misfit(moved.z) / max(known - in_noise, 1e-3 * known)
     noise = _limit_change(noise, R, observed.haste)
     noise = float(np.clip(noise, observed.least_noise, observed.most_noise))
     process = along.unexplained / max(n - in_process, 1e-3 * n)
     process = _limit_change(process, Q, observed.haste)
-    # In long gaps nothing is known of the windows, and they have no part in the pull.
+    # Where nothing is known of the windows, they have no part in the pull.
     X, phi = along.X, along.phi
     sure = np.einsum("nii->ni", covariance).max(axis=1) < _UNKNOWN
+    sure &= along.joined > 0.0
     if not sure.all():
         X, phi, covariance = X[sure], phi[sure], covariance[sure]
     return replace(
