@@ -343,6 +343,26 @@ def test_several_trajectories_teach_one_map() -> None:
     assert np.abs(together - ahead).mean() < 0.5 * np.abs(alone - ahead).mean()
 
 
+def test_noise_of_short_trajectories_is_found_in_all_of_them() -> None:
+    """None of them has enough values for itself; treated together, they forecast better."""
+    clean = mackey_glass(3_000, step=6.0)
+    noise, ratios = 0.2 * clean.std(), []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        starts = rng.integers(0, 2_900, size=10)
+        parts = [clean[k : k + 60] + noise * rng.normal(size=60) for k in starts]
+        model, plain = (learn_series([s[:, None] for s in parts], own) for own in ("auto", None))
+        assert abs(model.noise[0] / noise - 1.0) < 0.15
+        assert model.latent.shape == (60, 1)
+        true = clean[starts[-1] + 60 : starts[-1] + 70]
+        errors = [
+            np.abs(one.forecast(None, 10, np.array([0.5]))[:, 0, 0] - true).mean()
+            for one in (model, plain)
+        ]
+        ratios.append(errors[0] / errors[1])
+    assert np.mean(ratios) < 0.8
+
+
 @pytest.mark.parametrize(
     ("s", "settings", "message"),
     [

@@ -20,7 +20,9 @@ from rbfdiffnet.series.windows import cut_windows
 from rbfdiffnet.support.arrays import Array, Mask
 
 _NARROWEST, _WIDEST = 20, 100  # windows
-_BRIDGED, _MOST_BRIDGED = 4, 100  # quarters of a period, and values, of gaps that are not long
+_BRIDGED = 4  # quarters of a period, of gaps that are not long
+#: Values of such gaps at most.
+MOST_BRIDGED = 100
 _FILLINGS = 10
 _RATIO = (0.56, -0.95, 1.82, 1.43)  # polynomial of beta
 
@@ -47,7 +49,7 @@ def in_long_gaps(known: Mask, quarter: int) -> Mask:
     """
     at = np.concatenate([[-1], np.flatnonzero(known), [known.size]])
     long = np.zeros(known.size, dtype=bool)
-    for k in np.flatnonzero(np.diff(at) > min(_BRIDGED * quarter, _MOST_BRIDGED) + 1):
+    for k in np.flatnonzero(np.diff(at) > min(_BRIDGED * quarter, MOST_BRIDGED) + 1):
         long[at[k] + 1 : at[k + 1]] = True
     return long
 

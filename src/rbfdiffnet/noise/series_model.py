@@ -19,7 +19,13 @@ from typing import Protocol
 
 import numpy as np
 
-from rbfdiffnet.noise.cleaning import SmoothShapes, find_shapes, in_long_gaps, quarter_period
+from rbfdiffnet.noise.cleaning import (
+    MOST_BRIDGED,
+    SmoothShapes,
+    find_shapes,
+    in_long_gaps,
+    quarter_period,
+)
 from rbfdiffnet.noise.committee import (
     Committee,
     errors_until,
@@ -59,6 +65,7 @@ _OPTIMISM = 1.15  # times the errors of a committee that chose its members by th
 _POWER = 4.0  # of the errors that committee and reader are weighed by
 _FADED = 4  # times the measured steps, after which the reader has no share
 _BETWEEN = 2  # quarters of a period between a series and another history that is read after it
+_APART = MOST_BRIDGED + 1  # missing values between trajectories that are joined
 _FLAT = 1e-6  # standard deviation over the range of all trajectories
 _NO_GAIN = "forecasts of the last part of the series do not gain from it"
 _ASIDE = "latent_ is cleaned, but forecasts do not use it: on the last part they do not gain"
@@ -257,8 +264,7 @@ def learn_series(
     trajectories = [*long, trajectories[-1]]
     spikes: tuple[SpikeFinder | None, ...] = (None,) * trajectories[0].shape[1]
     if noise is not None and noise != 0.0:
-        longest = max(trajectories, key=len)
-        spikes = tuple(learn_spikes(own, _TRAJECTORY_LAGS[0])[0] for own in longest.T)
+        spikes = tuple(learn_spikes(own, _TRAJECTORY_LAGS[0])[0] for own in _join(trajectories).T)
         trajectories = [without_spikes(own, spikes) for own in trajectories]
     whole = np.concatenate(trajectories)
     known = np.isfinite(whole).all(axis=1)
@@ -275,13 +281,13 @@ def learn_series(
             f"put one of at least {_SHORTEST_TRAJECTORY} values last."
         )
     untreated = (None,) * whole.shape[1]
-    longest = max(trajectories, key=len)
-    quarter = quarter_period(longest)
+    joined = _join(trajectories)
+    quarter = quarter_period(joined)
     settings = quarter, n_lags, delay
     found: list[tuple[Cleaner | None, str]] = [(None, "noise is not treated")]
     if noise is not None and noise != 0.0:
         with progress_between(0.0, 0.5):
-            found = [_find_cleaner(own, quarter, noise) for own in longest.T]
+            found = [_find_cleaner(own, quarter, noise) for own in joined.T]
 
     def learn(cleaners: tuple[Cleaner | None, ...], reason: str = "") -> SeriesModel:
         committee, latent = _learn(trajectories, cleaners, *settings)
@@ -339,17 +345,23 @@ def _latest(trajectories: list[Array]) -> list[Array]:
     return kept[::-1]
 
 
-def _clean(s: Array, cleaners: Sequence[Cleaner | None], *, is_known: bool = False) -> Array:
+def _join(trajectories: Sequence[Array]) -> Array:
+    """Return trajectories (T, k) as one series, with gaps between them that no window crosses."""
+    apart = np.full((_APART, trajectories[0].shape[1]), np.nan)
+    return np.concatenate([part for own in trajectories for part in (own, apart)][:-1])
+
+
+def _clean(s: Array, cleaners: Sequence[Cleaner | None], at: slice | None = None) -> Array:
     """Return a series (T, k) without gaps, and without the noise of sensors that have cleaners.
 
-    Where it ``is_known``, cleaners were learned from it.
+    Cleaners may have been learned from it: ``at`` these places of what they were learned from.
     """
 
     def clean(own: Array, cleaner: Cleaner | None) -> Array:
         if cleaner is None:
             return fill_missing(own)
-        if is_known and isinstance(cleaner, Trajectory):
-            return cleaner.latent
+        if at is not None and isinstance(cleaner, Trajectory):
+            return cleaner.latent[at]
         if isinstance(cleaner, MeanCleaner):
             return np.asarray(np.mean([clean(own, part) for part in cleaner.parts], axis=0))
         return cleaner.clean(own)
@@ -403,8 +415,9 @@ def _learn(
     Members are compared on the last part of the last trajectory, each from what was known at the
     time. Those before it are learned from whole.
     """
-    longest = max(trajectories, key=len)
-    clean = [_clean(own, cleaners, is_known=own is longest) for own in trajectories]
+    ends = np.cumsum([len(own) + _APART for own in trajectories]) - _APART
+    places = [slice(end - len(own), end) for own, end in zip(trajectories, ends, strict=True)]
+    clean = [_clean(own, cleaners, at) for own, at in zip(trajectories, places, strict=True)]
     whole, observed = np.concatenate(clean), np.concatenate(trajectories)
     numbers = np.repeat(np.arange(1, len(clean) + 1), [len(own) for own in clean])
     treated = np.array([own is not None for own in cleaners])
@@ -438,7 +451,7 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
     given = None if noise == "auto" else float(noise)
     shapes = find_shapes(filled, known, quarter, given)
     found: list[Cleaner] = [] if shapes is None else [shapes]
-    if shapes is not None and given is None and shapes.noise < _CLEAN * float(filled.std()):
+    if shapes is not None and given is None and shapes.noise < _CLEAN * float(s[known].std()):
         return None, "the series is clean"
     reason = ""
     for n_lags in _TRAJECTORY_LAGS:
