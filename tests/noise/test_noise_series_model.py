@@ -478,19 +478,49 @@ def test_clean_values_before_a_gap_as_long_as_a_history_are_used() -> None:
 def test_a_long_gap_ends_one_piece_of_a_series_and_begins_the_next(clean: np.ndarray) -> None:
     """Nothing is known of what lies in it, so noise is found and taken out as without it."""
     sigma = 0.1 * clean.std()
-    s = clean + sigma * np.random.default_rng(0).normal(size=600)
+    s = clean + sigma * np.random.default_rng(3).normal(size=600)
     s[250:350] = np.nan
     model = RBFDiffNetRegressor(noise="auto").fit_series(s)
     assert model.noise_std_ == pytest.approx(sigma, rel=0.1)
     assert (model.latent_.shape, model.noise_reason_) == ((600,), "")
     assert np.isfinite(model.latent_).all()
     assert np.std((model.latent_ - clean)[np.isfinite(s)]) < 0.5 * sigma
-    times = np.flatnonzero(np.isfinite(s))
-    timed = RBFDiffNetRegressor(noise="auto").fit_series(s[times], times=times)
+    at = np.flatnonzero(np.isfinite(s))
+    times = at - 0.4 * (at < 250)  # each piece has its own clock
+    timed = RBFDiffNetRegressor(noise="auto").fit_series(s[at], times=times)
     np.testing.assert_allclose(timed.forecast(5), model.forecast(5), atol=1e-6)
     found = learn_trajectory(s, 4)
     assert found.noise == pytest.approx(sigma, rel=0.1)
     assert found.latent.shape == (600,)
+
+
+@pytest.mark.parametrize(("first", "last"), [(420, 600), (420, 590)])
+@pytest.mark.parametrize("noise", ["auto", None])
+def test_quantiles_have_a_width_after_a_long_gap_near_the_end(first, last, noise) -> None:  # type: ignore[no-untyped-def]
+    """Ways are compared, and errors measured, where there are values."""
+    clean = lorenz(630, step=0.1, discard=500)[:, 0]
+    s = clean[:600] + 0.1 * clean.std() * np.random.default_rng(0).normal(size=600)
+    s[first:last] = np.nan
+    found = RBFDiffNetRegressor(noise=noise).fit_series(s).forecast(30, quantiles=[0.1, 0.9])
+    assert (found[:, 1] - found[:, 0] > 0.05 * clean.std()).all()
+    assert np.mean((clean[600:] >= found[:, 0]) & (clean[600:] <= found[:, 1])) > 0.5
+
+
+def test_a_gap_does_not_use_up_the_values_that_are_learned_from() -> None:
+    clean = henon_map(600)
+    s = clean + 0.1 * clean.std() * np.random.default_rng(0).normal(size=600)
+    far = np.concatenate([s[:500], np.full(5_000, np.nan), s[500:]])
+    model = learn_series(far[:, None])
+    assert model.noise[0] == pytest.approx(0.1 * clean.std(), rel=0.1)
+    assert len(model.latent) == far.size
+
+
+def test_a_good_map_leads_a_clean_series_through_a_long_gap() -> None:
+    s = mackey_glass(600, step=6.0)
+    gone = np.where((np.arange(600) < 570) | (np.arange(600) >= 597), s, np.nan)
+    found = learn_trajectory(gone, 8)
+    assert not found.on
+    assert np.abs(found.latent - s).max() < 0.1 * s.std()
 
 
 def test_how_long_a_gap_is_does_not_matter_beyond_a_period() -> None:

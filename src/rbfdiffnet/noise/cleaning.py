@@ -22,7 +22,7 @@ from rbfdiffnet.support.arrays import Array, Mask
 _NARROWEST, _WIDEST = 20, 100  # windows
 _BRIDGED = 4  # quarters of a period, of gaps that are not long
 #: Values of such gaps at most.
-MOST_BRIDGED = 100
+MOST_BRIDGED = 40
 _FILLINGS = 10
 _RATIO = (0.56, -0.95, 1.82, 1.43)  # polynomial of beta
 

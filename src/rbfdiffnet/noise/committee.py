@@ -58,6 +58,7 @@ _FARTHEST = 2.0  # error beyond which nothing gets worse, in standard deviations
 _SHARPNESS = 8.0  # power of the errors that members are weighed by
 _LEAST_WEIGHT = 0.01  # of the best member's
 _WIDER = 1.3  # quantiles than those of errors by which members were chosen (66 chaotic systems)
+_FEWEST_ERRORS = 4  # that quantiles are taken of
 _FEWEST_FOR_GROWTH, _MOST_GROWTH = 4, 50.0  # steps, and the logarithm of how much spreads grow
 _STEPS_ALIKE = 1.25  # factor between steps whose errors are looked at together
 _MARGIN = 0.1  # of the range of the series, by which a forecast may leave it
@@ -113,13 +114,14 @@ class Committee:
         (n, size, width), h = self.errors.shape, len(middle)
         levels = np.clip(0.5 + (quantiles - 0.5) * (n + 1) / n, 0.0, 1.0)
         steps = np.arange(1, size + 1)
+        unrelated = np.sqrt(2.0) * self.scale[:, None] * ndtri(quantiles)  # as differences are
         away = np.empty((size, width, quantiles.size))
         for k in steps:
             alike = (steps * _STEPS_ALIKE >= k) & (steps <= k * _STEPS_ALIKE)
             errors = self.errors[:, alike].reshape(-1, width)
             errors = errors[np.isfinite(errors).all(axis=1)]
-            if not len(errors):  # nothing was observed then
-                away[k - 1] = away[max(k - 2, 0)] if k > 1 else 0.0
+            if len(errors) < _FEWEST_ERRORS:  # hardly anything was observed then
+                away[k - 1] = away[k - 2] if k > 1 else unrelated
                 continue
             # Errors are forecast minus truth, so their sign turns.
             outer = np.quantile(errors, 1.0 - levels, axis=0).T
@@ -128,8 +130,7 @@ class Committee:
         if h > size:
             last, farther = away[-1], np.arange(1, h - size + 1)[:, None, None]
             grown = last * np.exp(np.minimum(self.growth[:, None] * farther, _MOST_GROWTH))
-            most = np.sqrt(2.0) * self.scale[:, None] * np.abs(ndtri(quantiles))  # of a difference
-            most = np.maximum(most, np.abs(last))
+            most = np.maximum(np.abs(unrelated), np.abs(last))
             spread[size:] = np.clip(grown, -most, most)
         low, high = self.low[:, None], self.high[:, None]
         return np.asarray(np.clip(middle[:, :, None] + spread, low, high))

@@ -131,7 +131,7 @@ def learn_trajectory(
     quarter = quarter_period(s)
     long = in_long_gaps(known, quarter)
     kept = ~long | ~np.append(False, long[:-1])  # one missing value stands for a long gap
-    s, known, apart = s[kept], known[kept], long[kept]
+    whole, s, known, apart = s, s[kept], known[kept], long[kept]
     joined = are_known(~apart, n_lags + 1).astype(np.float64) if apart.any() else 1.0
     shift, scale = float(s[known].mean()), float(s[known].std())
     filled = (fill_missing(s) - shift) / scale
@@ -145,8 +145,8 @@ def learn_trajectory(
     left_out = np.inf if found is None else search.left_out_error(found)
     if found is None:
         network, noise_found, process, prior = blurred, 0.0, fit.variance, fit.prior
-        if s.size <= _LONGEST and not known.all():
-            filled = search.fill_gaps()
+        if whole.size <= _LONGEST and not known.all():  # a good map leads through long gaps, too
+            filled = search.fill_gaps((whole - shift) / scale)
     else:
         if s.size > _LONGEST:
             start = np.concatenate([filled[: -found.z.size], found.z])
@@ -156,10 +156,10 @@ def learn_trajectory(
         network = basis.network(found.w, shift, scale)
         noise_found, process, prior = found.noise, found.process, found.prior
     latent = filled * scale + shift
-    if apart.any():
-        whole = np.full(kept.size, np.nan)
-        whole[~long] = latent[~apart]
-        latent = fill_missing(whole)
+    if latent.size < whole.size:
+        known_parts = np.full(whole.size, np.nan)
+        known_parts[~long] = latent[~apart]
+        latent = fill_missing(known_parts)
         if found is not None:
             latent = _fill_by(network, latent, ~long)
     return Trajectory(

@@ -19,7 +19,7 @@ trajectory is *off*, and the map of the observed windows remains:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -197,15 +197,17 @@ class MapSearch:
         """Return how far observations are from what the others say of them, squared."""
         return left_out_error(self.observed, found, _LAST_PULL)
 
-    def fill_gaps(self) -> Array:
-        """Return the observations with gaps filled: by the map where it is good, else by lines."""
-        observed, fit = self.observed, self.blurred.regression
-        known = observed.seen > 0.0
+    def fill_gaps(self, s: Array) -> Array:
+        """Fill the gaps (NaN) of the series: by the map where it is good, else by lines."""
+        fit, known, lines = self.blurred.regression, np.isfinite(s), fill_missing(s)
         if fit.variance > _GOOD_MAP:
-            return fill_missing(np.where(known, observed.s, np.nan))
+            return lines
+        first = best_map(self.blurred_maps.values())
+        z = fill_by_map(lines, known, self.n_lags, first.predict)
+        observed = replace(self.observed, s=z, seen=known.astype(np.float64), joined=1.0)
         noise = max(0.01 * fit.variance, _LEAST_NOISE)
-        start = first_estimate(self.blurred.basis, fit, observed.s, noise, fit.variance)
-        return np.where(known, observed.s, smooth_latent(observed, start).z)
+        start = first_estimate(self.blurred.basis, fit, z, noise, fit.variance)
+        return np.where(known, s, smooth_latent(observed, start).z)
 
     def _begin(self) -> tuple[Estimate, Estimate]:
         """Learn trajectories of every width; return the best in the end and on the way."""

@@ -43,7 +43,7 @@ from rbfdiffnet.noise.members import LaggedMap
 from rbfdiffnet.noise.reader import series as reader
 from rbfdiffnet.noise.spikes import SpikeFinder, learn_spikes, without_spikes
 from rbfdiffnet.series.gaps import fill_missing
-from rbfdiffnet.support.arrays import Array, Ints
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.progress import progress_between
 
 _FEWEST = 60  # values
@@ -224,13 +224,12 @@ class SeriesModel:
         Where no noise is treated, maps know enough: on real series of that kind it did harm.
         """
         committee, s = self.committee, self.observed
-        origins = origins_of(len(s), self.quarter)
+        origins, h = _held_out(s, self.quarter)
         scale = float(self.latent.std())
         is_flat = scale <= _FLAT * float((committee.high - committee.low).max())
         is_noisy = s.shape[1] == 1 and self.cleaners[0] is not None and not self.filters
         if not is_noisy or is_flat or origins[0] < reader.FEWEST:
             return self
-        h = horizon_of(len(s), self.quarter)
         told = reader.forecast_from(s[:, 0], origins, h, self.quarter)[:, :, None]
         ahead, clean = (values_ahead(v, origins, h) for v in (s, self.latent))
         # Errors are those against the clean series: noise would make all of them alike.
@@ -281,13 +280,12 @@ def learn_series(
             f"put one of at least {_SHORTEST_TRAJECTORY} values last."
         )
     untreated = (None,) * whole.shape[1]
-    joined = _join(trajectories)
-    quarter = quarter_period(joined)
+    quarter = quarter_period(max(trajectories, key=len))
     settings = quarter, n_lags, delay
     found: list[tuple[Cleaner | None, str]] = [(None, "noise is not treated")]
     if noise is not None and noise != 0.0:
         with progress_between(0.0, 0.5):
-            found = [_find_cleaner(own, quarter, noise) for own in joined.T]
+            found = [_find_cleaner(own, quarter, noise) for own in _join(trajectories).T]
 
     def learn(cleaners: tuple[Cleaner | None, ...], reason: str = "") -> SeriesModel:
         committee, latent = _learn(trajectories, cleaners, *settings)
@@ -336,12 +334,13 @@ def _is_sure(model: SeriesModel) -> bool:
 
 
 def _latest(trajectories: list[Array]) -> list[Array]:
-    """Return the latest values that are learned from."""
+    """Return the latest values that are learned from; missing ones do not count."""
     kept, left = [], MOST_VALUES
     for own in trajectories[::-1]:
         if left > 0:
-            kept.append(own[-left:])
-            left -= len(own)
+            known = np.flatnonzero(np.isfinite(own).any(axis=1))
+            kept.append(own[known[-left] :] if known.size > left else own)
+            left -= known.size
     return kept[::-1]
 
 
@@ -374,7 +373,7 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
 
     The map is learned again from the values before, in the shape that it has.
     """
-    origins = origins_of(s.size, quarter)
+    origins, h = _held_out(s[:, None], quarter)
     early = s[: origins[0]]
     try:
         n_lags, shape = cleaner.network.n_lags, shape_of(cleaner.network)
@@ -382,7 +381,6 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
         tracker = found.tracker(early[-_TRACKED:])
     except (ValueError, np.linalg.LinAlgError):
         return np.inf, None
-    h = horizon_of(s.size, quarter)
     start = max(int(origins[0]) - n_lags - MEMORY, 0)
     chosen = set(origins.tolist())
     clouds = [
@@ -394,6 +392,20 @@ def _filter_error(s: Array, cleaner: Trajectory, quarter: int) -> tuple[float, S
     scale = float(cleaner.latent.std())
     ahead = values_ahead(s[:, None] / scale, origins, h)
     return mean_error(paths[:, :, None] / scale, ahead) * scale, tracker
+
+
+def _held_out(s: Array, quarter: int) -> tuple[Ints, int]:
+    """Return origins and steps of the forecasts by which ways to learn a series are compared.
+
+    Long gaps do not count: there is nothing to compare with.
+    """
+    known = np.flatnonzero(~_in_long_gaps(s, quarter).any(axis=1))
+    return known[origins_of(known.size, quarter)], horizon_of(known.size, quarter)
+
+
+def _in_long_gaps(s: Array, quarter: int) -> Mask:
+    """Tell which values (T, k) lie in long gaps of their sensors."""
+    return np.stack([in_long_gaps(known, quarter) for known in np.isfinite(s).T], axis=1)
 
 
 def past_of(s: Array, origins: Ints, quarter: int, longest: int = 0) -> Array:
@@ -422,10 +434,10 @@ def _learn(
     numbers = np.repeat(np.arange(1, len(clean) + 1), [len(own) for own in clean])
     treated = np.array([own is not None for own in cleaners])
     known = np.isfinite(observed)
-    long = np.stack([in_long_gaps(own, quarter) for own in known.T], axis=1)
-    runs = np.where((known | (treated & ~long)).all(axis=1), numbers, 0)
+    guessed = treated & ~_in_long_gaps(observed, quarter)
+    runs = np.where((known | guessed).all(axis=1), numbers, 0)
     first, last = len(whole) - len(clean[-1]), trajectories[-1]
-    origins = origins_of(len(last), quarter)
+    origins, h = _held_out(last, quarter)
     histories = past_of(clean[-1], origins, quarter, (n_lags or _FEWEST_LAGS) * (delay or 1))
     if treated.any():
         length = histories.shape[1] + _BEFORE
@@ -438,7 +450,7 @@ def _learn(
             own = [part[:, k] for part in parts]
             made = list(map(fill_missing, own)) if cleaner is None else cleaner.clean_each(own)
             histories[:, :, k] = [values[-histories.shape[1] :] for values in made]
-    h, told = horizon_of(len(last), quarter), told_of(len(last), quarter)
+    told = max(h, told_of(len(last), quarter))
     found = learn_committee(
         whole, runs, observed, histories, first + origins, h, quarter, delay, n_lags, told
     )
@@ -458,7 +470,7 @@ def _find_cleaner(s: Array, quarter: int, noise: float | str) -> tuple[Cleaner |
         try:
             trajectory = learn_trajectory(s, n_lags, given, quick=True)
         except (ValueError, np.linalg.LinAlgError) as error:
-            if given is not None and shapes is None:
+            if given is not None and not found:
                 raise
             reason = str(error)
             continue

@@ -8,6 +8,7 @@ from scipy.interpolate import Akima1DInterpolator
 from rbfdiffnet.support.arrays import Array
 
 _FARTHEST = 2.5  # steps between two observations across which values are interpolated
+_APART = 20  # steps between observations, from which on their distance is rounded to whole steps
 _MOST_STEPS = 1000.0  # for each known value
 
 
@@ -17,13 +18,19 @@ def to_equal_steps(times: Array, values: Array) -> tuple[Array, float]:
     ``times`` (T,) rise; ``values`` (T,) are NaN where missing. The step is the median distance
     between observations. Between them values are interpolated by Akima's curves, which do not
     overshoot much, and left out (NaN) where observations are more than 2.5 steps apart. Steps
-    meet the last known value; after it, up to the last time, all are left out.
+    meet the last known value; after it, up to the last time, all are left out. The length of long
+    gaps is rounded to whole steps.
     """
     known = np.isfinite(values)
     at, y = times[known], values[known]
     if at.size < 3:
         raise ValueError(f"{at.size} known values are too few for times.")
     step = float(np.median(np.diff(at)))
+    apart = np.diff(at) / step
+    long = apart > _APART
+    if long.any():  # what lies between long gaps are pieces, each of which has its own clock
+        apart[long] = np.round(apart[long])
+        at = at[-1] - step * np.append(apart[::-1].cumsum()[::-1], 0.0)
     span, after = (at[-1] - at[0]) / step, (times[-1] - at[-1]) / step
     if span + after > _MOST_STEPS * at.size:
         raise ValueError(
