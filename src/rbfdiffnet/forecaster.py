@@ -34,7 +34,7 @@ from rbfdiffnet.forecasting.reconcile import (
     find_reconciliation,
     forecast_and_reconcile,
 )
-from rbfdiffnet.forecasting.totals import N_PATHS, StepGroups, fit_paths
+from rbfdiffnet.forecasting.totals import MIDDLE, N_PATHS, StepGroups, fit_paths, note_skewed
 from rbfdiffnet.models.base import ForecastRequest, InputNames
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.calendar import Event, Holidays
@@ -1345,9 +1345,9 @@ class RBFDiffNet(BaseEstimator):
         panel = state.panel
         columns, notes = self._forecast(state, request, {}, reconciliation)
         sums = {NAME: groups.sum(columns[NAME], 0, panel.n_series)}
-        probabilities = list(wanted.values())
-        parts = [np.empty((len(probabilities), 0))]
-        if probabilities:
+        if wanted:
+            probabilities = [*wanted.values(), *MIDDLE]
+            parts = [np.empty((len(probabilities), 0))]
             n_paths = N_PATHS
             if self.hierarchy is not None:  # all series together
                 n_paths = fit_paths(panel.n_series * request.h)
@@ -1355,7 +1355,9 @@ class RBFDiffNet(BaseEstimator):
             for first, paths in self._simulate(*args, reconciliation=reconciliation):
                 found = groups.sum(paths, first, first + len(paths))
                 parts.append(np.quantile(found, probabilities, axis=1, method="nearest"))
-        sums |= dict(zip(wanted, np.concatenate(parts, axis=1), strict=True))
+            found = np.concatenate(parts, axis=1)
+            notes = [*notes, *note_skewed(sums[NAME], found[-2:], groups)]
+            sums |= dict(zip(wanted, found[:-2], strict=True))
         return {"steps": groups.count, **hold_forecasts(sums)}, notes
 
     def _for_chosen(

@@ -316,3 +316,27 @@ def test_joint_paths_of_twins_and_mirrors_whatever_the_order(rng):
     assert_frame_equal(*tables)
     paths = tables[0].pivot(index=by[1:], columns="unique_id", values="RBFDiffNet")
     assert_allclose(paths.corr()["a"], [1.0, 0.99, -1.0, 0.0], atol=0.1)
+
+
+def test_report_names_totals_that_are_far_from_the_middle_of_their_distribution() -> None:
+    """The sum of medians of values with a long tail is below nearly all sums."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2023-01-01", periods=300)
+    values = {f"skewed {k}": rng.lognormal(2.0, 1.0, 300) for k in range(9)}
+    values["normal"] = 100.0 + rng.normal(size=300)
+    frames = [pd.DataFrame({"unique_id": k, "ds": days, "y": y}) for k, y in values.items()]
+    model = RBFDiffNet(freq="D", preset="instant", lower=0).fit(pd.concat(frames))
+    total = model.predict(28, quantiles=[0.1], totals=28).set_index("unique_id")
+    named = set(model.notes_.loc[model.notes_["kind"] == "skewed_total", "unique_id"])
+    assert named == set(total.index[total[NAME] < total[f"{NAME}-q-10"]])
+    assert len(named) > 4
+    assert "normal" not in named
+
+
+def test_totals_take_newer_names_of_periods() -> None:
+    days = pd.date_range("2023-01-01", periods=100)
+    model = RBFDiffNet(freq="D", preset="instant").fit(
+        pd.DataFrame({"unique_id": "a", "ds": days, "y": np.arange(100.0)})
+    )
+    for old, new in (("M", "ME"), ("W", "w"), ("Y", "YE")):
+        pd.testing.assert_frame_equal(model.predict(40, totals=old), model.predict(40, totals=new))

@@ -16,9 +16,13 @@ from rbfdiffnet.forecasting.closed import find_open_steps
 from rbfdiffnet.panel.panel import Panel
 from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.checks import call_given, is_number
+from rbfdiffnet.support.notes import SKEWED_TOTAL, Note
 
 #: Paths from which quantiles of totals are found.
 N_PATHS = 1_000
+#: Probabilities between which the forecast of a total should lie.
+MIDDLE = (0.1, 0.9)
+_PERIODS = {"H": "h", "w": "W", "ME": "M", "MS": "M", "QE": "Q", "QS": "Q", "YE": "Y", "YS": "Y"}
 _FEWEST_PATHS, _MOST_VALUES = 100, 4 * 10**7  # where paths of all series are in memory together
 
 
@@ -68,6 +72,16 @@ class StepGroups:
         if not inside.any():
             return flat[:0]
         return np.asarray(np.add.reduceat(flat, self.starts[inside] - first * h, axis=0))
+
+
+def note_skewed(sums: Array, ends: Array, groups: StepGroups) -> list[Note]:
+    """Return a note on each series with a total (m,) outside of its own `MIDDLE` (2, m)."""
+    outside = (sums < ends[0]) | (sums > ends[1])
+    action = "it is the sum of forecasts; quantiles=[0.5] is the middle of its distribution"
+    return [
+        Note(i, SKEWED_TOTAL, action, detail="the forecast of a total lies outside of its 80 %")
+        for i in np.unique(groups.series[outside]).tolist()
+    ]
 
 
 def _labels(panel: Panel, h: int, totals: Any) -> Any:
@@ -124,7 +138,7 @@ def _periods(dates: Any, alias: str) -> Any:
             "steps instead."
         )
     try:
-        periods = pd.DatetimeIndex(dates.ravel()).to_period(alias)
+        periods = pd.DatetimeIndex(dates.ravel()).to_period(_PERIODS.get(alias, alias))
         if getattr(periods.freq, "n", 1) > 1:
             raise ValueError("several periods, which pandas takes for one")
     except (ValueError, AttributeError) as error:

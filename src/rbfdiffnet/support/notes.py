@@ -12,7 +12,7 @@ MISSING_VALUE, FAR_INPUT, NEW_INPUT = "missing value", "far input", "new input"
 NOT_FINITE, HELD_BACK, FEW_ERRORS = "no finite forecast", "held back", "few errors"
 NOISE_TREATED, NOISE_LEFT, NOT_JUDGED = "noise treated", "noise left", "not judged"
 NARROW, ENDED_INPUT, OFF_GRID = "narrow", "ended input", "off-grid date"
-CLOSED, AT_BOUND = "closed", "at bound"
+CLOSED, AT_BOUND, SKEWED_TOTAL = "closed", "at bound", "skewed total"
 
 FORECAST_ZERO = "forecast 0"
 FORECAST_NAIVE = "forecast by the last season, or the last value"
