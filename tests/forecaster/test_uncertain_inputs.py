@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from panels import NAME, QUICK, make_panel, to_polars
-from rbfdiffnet import RBFDiffNet
+from rbfdiffnet import Event, RBFDiffNet
+from rbfdiffnet.series.effects import Effects
 
 H = 4
 QUANTILES = [0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975]
@@ -176,3 +177,66 @@ def test_a_column_of_the_series_with_that_name_is_an_input():
     plan = plan_of(model)
     low, high = (quantiles_of(model, plan.assign(price_std=x)) for x in (-5.0, 5.0))
     assert_allclose(high[1] - high[0][:, None], low[1] - low[0][:, None], rtol=0.3)
+
+
+def closings(n_days, n_series=1):
+    """Return series that are closed on some days and on the second one ahead, and that event."""
+    rng = np.random.default_rng(0)
+    ds = pd.date_range("2023-01-01", periods=400)
+    days = ds[np.linspace(60, 330, n_days).astype(int)]
+    y = rng.normal(100.0, 8.0, (n_series, 400))
+    y[:, ds.isin(days)] = 0.0
+    names = np.repeat([f"s{i}" for i in range(n_series)], 400)
+    df = pd.DataFrame({"unique_id": names, "ds": np.tile(ds, n_series), "y": y.ravel()})
+    return df, Event("closed", [*days, ds[-1] + pd.Timedelta(days=2)])
+
+
+@pytest.mark.parametrize("parameters", MODELS.values(), ids=MODELS)
+def test_effects_seen_few_times_are_uncertain(parameters, tmp_path):
+    widths = []
+    for n_days in (2, 6):
+        df, event = closings(n_days)
+        model = RBFDiffNet("D", lower=0, events=[event], **parameters).fit(df)
+        found = model.predict(3, level=[80])
+        low, high = (found[f"{NAME}-{end}-80"].to_numpy() for end in ("lo", "hi"))
+        assert low[1] == 0.0
+        widths.append(high[1])
+        model.save(tmp_path / "model")
+        assert_frame_equal(RBFDiffNet.load(tmp_path / "model").predict(3, level=[80]), found)
+    assert widths[0] > 1.2 * widths[1]
+
+
+@pytest.mark.parametrize("n_series", [1, 5])
+def test_errors_of_effects_widen_the_days_of_events_only(n_series, monkeypatch):
+    df, event = closings(3, n_series)
+    model = RBFDiffNet("D", events=[event]).fit(df)
+
+    def tell():
+        sums = model.predict(H, level=[80], totals=H)
+        return quantiles_of(model, None), model.simulate(H, 400, 1), sums
+
+    (points, wide), paths, sums = tell()
+    monkeypatch.setattr(Effects, "deviation", lambda _, X: np.zeros(X.shape[:-1]))
+    (same, plain), certain, narrow = tell()
+    np.testing.assert_array_equal(points, same)
+    event_day = np.arange(len(wide)) % H == 1
+    np.testing.assert_array_equal(wide[~event_day], plain[~event_day])
+    assert (wide[event_day, -1] - wide[event_day, 0] > np.ptp(plain[event_day], axis=1)).all()
+    drawn, before = (
+        p.groupby(["unique_id", "ds"])[NAME].std()[event_day] for p in (paths, certain)
+    )
+    assert (drawn > before).all()
+    more, less = (s[f"{NAME}-hi-80"] - s[f"{NAME}-lo-80"] for s in (sums, narrow))
+    assert more.mean() > less.mean()
+
+
+@pytest.mark.parametrize("parameters", MODELS.values(), ids=MODELS)
+def test_inputs_that_are_often_used_do_not_widen_forecasts(parameters, monkeypatch):
+    df, _ = closings(3)
+    df["weekend"] = (df["ds"].dt.dayofweek >= 5).astype(float)
+    df["price"] = np.random.default_rng(1).normal(2.0, 0.2, len(df))
+    model = RBFDiffNet("D", **parameters).fit(df)
+    plan = model.make_future_frame(H).assign(price=2.2, weekend=1.0)
+    _, found = quantiles_of(model, plan)
+    monkeypatch.setattr(Effects, "deviation", lambda _, X: np.zeros(X.shape[:-1]))
+    np.testing.assert_array_equal(quantiles_of(model, plan)[1], found)

@@ -58,7 +58,7 @@ def test_the_prior_is_that_of_greatest_likelihood(rng, monkeypatch):
         effects._Evidence(np.array([[z @ z]]), np.array([z @ v]), float(v @ v), rows)
         for z, v in zip(Z, r, strict=True)
     ]
-    found = np.array([effects.find_prior(evidence, 1).shrink(e)[0] for e in evidence])
+    found = np.array([effects.find_prior(evidence, 1).shrink(e)[0][0] for e in evidence])
 
     def surprise(parameters):
         """Minus twice the logarithm of the likelihood, effects integrated out."""

@@ -56,6 +56,9 @@ def forecast_in_chunks(
     newcomers = pipeline.find_newcomers(panel, exogenous)
     uncertain = any(inputs.stds is not None for inputs in scenarios)
     detailed = uncertain or bool(newcomers) or pipeline.options.reconciles
+    if len(chunks) > 1 and not detailed:
+        job = _Job(pipeline, panel, exogenous, h, scenarios[0].values, chunks, None, series)
+        detailed = any(job.is_uncertain(chunk, own.values) for chunk in chunks for own in scenarios)
     pipeline = replace(pipeline, detailed=detailed)
     whole, start, fit_share = None, 0.0, method.fit_share
     if method.learns_from == "panel" or len(chunks) < 2:
@@ -134,6 +137,14 @@ class _Job:
         if self.series is not None:
             return self.series.select(chunk)
         return self.exogenous.series(self.panel.select(chunk))
+
+    def is_uncertain(self, chunk: Ints, ahead: Sequence[Array]) -> bool:
+        """Tell whether a chunk has effects of inputs seldom used."""
+        some = [ahead[i] for i in chunk.tolist()]
+        if not any(rows.any() for rows in some):
+            return False
+        series, ends = self.select(chunk), self.panel.lengths[chunk]
+        return ForecastRequest(series, ends, self.h, some).is_uncertain
 
     def fit(self, chunk: Ints, new: Sequence[Newcomers], *, calibrate: bool) -> FittedPanel:
         """Return the models of a chunk, fitted alone or with the whole panel."""

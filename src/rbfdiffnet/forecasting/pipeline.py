@@ -226,7 +226,8 @@ class Pipeline:
         pools: Pools | None = None,
     ) -> tuple[Array, Mask]:
         """Return quantiles (n, h, P), and where (n, P) errors were enough for them."""
-        found, enough = self._quantiles(model, request, probabilities, pools)
+        std = self._find_input_errors(model, request)
+        found, enough = self._quantiles(model, request, probabilities, std, pools)
         return self._finish(found, _find_counts(request)), enough
 
     def _quantiles(
@@ -234,10 +235,11 @@ class Pipeline:
         model: FittedModel,
         request: ForecastRequest,
         probabilities: Sequence[float],
+        std: Array | None,
         pools: Pools | None = None,
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P) that know of all but bounds."""
-        found, enough = self._sure_quantiles(model, request, probabilities, pools)
+        """Return quantiles (n, h, P) that know of all but bounds; see `_sure_quantiles`."""
+        found, enough = self._sure_quantiles(model, request, probabilities, std, pools)
         spread_single_values(request, found, probabilities)
         hold_at_zero(request, found, probabilities, self.plan.season_length)
         if request.excess is not None:
@@ -247,8 +249,13 @@ class Pipeline:
     def asked(
         self, probabilities: Iterable[float], request: ForecastRequest | None = None
     ) -> list[float]:
-        """Return at which probabilities a model must tell quantiles: at many if all are needed."""
-        needed = request is not None and (request.stds is not None or request.newcomers)
+        """Return at which probabilities a model must tell quantiles: at many if all are needed.
+
+        On a cluster, all machines must ask alike, whatever happens in the steps ahead of theirs.
+        """
+        needed = request is not None and (request.is_uncertain or request.newcomers)
+        if request is not None and self.plan.collective.is_cluster:
+            needed = needed or any(rows.size for rows in request.ahead)
         return sorted({*probabilities, *(GRID_PROBABILITIES if self.detailed or needed else ())})
 
     def _sure_quantiles(
@@ -256,20 +263,21 @@ class Pipeline:
         model: FittedModel,
         request: ForecastRequest,
         probabilities: Sequence[float],
+        std: Array | None,
         pools: Pools | None = None,
     ) -> tuple[Array, Mask]:
-        """Return quantiles (n, h, P) that know of uncertain inputs and newcomers.
+        """Return quantiles (n, h, P) that know of newcomers, and of what inputs add, `std` (n, h).
 
         Also returned is where (n, P) errors were enough.
         """
         asked, n_jobs = self.asked(probabilities, request), self.options.n_jobs
         found, enough = model.find_quantiles(request, asked, self.plan.collective, pools, n_jobs)
-        if asked == list(probabilities) and request.stds is None and not request.newcomers:
+        if asked == list(probabilities) and std is None and not request.newcomers:
             return found, enough
         sure = enough[:, [asked.index(p) for p in probabilities]]
         known = asked if request.newcomers else list(probabilities)  # of the peers: all
-        if request.stds is not None:
-            found = self._widen(model, request, found, asked, known)
+        if std is not None:
+            found = self._widen(request, found, std, asked, known)
         elif known != asked:
             found = found[:, :, [asked.index(p) for p in known]]
         result = found[:, :, [known.index(p) for p in probabilities]]
@@ -296,30 +304,50 @@ class Pipeline:
 
     def _widen(
         self,
-        model: FittedModel,
         request: ForecastRequest,
         quantiles: Array,
+        std: Array,
         asked: Sequence[float],
         wanted: Sequence[float],
     ) -> Array:
         """Return quantiles (n, h, W) of forecasts plus what uncertain inputs add to them."""
         result = quantiles[:, :, [asked.index(p) for p in wanted]]
-        _, std = self._effects(model, request, request.stds or ())
         some = std > 0.0
         wider = add_normal(self._link(quantiles[some]), asked, std[some], wanted)
         result[some] = self._unlink(wider, request, some)
         return result
 
-    def _find_input_errors(self, model: FittedModel, request: ForecastRequest) -> Array:
-        """Return standard deviations (n, h) that uncertain inputs add to linked forecasts.
+    def _find_input_errors(self, model: FittedModel, request: ForecastRequest) -> Array | None:
+        """Return standard deviations (n, h) that inputs add to linked forecasts; None if none do.
 
-        Those of newcomers are usual ones of their peers, by date, as their quantiles are.
+        Inputs may be uncertain themselves, and so may be the effects of those seldom used. Values
+        of newcomers are usual ones of their peers, by date, as their quantiles are.
         """
-        _, std = self._effects(model, request, request.stds or ())
+        if not request.is_uncertain:
+            return None
+        std = self._find_effect_errors(model, request)
+        if request.stds is not None:
+            std = np.hypot(std, self._effects(model, request, request.stds)[1])
         for group in request.newcomers:
             pasts = [np.zeros(n) for n in request.origins[group.peers].tolist()]  # move nothing
             theirs, counts = group.align(std, np.zeros_like(std), pasts, self.plan.season_length)
             std[group.series] = np.sqrt(np.nanmean(np.where(counts, theirs**2, np.nan), axis=0))
+        return std
+
+    def _find_effect_errors(self, model: FittedModel, request: ForecastRequest) -> Array:
+        """Return standard deviations (n, h) of effects of inputs seldom used, linked."""
+        std, used, ahead = np.zeros((len(request.panel), request.h)), request.seldom, {}
+        if not any(rows.any() for rows in used):
+            return std
+        for i, effects in model.find_effects(request).items():
+            if effects is not None and (own := effects.deviation(used[i])).any():
+                std[i] = own
+                if effects.relative:  # to forecasts with inputs as they are on average
+                    ahead[i] = np.broadcast_to(effects.center, used[i].shape)
+        if ahead:
+            average = [ahead.get(i, rows) for i, rows in enumerate(request.ahead)]
+            base = model.forecast(replace(request, ahead=average), self.options.n_jobs).values
+            std[[*ahead]] *= np.abs(base[[*ahead]])
         return std
 
     def _stretch(
@@ -394,12 +422,11 @@ class Pipeline:
         with progress_between(0.0, 0.5):
             model.forecast(request, n_jobs)
         with progress_between(0.5, 0.7):
-            quantiles, _ = self._quantiles(model, request, GRID_PROBABILITIES)
-            sure, std = quantiles, None
-            if request.stds is not None:
-                certain = replace(request, stds=None)
-                sure, _ = self._quantiles(model, certain, GRID_PROBABILITIES)
-                std = self._find_input_errors(model, request)
+            std = self._find_input_errors(model, request)
+            quantiles, _ = self._quantiles(model, request, GRID_PROBABILITIES, std)
+            sure = quantiles
+            if std is not None:
+                sure, _ = self._quantiles(model, request, GRID_PROBABILITIES, None)
             errors = model.error_paths(request, n_jobs)
         clouds, counts = model.state_paths(request), _find_counts(request)
         together = None

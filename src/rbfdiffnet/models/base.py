@@ -17,6 +17,7 @@ import numpy as np
 from rbfdiffnet.models.intervals import HeldOutErrors, Pools, find_quantiles, mean_sizes
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.panel.newcomers import Newcomers
+from rbfdiffnet.series.effects import Effects, is_seldom
 from rbfdiffnet.series.outliers import find_wild
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Array, Arrays, Ints, Mask
@@ -70,6 +71,17 @@ class ForecastRequest:
         """The series up to their origins."""
         pairs = zip(self.panel, self.origins.tolist(), strict=True)
         return [series.until(origin) for series, origin in pairs]
+
+    @property
+    def seldom(self) -> list[Array]:
+        """The inputs ahead, with 0 for those that were not seldom used before; (h, q) each."""
+        pairs = zip(self.seen, self.ahead, strict=True)
+        return [rows * is_seldom(series.known_ahead) for series, rows in pairs]
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether inputs, or effects of inputs seldom used, may make forecasts less certain."""
+        return self.stds is not None or any(rows.any() for rows in self.seldom)
 
     def select(self, chosen: Sequence[int]) -> ForecastRequest:
         """Return the request for some of the series."""
@@ -193,6 +205,10 @@ class FittedModel(ABC):
         """Return quantiles (n, h, P) at ascending probabilities, and where (n, P) they are sure."""
         held_out = self.held_out_errors(request, n_jobs)
         return find_quantiles(held_out, probabilities, collective, pools)
+
+    def find_effects(self, request: ForecastRequest) -> dict[int, Effects | None]:
+        """Return the effects of inputs that quantiles of a request rest on, by series."""
+        return {}
 
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
         """Return errors (m, k) of up to h steps for each series, a row for each earlier window.

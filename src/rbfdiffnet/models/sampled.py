@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbfdiffnet.models.base import FittedModel, PanelMethod
+from rbfdiffnet.models.base import FittedModel, ForecastRequest, PanelMethod
 from rbfdiffnet.models.networks.fitted import FittedNetworks
 from rbfdiffnet.models.networks.local import LocalNetworks
 from rbfdiffnet.models.plan import Plan
 from rbfdiffnet.models.stack.windows import PreparedPanel
-from rbfdiffnet.series.effects import CommonEffects
+from rbfdiffnet.series.effects import CommonEffects, Effects
 from rbfdiffnet.series.series import Series, SeriesPanel
 from rbfdiffnet.support.arrays import Arrays, Ints
 from rbfdiffnet.support.parallel import Collective, even_chunks, flatten, parallel_map
@@ -120,6 +120,17 @@ class FittedSampled(FittedModel):
     def reasons(self) -> dict[int, str]:  # type: ignore[override]
         """Why a series is forecast naively, by its position."""
         return by_position(self.chunks, [prepared.reasons for prepared in self.prepared])
+
+    def find_effects(self, request: ForecastRequest) -> dict[int, Effects | None]:
+        """Return the effects of inputs found at the origins of a request, by series."""
+        found, seen = [], request.seen
+        for chunk, prepared in zip(self.chunks, self.prepared, strict=True):
+            own = [seen[i] for i in chunk.tolist()]
+            then = prepared
+            if not prepared.is_of(own):
+                then = PreparedPanel.of(own, self.plan, like=prepared)
+            found.append({i: ready.preparation.effects for i, ready in then.ready.items()})
+        return by_position(self.chunks, found)
 
     def find_outliers(self, panel: Sequence[Series]) -> list[tuple[int, Ints]]:
         """Return series with outliers, and the steps at which the outliers are."""

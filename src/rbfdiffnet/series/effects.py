@@ -20,20 +20,28 @@ with the swings :math:`r_i, Z_i` of series i and of its inputs, and :math:`\sigm
 say a lot. How much an effect differs between series, :math:`\tau_j^2`, and what it usually is,
 :math:`\bar\gamma_j`, are found by expectation maximization; an effect that differs much is left to
 each series, one that does not is shared.
+
+How far effects may be off is known, too: with the products :math:`A` of the swings of inputs plus
+the penalty, and the variance :math:`\sigma^2` of what effects leave, their errors have
+
+.. math:: \sigma^2 A^{-1} + b b^\top, \qquad b = \lambda A^{-1} \gamma
+
+where b is about what a penalty :math:`\lambda` takes from an effect, and :math:`\sigma` grows with
+relative effects, as the series does. Held-out errors hold what inputs that are often used add to
+them; the errors of inputs that are seldom used widen forecasts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rbfdiffnet.series.gaps import fill_missing
 from rbfdiffnet.series.outliers import OutlierRule
-from rbfdiffnet.support.arrays import Array, Mask
+from rbfdiffnet.support.arrays import Array, Ints, Mask
 from rbfdiffnet.support.parallel import SINGLE_MACHINE, Collective, flatten
 
 RIDGE = 0.3  # in rows with the input switched on
@@ -43,6 +51,7 @@ _CLOSED = 0.2  # share of the level below which an effect leaves nothing to lear
 _WILD = 9.0  # times the usual variance of swings, beyond which a series counts less
 TYPO, COMMON = 30.0, 0.05  # times the median distance from the median, and a share of values
 _RARE = 5  # days on which an input is switched on
+_SELDOM = 0.05  # of all steps: inputs not 0 at more of them have effects known well enough
 
 # Of pooled effects:
 _ROUNDS = 8
@@ -59,12 +68,35 @@ _FEWEST_SERIES = 3
 class Effects:
     r"""Effects :math:`\gamma` of q inputs around their means :math:`\bar x`, both of shape (q,).
 
-    Relative effects are shares of the level.
+    Relative effects are shares of the level. The inputs at the places `seldom`, (k,), are seldom
+    used; errors of their effects have the covariances `doubt`, (k, k).
     """
 
     gamma: Array
     center: Array
     relative: bool
+    seldom: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    doubt: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(
+        cls,
+        found: tuple[Array, Array, Array],
+        unit: Array,
+        center: Array,
+        relative: bool,
+        seldom: Mask,
+    ) -> Effects:
+        """Return effects, given what is `found` of inputs in some units.
+
+        That are effects (q,), covariances of their errors (q, q), and what a penalty takes (q,).
+        """
+        gamma, doubt, taken = found
+        some = np.flatnonzero(seldom & (gamma != 0.0))
+        grow = np.maximum(1.0 + gamma, 1.0) if relative else np.ones_like(gamma)
+        errors = np.outer(grow, grow) * doubt + np.outer(taken, taken)
+        errors = (errors / np.outer(unit, unit))[np.ix_(some, some)]
+        return cls(gamma / unit, center, relative, some, errors)
 
     def parts(self, X: Array) -> Array:
         """Return the effect of every input, shape (..., q)."""
@@ -74,6 +106,11 @@ class Effects:
         """Return the effect of all inputs together, shape (...); a relative one is at least -1."""
         effect: Array = self.parts(X).sum(axis=-1)
         return np.maximum(effect, -1.0) if self.relative else effect
+
+    def deviation(self, X: Array) -> Array:
+        """Return the standard deviation of the error of the effect of seldom inputs, (...)."""
+        own = X[..., self.seldom]
+        return np.asarray(np.sqrt(np.maximum(((own @ self.doubt) * own).sum(axis=-1), 0.0)))
 
     def remove(self, series: Array, X: Array) -> Array:
         """Return the series without effects; NaN where a relative effect leaves under a fifth."""
@@ -153,7 +190,7 @@ def fit_pooled_effects(
             priors = {kind: find_prior(some, units.shape[1]) for kind, some in kinds.items()}
         found.append(priors)
         return [
-            Effects(priors[share].shrink(own) * own.scale / unit, X.mean(axis=0), share)
+            Effects.of(priors[share].shrink(own), unit, X.mean(axis=0), share, is_seldom(X))
             for own, unit, X, share in zip(evidence, units, inputs, shares, strict=True)
         ]
 
@@ -285,7 +322,9 @@ def fit_effects(
     Effects are relative where no series is ever negative. Of relative effects, series that swing
     more than three times as much as usual say less.
     """
-    center, unit, positive = collective.all_reduce(lambda: _summarize(series, inputs), _find_units)
+    center, unit, seldom, positive = collective.all_reduce(
+        lambda: _summarize(series, inputs), _find_units
+    )
     relative = relative and positive
 
     def evidence() -> Iterator[_Evidence]:
@@ -297,18 +336,21 @@ def fit_effects(
         lambda: [own.square / own.count for own in evidence()], _usual_variance
     )
 
-    def products() -> tuple[Array, Array]:
+    def products() -> tuple[Array, Array, float, int]:
         gram, moment = np.zeros((center.size, center.size)), np.zeros(center.size)
+        square, count = 0.0, 0
         for own in evidence():
             variance = own.square / own.count
             wild = relative and variance > _WILD * usual
             weight = _WILD * usual / variance if wild else 1.0
             gram += weight * own.gram
             moment += weight * own.scale * own.moment
-        return gram, moment
+            square += weight * own.scale**2 * own.square
+            count += own.count
+        return gram, moment, square, count
 
-    gamma = collective.all_reduce(products, partial(_solve, unit=unit))
-    return Effects(gamma, center, relative)
+    found = collective.all_reduce(products, _solve)
+    return Effects.of(found, unit, center, relative, seldom)
 
 
 @dataclass(frozen=True)
@@ -319,6 +361,7 @@ class _Summary:
     mean: Array
     variance: Array
     binary: Mask
+    used: Array
     positive: bool
 
 
@@ -327,11 +370,12 @@ def _summarize(series: Sequence[Array], inputs: Sequence[Array]) -> _Summary | N
         return None
     rows = np.concatenate(inputs)
     positive = all(never_negative(s) for s in series)
-    return _Summary(len(rows), rows.mean(axis=0), rows.var(axis=0), is_binary(rows), positive)
+    used = np.mean(rows != 0.0, axis=0)
+    return _Summary(len(rows), rows.mean(axis=0), rows.var(axis=0), is_binary(rows), used, positive)
 
 
-def _find_units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
-    """Return means and units of the inputs, and whether no series is ever negative."""
+def _find_units(parts: list[_Summary | None]) -> tuple[Array, Array, Mask, bool]:
+    """Return means and units of inputs, which are seldom, and if no series is negative."""
     some = [part for part in parts if part is not None]
     n = np.array([part.n for part in some], dtype=np.float64)[:, None] / sum(p.n for p in some)
     means = np.array([part.mean for part in some])
@@ -340,7 +384,8 @@ def _find_units(parts: list[_Summary | None]) -> tuple[Array, Array, bool]:
     spread = np.sqrt((n * variances).sum(axis=0))
     binary = np.all([part.binary for part in some], axis=0)
     unit = np.where(binary | ~(spread > 0.0), 1.0, spread)
-    return center, unit, all(part.positive for part in some)
+    seldom = (n * np.array([part.used for part in some])).sum(axis=0) <= _SELDOM
+    return center, unit, seldom, all(part.positive for part in some)
 
 
 def _usual_variance(parts: list[list[float]]) -> float:
@@ -349,40 +394,51 @@ def _usual_variance(parts: list[list[float]]) -> float:
     return float(np.median(variances)) if variances else 0.0
 
 
-def _solve(parts: list[tuple[Array, Array]], unit: Array) -> Array:
-    """Return the effects that follow from the products of all parts."""
-    gram = RIDGE * np.eye(unit.size)
-    for products, _ in parts:
+def _solve(parts: list[tuple[Array, Array, float, int]]) -> tuple[Array, Array, Array]:
+    """Return the effects that follow from the products of all parts, and how far they are off."""
+    moment = np.sum([part[1] for part in parts], axis=0)
+    gram = RIDGE * np.eye(moment.size)
+    for products, _, _, _ in parts:
         gram += products
-    moment = np.sum([moment for _, moment in parts], axis=0)
-    return np.asarray(np.linalg.solve(gram, moment) / unit)
+    gamma = np.asarray(np.linalg.solve(gram, moment))
+    rest = sum(part[2] for part in parts) - gamma @ moment - RIDGE * gamma @ gamma
+    variance = max(float(rest), 0.0) / max(sum(part[3] for part in parts), 1)
+    inverse = np.asarray(np.linalg.inv(gram))
+    return gamma, variance * inverse, RIDGE * inverse @ gamma
 
 
 @dataclass(frozen=True)
 class Prior:
     """What effects usually are, (q,), how strongly single ones are drawn there, and usual spread.
 
-    Where no series told anything, effects are drawn to none.
+    Where no series told anything, effects are drawn to none. What is usual has errors with
+    covariances `doubt`, (q, q).
     """
 
     common: Array
     penalty: Array
     usual: float
+    doubt: Array
 
-    def shrink(self, evidence: _Evidence) -> Array:
-        """Estimate the effects on one series, (q,); they are drawn less if it is quiet."""
+    def shrink(self, evidence: _Evidence) -> tuple[Array, Array, Array]:
+        """Estimate effects on one series, and how far they are off; a quiet one is drawn less."""
         gram, moment, penalty = evidence.gram, evidence.moment, self.penalty
-        gamma = np.linalg.solve(gram + np.diag(penalty), moment + penalty * self.common)
+        gamma: Array = np.linalg.solve(gram + np.diag(penalty), moment + penalty * self.common)
         rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
         spread = max(float(rest) / max(evidence.count, 1), 1e-12)
         own = penalty * min(spread / self.usual, 1.0) if self.usual > 0.0 else penalty
-        return np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * self.common))
+        gamma = np.asarray(np.linalg.solve(gram + np.diag(own), moment + own * self.common))
+        inverse = np.asarray(np.linalg.inv(gram + np.diag(own)))
+        drawn = inverse * own
+        doubt = spread * inverse + drawn @ self.doubt @ drawn.T
+        doubt = np.asarray(doubt * evidence.scale**2)
+        return gamma * evidence.scale, doubt, np.zeros(gamma.size)
 
 
 def find_prior(evidence: Sequence[_Evidence], q: int) -> Prior:
     """Find what the effects of q inputs on series have in common."""
     if not evidence:
-        return Prior(np.zeros(q), np.full(q, _PENALTY), 0.0)
+        return Prior(np.zeros(q), np.full(q, _PENALTY), 0.0, np.zeros((q, q)))
     some = evidence[:: -(-len(evidence) // _MOST_SERIES)]
     gram = np.stack([e.gram for e in some])
     moment = np.stack([e.moment for e in some])
@@ -415,7 +471,9 @@ def find_prior(evidence: Sequence[_Evidence], q: int) -> Prior:
         between = (distance.sum(axis=0) + prior) / (len(some) + _PRIOR_SERIES)  # tau^2
         penalty = 1.0 / np.maximum(between, _LEAST_VARIANCE)
         share = spread / variance
-    return Prior(common, penalty, usual)
+    inverse = np.linalg.inv(precision)
+    taken = weight.mean() * RIDGE * inverse @ common
+    return Prior(common, penalty, usual, inverse + np.outer(taken, taken))
 
 
 def compute_swings(
@@ -458,6 +516,11 @@ def without_typos(inputs: Array) -> Array:
 def is_binary(inputs: Array) -> Mask:
     """Tell which inputs are switches, 0 or 1 at all steps; shape (q,)."""
     return np.asarray(np.all((inputs == 0.0) | (inputs == 1.0), axis=0))
+
+
+def is_seldom(inputs: Array) -> Mask:
+    """Tell which inputs (T, q) are 0 at nearly all steps, as events are; shape (q,)."""
+    return np.asarray(np.count_nonzero(inputs, axis=0) <= _SELDOM * len(inputs))
 
 
 def never_negative(series: Array) -> bool:

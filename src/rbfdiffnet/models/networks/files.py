@@ -185,11 +185,15 @@ def _windows_from_words(
 def _effects_to_words(effects: Effects | None) -> Any:
     if effects is None:
         return None
-    return [effects.gamma.tolist(), effects.center.tolist(), effects.relative]
+    doubt = [effects.seldom.tolist(), effects.doubt.tolist()] if effects.seldom.size else []
+    return [effects.gamma.tolist(), effects.center.tolist(), effects.relative, *doubt]
 
 
 def _effects_from_words(words: Any) -> Effects | None:
-    return None if words is None else Effects(np.array(words[0]), np.array(words[1]), words[2])
+    if words is None:
+        return None
+    gamma, center, relative, *doubt = words
+    return Effects(np.array(gamma), np.array(center), relative, *map(np.array, doubt))
 
 
 def check_basis(name: Any) -> None:

@@ -124,6 +124,12 @@ class FittedNetworks(FittedModel):
         values, _, diverged, runaway = self._forecast(request, n_jobs)
         return Forecasts(values, diverged, runaway)
 
+    def find_effects(self, request: ForecastRequest) -> dict[int, Effects | None]:
+        """Return the effects that the centers of quantiles have: of the calibrated networks."""
+        del request
+        models = [early or model for early, model in zip(self.calibrated, self.models, strict=True)]
+        return {i: own.preparation.effects for i, own in enumerate(models) if own is not None}
+
     def _forecast(
         self, request: ForecastRequest, n_jobs: int
     ) -> tuple[Array, dict[int, Path], list[int], dict[int, str]]:
