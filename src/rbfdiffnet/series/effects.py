@@ -423,7 +423,9 @@ class Prior:
     def shrink(self, evidence: _Evidence) -> tuple[Array, Array, Array]:
         """Estimate effects on one series, and how far they are off; a quiet one is drawn less."""
         gram, moment, penalty = evidence.gram, evidence.moment, self.penalty
-        gamma: Array = np.linalg.solve(gram + np.diag(penalty), moment + penalty * self.common)
+        gamma: Array = np.asarray(
+            np.linalg.solve(gram + np.diag(penalty), moment + penalty * self.common)
+        )
         rest = evidence.square - 2.0 * gamma @ moment + gamma @ gram @ gamma
         spread = max(float(rest) / max(evidence.count, 1), 1e-12)
         own = penalty * min(spread / self.usual, 1.0) if self.usual > 0.0 else penalty
