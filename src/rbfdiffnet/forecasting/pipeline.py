@@ -340,10 +340,11 @@ class Pipeline:
         if not any(rows.any() for rows in used):
             return std
         for i, effects in model.find_effects(request).items():
-            if effects is not None and (own := effects.deviation(used[i])).any():
-                std[i] = own
-                if effects.relative:  # to forecasts with inputs as they are on average
-                    ahead[i] = np.broadcast_to(effects.center, used[i].shape)
+            if effects is None or not used[i].any():
+                continue
+            std[i] = effects.deviation(used[i], request.panel[i].known_ahead[: request.origins[i]])
+            if effects.relative and std[i].any():  # to forecasts with inputs as on average
+                ahead[i] = np.broadcast_to(effects.center, used[i].shape)
         if ahead:
             average = [ahead.get(i, rows) for i, rows in enumerate(request.ahead)]
             base = model.forecast(replace(request, ahead=average), self.options.n_jobs).values

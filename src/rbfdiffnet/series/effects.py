@@ -28,7 +28,7 @@ the penalty, and the variance :math:`\sigma^2` of what effects leave, their erro
 
 where b is about what a penalty :math:`\lambda` takes from an effect, and :math:`\sigma` grows with
 relative effects, as the series does. Held-out errors hold what inputs that are often used add to
-them; the errors of inputs that are seldom used widen forecasts.
+them; the errors of inputs that are seldom used widen forecasts, as far as they are not usual.
 """
 
 from __future__ import annotations
@@ -107,10 +107,18 @@ class Effects:
         effect: Array = self.parts(X).sum(axis=-1)
         return np.maximum(effect, -1.0) if self.relative else effect
 
-    def deviation(self, X: Array) -> Array:
-        """Return the standard deviation of the error of the effect of seldom inputs, (...)."""
-        own = X[..., self.seldom]
-        return np.asarray(np.sqrt(np.maximum(((own @ self.doubt) * own).sum(axis=-1), 0.0)))
+    def deviation(self, X: Array, past: Array) -> Array:
+        """Return the standard deviation (h,) of what errors of the effects of seldom inputs add.
+
+        Held-out errors hold as much of them as is usual in the past; only more than that counts.
+        """
+        if not self.seldom.size:
+            return np.zeros(len(X))
+        own, usual = X[:, self.seldom], past[:, self.seldom]
+        more = ((own @ self.doubt) * own).sum(axis=1)
+        return np.asarray(
+            np.sqrt(np.maximum(more - ((usual @ self.doubt) * usual).sum(axis=1).mean(), 0.0))
+        )
 
     def remove(self, series: Array, X: Array) -> Array:
         """Return the series without effects; NaN where a relative effect leaves under a fifth."""
