@@ -141,7 +141,7 @@ class _Job:
     def is_uncertain(self, chunk: Ints, ahead: Sequence[Array]) -> bool:
         """Tell whether a chunk has effects of inputs seldom used."""
         some = [ahead[i] for i in chunk.tolist()]
-        if not any(rows.any() for rows in some):
+        if not any(rows.size and rows.any() for rows in some):
             return False
         series, ends = self.select(chunk), self.panel.lengths[chunk]
         return ForecastRequest(series, ends, self.h, some).is_uncertain

@@ -81,7 +81,9 @@ class ForecastRequest:
     @property
     def is_uncertain(self) -> bool:
         """Whether inputs, or effects of inputs seldom used, may make forecasts less certain."""
-        return self.stds is not None or any(rows.any() for rows in self.seldom)
+        if self.stds is not None:
+            return True
+        return any(rows.size for rows in self.ahead) and any(rows.any() for rows in self.seldom)
 
     def select(self, chosen: Sequence[int]) -> ForecastRequest:
         """Return the request for some of the series."""
