@@ -85,24 +85,27 @@ def _invert(edges: Array, shares: Array, std: Array, wanted: Array) -> Array:
     near = np.minimum(np.searchsorted(np.cumsum(shares), wanted) + 1, shares.size)
     away = edges[:, near] - edges[:, edges.shape[1] // 2, None]  # from the middle
     x = edges[:, near] - away + np.copysign(np.hypot(away, ndtri(wanted) * std), wanted - 0.5)
-    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
+    low, high = (np.repeat(end, x.shape[1], axis=1) for end in (low, high))
     done = np.zeros(x.shape, dtype=bool)
+    rows = np.arange(len(x))  # that are not done yet
     for _ in range(_STEPS):
-        left = (x[:, :, None] - edges[:, None, :-1]) / spread
-        right = left - cells
+        now, thin, scale = x[rows], cells[rows], std[rows]
+        left = (now[:, :, None] - edges[rows, None, :-1]) / spread[rows]
+        right = left - thin
         before, after = ndtr(left), ndtr(right)
         area = left * before - right * after + _normal_density(left) - _normal_density(right)
-        excess = (area / cells) @ shares - wanted
-        slope = ((before - after) / cells) @ shares / std
-        low, high = np.where(excess > 0.0, low, x), np.where(excess > 0.0, x, high)
+        excess = (area / thin) @ shares - wanted
+        slope = ((before - after) / thin) @ shares / scale
+        low[rows] = least = np.where(excess > 0.0, low[rows], now)
+        high[rows] = most = np.where(excess > 0.0, now, high[rows])
         with np.errstate(all="ignore"):
-            step = x - excess / slope
-        middle = (low + high) / 2.0
-        moved = np.where((step > low) & (step < high), step, middle)
-        moved = np.where(done, x, moved)
-        done |= np.abs(moved - x) <= _PRECISION * width  # each for itself, whatever others do
-        x = moved
-        if done.all():
+            step = now - excess / slope
+        moved = np.where((step > least) & (step < most), step, (least + most) / 2.0)
+        moved = np.where(done[rows], now, moved)
+        done[rows] |= np.abs(moved - now) <= _PRECISION * width[rows]  # each for itself
+        x[rows] = moved
+        rows = rows[~done[rows].all(axis=1)]
+        if not rows.size:
             break
     return np.sort(x, axis=1)
 

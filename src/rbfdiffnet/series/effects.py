@@ -51,7 +51,7 @@ _CLOSED = 0.2  # share of the level below which an effect leaves nothing to lear
 _WILD = 9.0  # times the usual variance of swings, beyond which a series counts less
 TYPO, COMMON = 30.0, 0.05  # times the median distance from the median, and a share of values
 _RARE = 5  # days on which an input is switched on
-_SELDOM = 0.05  # of all steps: inputs not 0 at more of them have effects known well enough
+_SELDOM, _FEW = 0.05, 8  # of all steps, and steps: inputs not 0 at more have well known effects
 
 # Of pooled effects:
 _ROUNDS = 8
@@ -529,8 +529,8 @@ def is_binary(inputs: Array) -> Mask:
 
 
 def is_seldom(inputs: Array) -> Mask:
-    """Tell which inputs (T, q) are 0 at nearly all steps, as events are; shape (q,)."""
-    return np.asarray(np.count_nonzero(inputs, axis=0) <= _SELDOM * len(inputs))
+    """Tell which inputs (T, q) are 0 at all but few steps, as events are; shape (q,)."""
+    return np.asarray(np.count_nonzero(inputs, axis=0) <= min(_SELDOM * len(inputs), _FEW))
 
 
 def never_negative(series: Array) -> bool:
