@@ -325,30 +325,13 @@ class Pipeline:
         """
         if not request.is_uncertain:
             return None
-        std = self._find_effect_errors(model, request)
+        std = model.effect_errors(request, self.options.n_jobs)
         if request.stds is not None:
             std = np.hypot(std, self._effects(model, request, request.stds)[1])
         for group in request.newcomers:
             pasts = [np.zeros(n) for n in request.origins[group.peers].tolist()]  # move nothing
             theirs, counts = group.align(std, np.zeros_like(std), pasts, self.plan.season_length)
             std[group.series] = np.sqrt(np.nanmean(np.where(counts, theirs**2, np.nan), axis=0))
-        return std
-
-    def _find_effect_errors(self, model: FittedModel, request: ForecastRequest) -> Array:
-        """Return standard deviations (n, h) of effects of inputs seldom used, linked."""
-        std, used, ahead = np.zeros((len(request.panel), request.h)), request.seldom, {}
-        if not any(rows.any() for rows in used):
-            return std
-        for i, effects in model.find_effects(request).items():
-            if effects is None or not used[i].any():
-                continue
-            std[i] = effects.deviation(used[i], request.panel[i].known_ahead[: request.origins[i]])
-            if effects.relative and std[i].any():  # to forecasts with inputs as on average
-                ahead[i] = np.broadcast_to(effects.center, used[i].shape)
-        if ahead:
-            average = [ahead.get(i, rows) for i, rows in enumerate(request.ahead)]
-            base = model.forecast(replace(request, ahead=average), self.options.n_jobs).values
-            std[[*ahead]] *= np.abs(base[[*ahead]])
         return std
 
     def _stretch(

@@ -212,6 +212,23 @@ class FittedModel(ABC):
         """Return the effects of inputs that quantiles of a request rest on, by series."""
         return {}
 
+    def effect_errors(self, request: ForecastRequest, n_jobs: int = 1) -> Array:
+        """Return standard deviations (n, h) of errors of the effects of inputs seldom used."""
+        std, used, ahead = np.zeros((len(request.panel), request.h)), request.seldom, {}
+        if not any(rows.any() for rows in used):
+            return std
+        for i, effects in self.find_effects(request).items():
+            if effects is None or not used[i].any():
+                continue
+            std[i] = effects.deviation(used[i], request.panel[i].known_ahead[: request.origins[i]])
+            if effects.relative and std[i].any():  # to forecasts with inputs as on average
+                ahead[i] = np.broadcast_to(effects.center, used[i].shape)
+        if ahead:
+            average = [ahead.get(i, rows) for i, rows in enumerate(request.ahead)]
+            base = self.forecast(replace(request, ahead=average), n_jobs).values
+            std[[*ahead]] *= np.abs(base[[*ahead]])
+        return std
+
     def error_paths(self, request: ForecastRequest, n_jobs: int = 1) -> list[Array]:
         """Return errors (m, k) of up to h steps for each series, a row for each earlier window.
 
